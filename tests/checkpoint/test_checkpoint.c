@@ -1,8 +1,8 @@
-/* Checkpoints: what is saved comes back; damage is noticed; a process killed at any moment leaves a run that
- * opens.
+/* Checkpoints: saved state is restored, damage is detected, and a process killed at any moment leaves a run
+ * that can be opened.
  *
- * The file-system calls of the library go through the functions below, which count them and at the n-th one
- * fail or kill the process. */
+ * The library's file-system calls go through the functions below, which count them and make the n-th one fail
+ * or kill the process. */
 #include "checkpoint/checkpoint.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -28,7 +28,7 @@
 static long calls_until_fault; /* 0: none */
 static bool fault_kills;
 
-/* Counts a call; true where it must fail. */
+/* Counts a call; returns true if it must fail. */
 static bool fault(void) {
     if (calls_until_fault == 0 || --calls_until_fault > 0) return false;
     if (fault_kills) kill(getpid(), SIGKILL);
@@ -40,7 +40,8 @@ int rename(const char *from, const char *to) {
     return fault() ? -1 : (int)syscall(SYS_rename, from, to);
 }
 
-/* A killed process, unlike a power cut, loses nothing it has written: counted, not done. */
+/* Unlike a power failure, killing a process loses nothing it has written: the call is counted, but not
+ * executed. */
 int fsync(int file) {
     (void)file;
     return fault() ? -1 : 0;
@@ -59,7 +60,7 @@ int rmdir(const char *path) {
 }
 
 ssize_t write(int file, const void *data, size_t size) {
-    if (calls_until_fault == 1) syscall(SYS_write, file, data, size / 2); /* the first half gets through */
+    if (calls_until_fault == 1) syscall(SYS_write, file, data, size / 2); /* the first half is written */
     return fault() ? -1 : syscall(SYS_write, file, data, size);
 }
 
@@ -95,7 +96,7 @@ static int remove_run(void **state) {
 
 static const cleat_st_metadata settings[] = {{"model.d_model", "64"}, {"model.heads", "4"}};
 
-/* Arrays whose values tell which step they are from. */
+/* Arrays whose values encode their step. */
 typedef struct content_arrays {
     float weight[WEIGHTS], bias[BIASES], moment[WEIGHTS];
     cleat_st_tensor model[2], optim[1];
@@ -112,7 +113,7 @@ static void fill(content_arrays *arrays, int64_t step) {
     arrays->optim[0] = (cleat_st_tensor){"weight.moment1", CLEAT_ST_F32, 2, {4, 3}, arrays->moment};
 }
 
-/* Data that taught two files. */
+/* Writes a preprocessor of two files. */
 static cleat_status save_fitted(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     static const char *const files[] = {"vocab.txt", "labels.txt"};
     cleat_status status = CLEAT_OK;
@@ -141,7 +142,7 @@ static void must_save(int64_t step, bool best, int64_t keep) {
     if (save(step, best, keep, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* A checkpoint is whole: its arrays are those of its step. */
+/* Asserts that a checkpoint is complete: its arrays are those of its step. */
 static void expect_whole(const cleat_checkpoint *checkpoint) {
     content_arrays want, got;
     cleat_error error = {0};
@@ -154,7 +155,7 @@ static void expect_whole(const cleat_checkpoint *checkpoint) {
     assert_memory_equal(got.moment, want.moment, sizeof want.moment);
 }
 
-/* The step of the checkpoint that a resume opens; -1 where there is none. */
+/* The step of the checkpoint that a resume opens; -1 if none exists. */
 static int64_t last_step(void) {
     cleat_checkpoint *checkpoint = NULL;
     cleat_error error = {0};
@@ -225,7 +226,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
                                .metrics_records = 42,
                                .n_buckets = 2,
                                .micro_batch_sizes = {8, 3},
-                               .skipped_steps = 5}; /* in f16, before it went on in another precision */
+                               .skipped_steps = 5}; /* in f16, before it was resumed in another precision */
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
     const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL};
@@ -234,7 +235,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
     if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_whole(checkpoint);
     const cleat_train_state *back = &checkpoint->state;
-    assert_memory_equal(&back->epoch, &state.epoch, 4 * sizeof(int64_t)); /* to seed */
+    assert_memory_equal(&back->epoch, &state.epoch, 4 * sizeof(int64_t)); /* up to and including seed */
     assert_true(back->has_best);
     assert_memory_equal(&back->best_metric, &state.best_metric, sizeof(double));
     assert_int_equal(back->best_step, 99);
@@ -295,7 +296,8 @@ static void a_step_saved_again_replaces_itself(void **test) {
     static const char *const one[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000010"};
     expect_folders(one, 2);
     assert_int_equal(last_step(), 20);
-    must_save(15, false, 3); /* a run that resumed earlier leaves later steps behind; the best stays */
+    /* a run that was resumed from an earlier step leaves later steps behind; the best remains */
+    must_save(15, false, 3);
     static const char *const after[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000015", "ckpt-E001-S000010"};
     expect_folders(after, 3);
     assert_int_equal(last_step(), 15);
@@ -363,7 +365,7 @@ static void every_flipped_bit_and_every_cut_is_noticed(void **test) {
     }
 }
 
-/* Takes `from` up to `to`, which stays, out of the text, and puts `instead` there. */
+/* Replaces the text from `from` up to, but not including, `to` by `instead`. */
 static void replace(char *text, const char *from, const char *to, const char *instead) {
     char *start = strstr(text, from), *end = start ? strstr(start, to) : NULL;
     if (!end) fail_msg("no '%s' and '%s' in %s", from, to, text);
@@ -371,7 +373,7 @@ static void replace(char *text, const char *from, const char *to, const char *in
     memcpy(start, instead, strlen(instead));
 }
 
-/* Checkpoints once had running sums, and no hash of what the data taught. */
+/* Older checkpoints had running sums, and no hash of the preprocessor. */
 static void a_checkpoint_of_before_opens(void **test) {
     (void)test;
     char path[256], text[4096], hash[33], *data;
@@ -423,7 +425,7 @@ static void a_resume_falls_back_to_what_is_intact(void **test) {
     assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "no intact checkpoint"));
     assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, NULL), CLEAT_ERR_FORMAT);
-    must_save(50, true, 4); /* and training can go on */
+    must_save(50, true, 4); /* and training can be resumed */
     assert_int_equal(last_step(), 50);
 }
 
@@ -457,7 +459,8 @@ static void another_model_is_refused(void **test) {
 
 /* --- faults in the middle ------------------------------------------------------------------------------------- */
 
-/* Runs a save in a child that is killed at its n-th file-system call; true where it was done before. */
+/* Runs a save in a child that is killed at its n-th file-system call; returns true if the save completed
+ * first. */
 static bool killed_save(int64_t step, bool best, long n) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -489,11 +492,12 @@ static void a_kill_at_any_call_leaves_a_run_that_opens(void **test) {
         if (done) assert_int_equal(now, step);
         if (now >= 0 && cleat_checkpoint_exists(run)) assert_int_equal(best_step() % 10, 0);
         before = now;
-        step += 10; /* the next one finds what this one left, and must clean it */
+        step += 10; /* the next save finds the files this one left, and must remove them */
     }
     assert_true(n > 15);
     assert_false(has_leftovers());
-    for (n = 1; !killed_save(step, true, n); ++n) { /* the same step again and again, as a run that resumes */
+    /* the same step repeatedly, as in a run that is resumed */
+    for (n = 1; !killed_save(step, true, n); ++n) {
         assert_true(last_step() >= step - 10);
         must_save(step, n % 2, 2);
         assert_false(has_leftovers());
@@ -530,7 +534,7 @@ static void a_failure_of_any_call_leaves_a_run_that_opens(void **test) {
     assert_true(failures > 10);
 }
 
-/* A child that saves without end is killed at a random moment, over and over. */
+/* A child that saves continuously is killed at a random moment, repeatedly. */
 static void a_kill_at_random_moments_leaves_a_run_that_opens(void **test) {
     (void)test;
     uint64_t random = 12345;

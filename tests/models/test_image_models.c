@@ -1,5 +1,5 @@
-/* SegFormer and ResNet: as many parameters as published, shapes for images of any size, and a clear refusal of too small
- * ones. */
+/* SegFormer and ResNet: the published parameter counts, shapes for images of any size, and clear refusal of
+ * images that are too small. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,8 +57,8 @@ static void expect_parameters(const char *const *settings, int64_t length, int64
     drop(&made);
 }
 
-/* With one output a pixel: the published 3.7 and 27 million are for 150 classes (150 x 257 and 150 x 769 parameters instead of
- * 257 and 769). ResNets with their thousand classes as published. */
+/* With one output per pixel: the published 3.7 and 27 million are for 150 classes (150 x 257 and 150 x 769
+ * parameters instead of 257 and 769). ResNets have their thousand classes, as published. */
 static void as_many_parameters_as_published(void **state) {
     (void)state;
     expect_parameters((const char *const[]){"model.type=mask_segformer", "model.backbone=b0", NULL}, 64,

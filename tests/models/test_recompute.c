@@ -1,4 +1,4 @@
-/* Gradient checkpointing on a device: a model whose activations are computed again gives the same bits, in less
+/* Gradient checkpointing on a device: a model with recomputed activations gives the same bits in less
  * memory. */
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static cleat_model *small_model(void) {
 
 enum { B = 2, L = 80, MAX_TERMS = 16 };
 
-/* Chains of 80 and 61 residues on helices, nothing paired. */
+/* Chains of 80 and 61 residues on helices, without pairs. */
 typedef struct batch {
     int32_t tokens[B * L], lengths[B], partner[B * L];
     float coords[B * L * 3], mask[B * L];
@@ -73,7 +73,7 @@ static void batch_make(batch *b) {
     b->host = (cleat_host_batch){.batch = B, .length = L, .fields = b->fields};
 }
 
-/* What two passes leave: gradients of both added up, the rest of the second. */
+/* Results of two passes: the sum of the gradients of both, otherwise those of the second. */
 typedef struct results {
     float loss, output[B * L * 3];
     float *gradients; /* [elements] the flat buffer */
@@ -122,7 +122,8 @@ static void put(session *s, const char *name, const void *values) {
     must(cleat_exec_write(s->exec, 0, tensor, values, &error), &error);
 }
 
-/* The head starts at zero, which would stop all gradients before the encoder: every parameter gets noise. */
+/* The head starts at zero, which would block all gradients before the encoder: noise is added to every
+ * parameter. */
 static void put_parameters(session *s) {
     cleat_error error;
     for (size_t i = 0; i < cleat_store_count(s->store); ++i) {

@@ -1,4 +1,4 @@
-/* Figures of C1' traces against cases whose value is plain, and against rna_metrics.py. */
+/* Metrics of C1' traces against cases whose value is obvious, and against rna_metrics.py. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,7 +114,7 @@ static void moved_copy_is_perfect(void **state) {
     }
 }
 
-/* What the metrics say does not depend on where the trace lies. */
+/* The metrics do not depend on the position and orientation of the trace. */
 static void metrics_are_invariant_to_motion(void **state) {
     (void)state;
     chain c = chain_of(30);
@@ -140,8 +140,9 @@ static void two_residues(void **state) {
     assert_near(f.rmsd, 1, 1e-6, "rmsd");
     assert_near(f.pair_mae, 2, 1e-6, "pair_mae");
     assert_near(f.pair_mae_local, 2, 1e-6, "pair_mae_local");
-    assert_near(f.lddt, 0.25, 1e-9, "lddt");           /* 2 is not below 2, it is below 4 */
-    assert_near(f.tm, 1 / (1 + 1 / 0.09), 1e-3, "tm"); /* d0 = 0.3; at least the best fit of both */
+    assert_near(f.lddt, 0.25, 1e-9, "lddt"); /* 2 is not below 2, it is below 4 */
+    /* d0 = 0.3; at least the value of the best fit of both */
+    assert_near(f.tm, 1 / (1 + 1 / 0.09), 1e-3, "tm");
 }
 
 static void one_residue_has_no_pairs(void **state) {
@@ -154,7 +155,8 @@ static void one_residue_has_no_pairs(void **state) {
     assert_near(f.tm, 1, 1e-9, "tm");
 }
 
-/* Residues 13 apart are pairs, but not local ones; places count in the chain, not among the known. */
+/* Pairs of residues 13 apart count as pairs, but not as local ones; positions count along the chain, not
+ * among the known residues. */
 static void local_pairs_count_along_the_chain(void **state) {
     (void)state;
     chain c = chain_of(14);
@@ -180,7 +182,7 @@ static void points_on_one_line_are_measured(void **state) {
     assert_near(f.rmsd, 5 * sqrt((20 * 20 - 1) / 12.0), 1e-3, "rmsd of one point");
 }
 
-/* --- what cannot be measured --- */
+/* --- traces that cannot be measured --- */
 
 static void no_known_residue_is_an_error(void **state) {
     (void)state;
@@ -192,7 +194,7 @@ static void no_known_residue_is_an_error(void **state) {
     assert_non_null(strstr(error.text, "known"));
 }
 
-/* A trace that is not a number is not a good one. */
+/* A NaN trace is not scored as a good one. */
 static void not_a_number_is_no_success(void **state) {
     (void)state;
     static const double bad[] = {NAN, INFINITY};
@@ -240,8 +242,8 @@ static const expected_row rows[] = {
     {"hinged", 40, 0, false, true, false, 3.6231009, 1.1306710, 0.9718750, 13.4656604, 0.5036825},
 };
 
-/* Coordinates are rounded to single precision here. The TM-score is the best one found: never above the best
- * there is, and not far below (mirror images fit in many ways, each a bit). */
+/* Coordinates are rounded to single precision here. The TM-score is the best one found: it never exceeds the
+ * true maximum and is not far below it (mirror images have many partial fits). */
 static void metrics_agree_with_numpy(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

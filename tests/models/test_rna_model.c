@@ -1,4 +1,4 @@
-/* The RNA model: its graphs are sound and fit their plans, its size is the one asked for, and it learns. */
+/* The RNA model: its graphs are valid and fit their plans, its size is as configured, and it learns. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static cleat_model *model_in(const char *file) {
     return model_of(profile);
 }
 
-/* A small one, with settings ("section.key=value", NULL-ended) over it. */
+/* Creates a small model, with `settings` ("section.key=value", NULL-terminated) applied to it. */
 static cleat_model *small_model(const char *const *settings) {
     static const char *const sizes[] = {"model.d_model=16", "model.heads=2", "model.layers=1", "model.d_ff=24",
                                         "model.dropout=0"};
@@ -223,7 +223,7 @@ static void heads_that_do_not_divide_are_an_error(void **state) {
 
 enum { B = 2, L = 12, MAX_TERMS = 16 };
 
-/* Two chains of 12 and 9 residues on helices of two kinds; ends are paired. */
+/* Two chains of 12 and 9 residues on helices of two kinds; the ends are paired. */
 typedef struct batch {
     int32_t tokens[B * L], lengths[B], partner[B * L];
     float coords[B * L * 3], mask[B * L];
@@ -352,7 +352,7 @@ static void assert_learns(cleat_device *device, cleat_model *model, double mae_w
     print_message("loss %.4g -> %.4g, rmsd %.3f, pair_mae %.3f\n", (double)first, (double)last,
                   metric_state[3] / counts[3], metric_state[0] / counts[0]);
     assert_true(last < 0.2f * first);
-    assert_true(counts[3] == B && counts[2] == 0); /* chains of less than 20 have no lDDT */
+    assert_true(counts[3] == B && counts[2] == 0); /* chains of fewer than 20 residues have no lDDT */
     assert_true(metric_state[0] / counts[0] < mae_wanted);
     learner_close(&l);
 }
@@ -371,7 +371,7 @@ static void absolute_head_memorises_coordinates(void **state) {
         small_model(SET("model.head=absolute", "loss.coordinate=1", "model.positions=start", "loss.base_pair=0")), 0.5);
 }
 
-/* An empty slot, and a chain of which nothing is known, weigh nothing and give no gradient that is not a number. */
+/* An empty slot, and a chain without known residues, have weight zero and no NaN gradient. */
 static void empty_slots_are_harmless(void **state) {
     learner l;
     batch b;

@@ -1,5 +1,5 @@
-/* Made-up data: what the loader would feed each family's training graph, a pure function of seed, sample and field; and sizes of
- * models by name. */
+/* Synthetic data: the inputs the loader would supply to the training graph of each family, a pure function of
+ * seed, sample and field; and named model sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static bool is_own(const char *input) {
     return false;
 }
 
-/* Fields and inputs are the same, by name, type and size. */
+/* Fields and inputs agree in name, type and size. */
 static void assert_feeds(const cleat_dataset *dataset, const cleat_graph *graph, int64_t length) {
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *input = graph->tensors[i];

@@ -1,5 +1,5 @@
-/* Figures of classification and tagging: cases counted by hand, and every pair of short tag sequences against spans
- * found another way. */
+/* Metrics of classification and tagging: cases counted by hand, and every pair of short tag sequences against
+ * an independent extraction of spans. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static void assert_near(double got, double wanted) {
 
 enum { MAX_CLASSES = 6, MAX_SAMPLES = 10 };
 
-/* Figures of classes a, b, ... of samples by their labels and what is said of them. */
+/* Metrics of classes a, b, ... from the labels and the predictions of samples. */
 static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const int32_t *said, int64_t count) {
     static const cleat_class known[MAX_CLASSES] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}, {1, "e"}, {1, "f"}};
     float logits[MAX_SAMPLES * MAX_CLASSES] = {0};
@@ -35,7 +35,7 @@ static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const in
     return found;
 }
 
-/* Whether the classes are few enough for a confusion matrix or not. */
+/* Checks numbers of classes with and without a confusion matrix. */
 static void counts_classes(void **state) {
     (void)state;
     static const int32_t target[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, said[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
@@ -50,7 +50,7 @@ static void counts_classes(void **state) {
     static const double matrix[9] = {3, 1, 0, 0, 2, 2, 1, 0, 1};
     for (size_t i = 0; i < 9; ++i) assert_near(found.items[3 + i].value, matrix[i]);
     assert_near(cleat_metrics_get(&found, "b_as_c"), 2);
-    assert_int_equal(cleat_classes_metric_state_size(21841), 3 * 21841); /* not their square */
+    assert_int_equal(cleat_classes_metric_state_size(21841), 3 * 21841); /* not its square */
 }
 
 static void scores_counts(void **state) {
@@ -63,7 +63,8 @@ static void scores_counts(void **state) {
     assert_near(score.precision + score.recall + score.f1, 0);
 }
 
-/* A class that never occurs counts nowhere; one that is only predicted counts as an F1 of 0; no label counts nowhere. */
+/* A class that never occurs is not counted; a class that is only predicted counts as an F1 of 0; an absent
+ * label is not counted. */
 static void leaves_absent_classes_out(void **state) {
     (void)state;
     static const int32_t target[] = {0, 1, -1, 1}, said[] = {0, 1, 2, 3};
@@ -79,7 +80,7 @@ static void leaves_absent_classes_out(void **state) {
 
 enum { TYPES = 2, LONGEST = 4, TAGS = 1 + 2 * TYPES };
 
-/* "O", "Bx", "Ix", "By", "Iy" with blanks between. */
+/* "O", "Bx", "Ix", "By", "Iy" separated by blanks. */
 static size_t read_tags(const char *text, int32_t *tags) {
     size_t count = 0;
     for (; *text; ++text) {
@@ -107,10 +108,10 @@ static void counts_entities(void **state) {
         {"Bx Ix O", "Bx O O", {1, 1, 0}, {0, 0, 0}, 2},   /* too short */
         {"Bx O O", "Bx Ix O", {1, 1, 0}, {0, 0, 0}, 2},   /* too long */
         {"Bx Ix", "By Iy", {1, 0, 0}, {0, 1, 0}, 0},      /* another type */
-        {"O Bx", "O Ix", {1, 1, 1}, {0, 0, 0}, 1},        /* I after O starts one */
-        {"Bx Ix", "Ix Ix", {1, 1, 1}, {0, 0, 0}, 1},      /* and at the sentence's start */
+        {"O Bx", "O Ix", {1, 1, 1}, {0, 0, 0}, 1},        /* I after O starts an entity */
+        {"Bx Ix", "Ix Ix", {1, 1, 1}, {0, 0, 0}, 1},      /* and at the start of the sentence */
         {"Bx By", "Bx Iy", {1, 1, 1}, {1, 1, 1}, 1},      /* and after another type */
-        {"Bx Bx", "Bx Ix", {2, 1, 0}, {0, 0, 0}, 1},      /* one for two */
+        {"Bx Bx", "Bx Ix", {2, 1, 0}, {0, 0, 0}, 1},      /* one entity instead of two */
         {"Bx Bx Ix", "Bx Bx O", {2, 2, 1}, {0, 0, 0}, 2}, /* the first is right */
         {"Bx Ix Iy Iy", "Bx Ix By Iy", {1, 1, 1}, {1, 1, 1}, 3},
         {"Bx Ix Ix", "Ix By Ix", {1, 2, 0}, {0, 1, 0}, 1},
@@ -157,7 +158,7 @@ typedef struct span {
     int type;
 } span;
 
-/* The entities of a sentence: each tag either goes on with the last span or not. */
+/* The entities of a sentence: each tag either continues the last span or does not. */
 static size_t find_spans(const int32_t *tags, size_t words, span *spans) {
     size_t count = 0;
     for (size_t i = 0; i < words; ++i) {

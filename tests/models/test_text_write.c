@@ -1,4 +1,4 @@
-/* Predictions as files: the bytes, what is refused, and that nothing is left half written. */
+/* Prediction files: their bytes, refusals, and that no partial file remains. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static const char *class_name(const cleat_dataset *dataset, size_t index) {
     return classes[index];
 }
 
-/* Logits that are not finite spoil their own row alone. */
+/* Logits that are not finite affect their own row only. */
 static void writes_classes_of_bad_logits(void **state) {
     (void)state;
     static const cleat_dataset_class type = {.name = "two", .id = sample_id};
@@ -146,7 +146,7 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
     if (level == CLEAT_LOG_WARNING) snprintf(warning, sizeof warning, "%s", text);
 }
 
-/* One that is too far away for a PDB file, and three whose names look alike there. */
+/* One chain has coordinates too large for a PDB file, and three have names that coincide there. */
 static void writes_all_chains(void **state) {
     (void)state;
     static const float far_away[] = {-2000, 0, 0}, near[] = {1, 2, 3};

@@ -1,5 +1,5 @@
-/* Profiles: every key of the schema at and beyond its bounds, messages, contradictions, odd files, the dump
- * that loads again. */
+/* Profiles: every key of the schema at and beyond its bounds, messages, contradictions, unusual files, and
+ * the dump, which loads again. */
 #include "core/memory.h"
 #include "profile/schema.h"
 
@@ -35,7 +35,7 @@ static void expect_contains(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
-/* The dump of `profile` loads, to a profile with the same dump and hash. */
+/* Asserts that the dump of `profile` loads into a profile with the same dump and hash. */
 static void expect_round_trip(const cleat_profile *profile) {
     cleat_profile *again = make();
     cleat_error error = {0};
@@ -142,7 +142,8 @@ static void the_schema_is_sound(void **state) {
     (void)state;
     assert_true(cleat_schema_size(all_keys()) > 50);
     for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
-        assert_ptr_equal(cleat_schema_find(all_keys(), key->section, key->name), key); /* no name twice */
+        /* no name occurs twice */
+        assert_ptr_equal(cleat_schema_find(all_keys(), key->section, key->name), key);
         assert_int_equal(cleat_schema_require_section(all_keys(), key->section, "here", NULL), CLEAT_OK);
         assert_true(strlen(key->help) > 10 && strlen(key->help) < 150);
         assert_true(key->part == CLEAT_PART_FAMILY || key->offset < sizeof(cleat_profile));
@@ -386,7 +387,7 @@ static void every_family_keeps_its_settings(void **state) {
     }
 }
 
-/* The family may be named behind its settings, and named again: what was given stays given. */
+/* The family may be named after its settings, and named again: the settings given earlier are kept. */
 static void the_type_may_come_last(void **state) {
     (void)state;
     cleat_profile *profile = make();
@@ -412,7 +413,8 @@ static void the_type_may_come_last(void **state) {
     assert_int_equal(cleat_profile_set(profile, "model.type=series", &error), CLEAT_ERR_PROFILE);
     assert_setting(profile, "model.type", "series_transformer");
     assert_int_equal(cleat_profile_set(profile, "data.horizon=0", &error), CLEAT_ERR_PROFILE);
-    assert_int_equal(cleat_profile_set(profile, "model.hidden=0", &error), CLEAT_ERR_PROFILE); /* another family's */
+    /* a key of another family */
+    assert_int_equal(cleat_profile_set(profile, "model.hidden=0", &error), CLEAT_ERR_PROFILE);
     cleat_profile_destroy(profile);
 }
 
@@ -423,7 +425,7 @@ static void a_clone_shares_nothing(void **state) {
     const char text[] =
         "[model]\ntype = text_tagger\n[data]\npath = x\nlabels = PER LOC\nlookback = 5\n[train]\nepochs = 3\n";
     if (read_text(profile, text, &error)) fail_msg("%s", error.text);
-    profile->data->max_length = 77; /* as a run does */
+    profile->data->max_length = 77; /* as in a run */
     profile->train.batch_size = 4;
     assert_int_equal(cleat_profile_clone(profile, &copy, &error), CLEAT_OK);
     char *whole = dump(profile), *same = dump(copy);
@@ -440,7 +442,7 @@ static void a_clone_shares_nothing(void **state) {
     free(same);
 }
 
-/* --- odd files ------------------------------------------------------------------------------------------------ */
+/* --- unusual files -------------------------------------------------------------------------------------------- */
 
 static void odd_line_ends_and_marks_are_read(void **state) {
     (void)state;
@@ -565,7 +567,7 @@ static void the_hash_sees_what_computes_and_nothing_else(void **state) {
     cleat_profile_destroy(now);
 }
 
-/* A model that was trained with another of these would forecast, or read, something else. */
+/* A model trained with another value of these keys would forecast, or read, something else. */
 static void checkpoints_keep_what_a_sample_is(void **state) {
     (void)state;
     static const struct {
@@ -586,7 +588,7 @@ static void checkpoints_keep_what_a_sample_is(void **state) {
     }
 }
 
-/* What a run with the largest step resolves to. */
+/* The profile to which a run with the largest step resolves. */
 static void the_largest_step_loads_again(void **state) {
     (void)state;
     cleat_profile *p = make();

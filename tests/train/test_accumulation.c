@@ -1,5 +1,6 @@
-/* Accumulation: the micro-batches of a window add up to the window in one piece, dropout included, the short last
- * window of a bucket too; and so do whole runs of clipped steps. */
+/* Gradient accumulation: the micro-batches of a global batch give the same gradient as the global batch in
+ * one piece, including dropout and the short last global batch of a bucket; and so do whole runs of clipped
+ * steps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 enum { BUCKETS = 2, GLOBAL_BATCH = 7, MAX_GLOBAL_BATCHES = 16 };
 static const int64_t edges[BUCKETS] = {12, 32};
 
-/* More molecules than the fixture has: several windows a bucket. */
+/* More molecules than the fixture has: several global batches per bucket. */
 static tiny more_molecules(const tiny *t) {
     tiny more = *t;
     char path[TINY_PATH];
@@ -36,9 +37,9 @@ static tiny more_molecules(const tiny *t) {
     return more;
 }
 
-/* --- gradients of windows ------------------------------------------------------------------------------------- */
+/* --- gradients of global batches --------------------------------------------------------------------------------- */
 
-/* Everything that is open while one epoch's gradients are taken. */
+/* All objects that are open while the gradients of one epoch are computed. */
 typedef struct pass {
     cleat_profile *profile;
     cleat_device *device;
@@ -51,7 +52,7 @@ typedef struct pass {
     bool by_items; /* a mean over residues instead of one over chains */
 } pass;
 
-/* The parameters of every pass: none is zero, so that gradients reach all of them. */
+/* Writes the parameters of every pass: none is zero, so that gradients reach all of them. */
 static void write_parameters(cleat_session *session) {
     int64_t count = cleat_session_flat(session);
     float *values = cleat_alloc((size_t)count, sizeof *values);
@@ -94,21 +95,21 @@ static void pass_close(pass *p) {
     cleat_profile_destroy(p->profile);
 }
 
-/* What the windows of an epoch gave. */
+/* Results of the global batches of an epoch. */
 typedef struct global_batch_results {
     size_t count;
     int64_t samples[MAX_GLOBAL_BATCHES];
     float *gradient[MAX_GLOBAL_BATCHES]; /* [elements] */
     float terms[MAX_GLOBAL_BATCHES][CLEAT_MAX_METRICS];
     int64_t elements;
-    int n_terms; /* the loss included */
+    int n_terms; /* including the loss */
 } global_batch_results;
 
 static void results_free(global_batch_results *r) {
     for (size_t w = 0; w < r->count; ++w) cleat_free(r->gradient[w]);
 }
 
-/* A sample's weight by its residues: what a family that means tokens would write. */
+/* Weighs a sample by its number of residues, as a family with a mean over tokens would. */
 static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const cleat_fed *fed,
                            const cleat_global_batch *global_batch) {
     const int32_t *lengths = fed->fields[cleat_dataset_find_field(p->dataset, "lengths")];
@@ -147,7 +148,8 @@ static void collect_results(pass *p, global_batch_results *r) {
     cleat_free(zeros);
 }
 
-/* What a window of one batch is divided by, counted here and not taken from the room under test. */
+/* The divisor of a global batch that consists of one batch, counted here and not taken from the code under
+ * test. */
 static cleat_global_batch count_whole(const pass *p, const cleat_micro_batch *micro_batch) {
     cleat_global_batch whole = {.micro_batches = 1, .samples = micro_batch->count};
     for (uint32_t i = 0; i < micro_batch->count; ++i)
@@ -155,8 +157,8 @@ static cleat_global_batch count_whole(const pass *p, const cleat_micro_batch *mi
     return whole;
 }
 
-/* The windows of an epoch in micro-batches of at most `most` samples; GLOBAL_BATCH is the full batch the others are compared
- * with. The n-th has the dropout of step n + `later`. */
+/* Runs the global batches of an epoch in micro-batches of at most `most` samples; GLOBAL_BATCH is the full
+ * batch to which the others are compared. The n-th has the dropout of step n + `later`. */
 static global_batch_results run_global_batches(const tiny *t, int64_t most, bool by_items, int64_t later,
                                                const char *const *set) {
     pass p = pass_open(t, most, set);
@@ -197,7 +199,7 @@ static double rel_error(const float *a, const float *b, int64_t count) {
     return distance(a, b, count) / sqrt(own);
 }
 
-/* Rounding of f32 sums of a few hundred terms in another order. */
+/* Rounding of f32 sums of a few hundred terms in a different order. */
 static const double tolerance = 2e-6;
 
 static void assert_same_global_batches(const global_batch_results *parts, const global_batch_results *whole,
@@ -238,9 +240,9 @@ static void global_batches_add_up(const tiny *t, bool by_items, const char *cons
     results_free(&whole);
 }
 
-static const char *const random_samples[] = {"model.dropout=0.3", NULL}; /* and mutation, and crops */
+static const char *const random_samples[] = {"model.dropout=0.3", NULL}; /* with mutation and crops */
 static const char *const whole_samples[] = {"model.dropout=0.1", "data.crop=0",
-                                            NULL}; /* for items are counted before crops */
+                                            NULL}; /* because items are counted before crops */
 
 static void gradients_of_micro_batches_are_the_full_batch_s(void **state) {
     tiny t = more_molecules(*state);
@@ -252,7 +254,7 @@ static void gradients_normalised_by_items_are_too(void **state) {
     global_batches_add_up(&t, true, whole_samples);
 }
 
-/* That the comparison means something: another step drops out others. */
+/* Shows that the comparison is sensitive: another step drops other elements. */
 static void dropout_is_in_those_gradients(void **state) {
     tiny t = more_molecules(*state);
     global_batch_results a = run_global_batches(&t, GLOBAL_BATCH, false, 0, random_samples);
@@ -319,15 +321,15 @@ static step_log read_steps(const tiny *t, const char *run) {
 #define RUN "data.buckets=12,32", "data.max_length=32", "train.effective_batch_size=6", "train.average_decay=none"
 
 static void train_in(const tiny *t, const char *run, const char *batch_size, const char *rate) {
-    /* A large eps keeps AdamW from making whole steps of rounding noise. */
+    /* A large eps prevents AdamW from turning rounding noise into full steps. */
     tiny_train_to(
         CLEAT_OK, t, run,
         SET(RUN, batch_size, rate, "train.epochs=2", "train.eps=1e-3", "train.max_grad_norm=0.5", "model.dropout=0.2"),
         false, 0);
 }
 
-/* Two epochs of clipped steps: parameters as a share of what training changed. Every step adds rounding errors of some
- * 1e-7 of itself, which the next ones carry on. */
+/* Two epochs of clipped steps: the difference of the parameters relative to their change by training. Every
+ * step adds a relative rounding error of some 1e-7, which later steps propagate. */
 static void runs_agree_whatever_the_micro_batch(void **state) {
     static const char *const sizes[] = {"train.batch_size=1", "train.batch_size=2", "train.batch_size=3"};
     tiny t = more_molecules(*state);
@@ -366,8 +368,8 @@ static void runs_agree_whatever_the_micro_batch(void **state) {
     cleat_free(start);
 }
 
-/* The logged losses of an epoch that changes nothing, each weighed by its window's samples, are the loss of the
- * training samples as an evaluation measures it. */
+/* The logged losses of an epoch that changes nothing, each weighted by the number of samples of its global
+ * batch, equal the loss of the training samples measured by an evaluation. */
 static void a_global_batch_is_divided_by_its_own_samples(void **state) {
     tiny t = more_molecules(*state);
     const char *const set[] = {

@@ -1,4 +1,4 @@
-/* A step that is not finite: tensor, op and cause are named, and nothing is changed by looking. */
+/* A step that is not finite: tensor, op and cause are named, and the inspection changes nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "tiny.h"
 #include "train/trainer.h"
 
-/* --- what the log says --- */
+/* --- log messages --- */
 
 enum { LOG_BYTES = 8192 };
 
@@ -97,7 +97,7 @@ static void assert_gradients_are_zero(cleat_trainer *trainer) {
     cleat_free(values);
 }
 
-/* Loss terms of the micro-batch that is next, which go into the state `terms`. */
+/* Loss terms of the next micro-batch, which are added to the state `terms`. */
 static void assert_training_goes_on(middle *m) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
@@ -135,7 +135,7 @@ static void detect(middle *m, int64_t updates) {
     cleat_free(after);
 }
 
-/* The samples of the step that is looked into are named, and only they. */
+/* The samples of the inspected step are named, and no others. */
 static void assert_names_samples(const middle *m) {
     cleat_global_batch global_batch;
     assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
@@ -161,7 +161,7 @@ static void finite_step_is_said_to_be(void **state) {
     middle_close(m);
 }
 
-/* Bytes nobody wrote are nobody's: the arena is full of NaN before a step, and none is found. */
+/* Unwritten bytes are never read: the arena is full of NaN before a step, and none is found. */
 static void padding_is_written_by_every_op(void **state) {
     middle *m = middle_open(*state, "poison", NULL);
     const cleat_exec *exec = m->trainer.engine.session->exec;
@@ -177,7 +177,7 @@ static void padding_is_written_by_every_op(void **state) {
     middle_close(m);
 }
 
-/* A dataset that is another one but for one value of one sample. */
+/* A dataset that wraps another one and changes one value of one sample. */
 typedef struct spoilt {
     cleat_dataset base; /* must be first */
     const cleat_dataset *true_one;
@@ -204,7 +204,7 @@ static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int
     return status;
 }
 
-/* The trainer goes on with this dataset. */
+/* The trainer continues with this dataset. */
 static void use_dataset(middle *m, cleat_dataset *dataset) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
@@ -254,7 +254,7 @@ static void set_parameter(middle *m, const char *name, float value, int64_t from
     cleat_free(values);
 }
 
-/* A matrix of the model, whatever the layers are called. */
+/* A weight matrix of the model, independent of layer names. */
 static const cleat_tensor *some_matrix(const middle *m) {
     const cleat_store *store = m->trainer.engine.session->work->store;
     for (size_t i = cleat_store_count(store) / 2; i < cleat_store_count(store); ++i)
@@ -279,7 +279,7 @@ static void bad_parameter_is_named(void **state) {
     middle_close(m);
 }
 
-/* A parameter that is fine in f32, and whose copy in f16 is not. */
+/* A parameter that is finite in f32 but overflows in its f16 copy. */
 static void parameter_that_f16_cannot_hold_is_named(void **state) {
     middle *m = middle_open(*state, "copy", SET("train.precision=f16"));
     const cleat_tensor *matrix = some_matrix(m);
@@ -310,7 +310,7 @@ static void overflow_is_named_with_its_op(void **state) {
     middle_close(m);
 }
 
-/* Once in a while, and only what is not finite. */
+/* Inspections are limited in frequency, and only steps that are not finite are inspected. */
 static void not_every_step_is_looked_into(void **state) {
     middle *m = middle_open(*state, "seldom", NULL);
     cleat_error error = {0};
@@ -326,8 +326,8 @@ static void not_every_step_is_looked_into(void **state) {
     middle_close(m);
 }
 
-/* In f16 a gradient overflows now and then until the loss scale has found its place. That is looked into where it goes on and on, where the
- * scale has nowhere to fall to, and where the loss itself is bad. */
+/* In f16 a gradient occasionally overflows until the loss scale has settled. An overflow is inspected only if
+ * it persists, if the loss scale is at its minimum, or if the loss itself is not finite. */
 static void loss_scale_at_work_is_left_alone(void **state) {
     middle *m = middle_open(*state, "scaled", SET("train.precision=f16"));
     cleat_error error = {0};
@@ -349,7 +349,8 @@ static void loss_scale_at_work_is_left_alone(void **state) {
     middle_close(m);
 }
 
-/* Nobody has written the hyper-parameters before the update itself: in their place are bytes of the last batch, whatever they are. */
+/* Before the update itself the hyper-parameters have not been written: their memory holds arbitrary bytes of
+ * the last batch. */
 static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
     const cleat_workload *work = m->trainer.engine.session->work;
@@ -361,14 +362,15 @@ static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle_close(m);
 }
 
-/* Buffers that move within a window are not to be saved half-way, whatever was looked at. */
+/* Buffers that change within a global batch cannot be saved in the middle of one, whatever has been
+ * inspected. */
 static void looking_makes_nothing_savable(void **state) {
     middle *m = middle_open(*state, "unsavable", SET("train.precision=f16", "train.loss_scale=1073741824"));
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
     cleat_fed fed;
     cleat_global_batch global_batch;
-    set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* of zeros no gradient passes */
+    set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* zeros would block the gradient */
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
     ok(cleat_feed_next(trainer->engine.feed, &fed, &error), &error);
     const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
@@ -385,8 +387,8 @@ static void looking_makes_nothing_savable(void **state) {
     middle_close(m);
 }
 
-/* What the run's message says of the parameters, from the ring's rows of the steps done: a letter a step, in which n is not a number in
- * loss and norm, l in the loss only, and f are finite figures. */
+/* The text about the parameters in the run's message, derived from the ring rows of the completed steps: one
+ * letter per step, where n is NaN in loss and norm, l is NaN in the loss only, and f is finite in both. */
 static void assert_parameters(middle *m, const char *steps, const char *said) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
@@ -418,7 +420,7 @@ static void what_became_of_the_parameters_is_said(void **state) {
 
 /* --- whole runs --- */
 
-/* Far too large: the parameters grow until something overflows, after a few steps. */
+/* Far too large: the parameters grow until something overflows after a few steps. */
 static const char *const absurd[] = {"train.learning_rate=3",
                                      "data.limit=4",
                                      "train.weight_decay=1",
@@ -431,7 +433,8 @@ static const char *const absurd[] = {"train.learning_rate=3",
                                      "run.log_every_steps=1",
                                      NULL};
 
-/* With each step's figures at hand, the diagnosis names what a run that is checked all the way stops at. */
+/* With the metrics of each step available, the inspection names the same place at which a run with finite
+ * checks throughout stops. */
 static void checked_run_stops_at_the_same_step(void **state) {
     const char *checked[16];
     char logged[LOG_BYTES] = "", step[32];
@@ -452,7 +455,7 @@ static void checked_run_stops_at_the_same_step(void **state) {
     assert_int_equal(watched.report.memory.allocated, watched.report.memory.planned);
 }
 
-/* Steps before the one it stops at are in the log, though they were to be written later. */
+/* Steps before the one at which the run stops are in the log, although they were due to be written later. */
 static void checked_run_logs_the_steps_before(void **state) {
     const char *checked[16], path[] = "late/metrics.jsonl";
     char full[TINY_PATH];
@@ -474,7 +477,8 @@ static void count_overflow(void *user, cleat_log_level level, const char *text) 
     if (level == CLEAT_LOG_INFO && strstr(text, "overflows at a loss scale of")) ++*(int *)user;
 }
 
-/* A gradient that overflows under its loss scale is no error of the run; in f16 the first is named. */
+/* A gradient that overflows because of its loss scale is not an error of the run; in f16 the first one is
+ * reported. */
 static void checked_run_gives_the_same_bits(void **state) {
     static const char *const free_runs[] = {"free", "free16"}, *const checked[] = {"checked", "checked16"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16"};

@@ -1,4 +1,4 @@
-/* The time budget: forecasts and the moment to stop, from invented durations. */
+/* The time budget: forecasts and the moment to stop, from made-up durations. */
 #include "train/budget.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static void expect_near(double value, double wanted, double tolerance) {
     if (!(fabs(value - wanted) <= tolerance * fabs(wanted))) fail_msg("%.12g is not %.12g", value, wanted);
 }
 
-/* One kind: an epoch of 100 steps of 1 unit of work. */
+/* One kind of step: an epoch of 100 steps of 1 unit of work. */
 static cleat_budget one_kind(double seconds) {
     return (cleat_budget){.seconds = seconds, .reserve = 0.05, .n_kinds = 1, .epoch_work = {100}};
 }
@@ -26,7 +26,7 @@ static void measure(cleat_budget *budget, size_t kind, double work, double secon
     cleat_budget_done(budget, seconds);
 }
 
-/* Three steps that warm up, and eight at `seconds`. */
+/* Three warm-up steps, and eight of `seconds` each. */
 static void measure_evenly(cleat_budget *budget, double seconds) {
     for (int i = 0; i < 11; ++i) measure(budget, 0, 1, i < 3 ? 10 * seconds : seconds);
 }
@@ -44,7 +44,7 @@ static void nothing_is_known_at_first(void **state) {
     assert_true(cleat_budget_step_seconds(&budget, 0, 1) == 0);
     assert_false(cleat_budget_is_measured(&budget, false));
     assert_false(cleat_budget_is_measured(&budget, true));
-    assert_false(cleat_budget_must_stop(&budget, 1e9, 0, 1, true)); /* there is no budget */
+    assert_false(cleat_budget_must_stop(&budget, 1e9, 0, 1, true)); /* no budget is set */
     cleat_budget_done(&budget, 5);                                  /* nothing was queued */
     assert_true(cleat_budget_step_seconds(&budget, 0, 1) == 0);
 }
@@ -60,7 +60,7 @@ static void eight_steps_behind_the_warm_up_are_enough(void **state) {
     assert_true(cleat_budget_is_measured(&budget, false));
 }
 
-/* Where the clock is coarse beside a step, more of them. */
+/* If the clock is coarse compared with a step, more steps are measured. */
 static void fast_steps_are_measured_for_longer(void **state) {
     (void)state;
     cleat_budget budget = one_kind(0);
@@ -75,7 +75,7 @@ static void fast_steps_are_measured_for_longer(void **state) {
     assert_true(cleat_budget_is_measured(&budget, false));
 }
 
-/* A step that compiles takes a hundred times longer, and tells nothing about the others. */
+/* A step that compiles takes a hundred times longer, and does not represent the others. */
 static void slow_first_steps_do_not_count(void **state) {
     (void)state;
     cleat_budget budget = one_kind(0);
@@ -96,7 +96,8 @@ static void noise_and_hiccups_do_not_count(void **state) {
     expect_near(cleat_budget_step_seconds(&budget, 0, 1), 2, 0.06);
 }
 
-/* Kinds: 60 and 38 steps of 1 and 4 units at 1 and 0.5 s a unit; 2 steps of 10 units never come. */
+/* Kinds of step: 60 and 38 steps of 1 and 4 units at 1 and 0.5 s per unit; 2 steps of 10 units never
+ * occur. */
 static void kinds_are_measured_apart(void **state) {
     (void)state;
     cleat_budget budget = {.n_kinds = 3, .epoch_work = {60, 152, 20}};
@@ -104,7 +105,7 @@ static void kinds_are_measured_apart(void **state) {
         measure(&budget, 0, 1, i == 0 ? 50 : 1);
         assert_false(cleat_budget_is_measured(&budget, false)); /* a quarter of the work */
     }
-    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12); /* as the other kind */
+    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12); /* estimated from the other kind */
     measure(&budget, 1, 4, 80);                                      /* warms up */
     expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12);
     assert_false(cleat_budget_is_measured(&budget, false));
@@ -133,7 +134,7 @@ static void run_is_its_parts(void **state) {
     expect_near(made.end_seconds, 29 + 40 * 200 - 11 * 2 + 3, 1e-12);
     assert_true(made.fits && made.epochs == 40 && made.runs == 0);
     shape.evaluates = true;
-    shape.evaluate_every = 3; /* after 3, 6, ... 39, and 40: each may be the best, and saved */
+    shape.evaluate_every = 3; /* after 3, 6, ... 39, and 40: each may be the best so far, and saved */
     made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8000 + 14 * (0.3 * 200 / 3) + 14 * 3, 1e-12);
     cleat_event_stats_add(&budget.evaluation, 40);
@@ -147,13 +148,13 @@ static void run_is_its_parts(void **state) {
     shape.checkpoint_minutes = 10;
     made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8620 + floor(8620 / 600.0) * 5, 1e-12);
-    /* After 3 epochs, their evaluation and checkpoints are behind. */
+    /* After 3 epochs, their evaluation and checkpoints are in the past. */
     shape.checkpoint_minutes = 0;
     made = forecast(&budget, &shape, 300, 700);
     expect_near(made.end_seconds, 700 + 37 * 200 + 13 * 30 + 37 * 5, 1e-12);
 }
 
-/* 30 h hold so many runs, and what is kept in reserve. */
+/* 30 h hold this number of runs, plus the reserve. */
 static void runs_in_a_budget(void **state) {
     (void)state;
     cleat_budget budget = one_kind(30 * 3600);
@@ -185,7 +186,7 @@ static void schedule_is_shortened_to_what_fits(void **state) {
     cleat_time_forecast made = forecast(&budget, &shape, 11, used);
     assert_false(made.fits);
     assert_int_equal(made.epochs, (int64_t)(left / 210));
-    shape.epochs = made.epochs; /* fits, and one more does not */
+    shape.epochs = made.epochs; /* fits, but one more does not */
     assert_true(forecast(&budget, &shape, 11, used).fits);
     assert_int_equal(forecast(&budget, &shape, 11, used).epochs, shape.epochs);
     ++shape.epochs;
@@ -202,7 +203,7 @@ static void schedule_keeps_its_warm_up(void **state) {
     shape.min_epochs = 5;
     assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
     assert_false(forecast(&budget, &shape, 11, 30).fits);
-    /* Not one epoch; a budget below one step; one that is over; epochs that are done already. */
+    /* Less than one epoch; a budget below one step; a budget that is used up; completed epochs. */
     shape.min_epochs = 1;
     budget.seconds = 150;
     assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
@@ -211,7 +212,7 @@ static void schedule_keeps_its_warm_up(void **state) {
     assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
     budget.seconds = 1000;
     assert_int_equal(forecast(&budget, &shape, 500, 990).epochs, 40);
-    assert_int_equal(forecast(&budget, &shape, 450, 840).epochs, 5); /* the fifth is under way */
+    assert_int_equal(forecast(&budget, &shape, 450, 840).epochs, 5); /* the fifth is in progress */
 }
 
 static void run_stops_before_the_budget_is_over(void **state) {
@@ -222,13 +223,13 @@ static void run_stops_before_the_budget_is_over(void **state) {
     cleat_event_stats_add(&budget.checkpoint, 3);
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
     assert_true(cleat_budget_must_stop(&budget, 993.1, 0, 1, false));
-    assert_true(cleat_budget_must_stop(&budget, 992.9, 0, 2, false)); /* a larger window */
-    /* With the epoch's last step comes its evaluation. */
+    assert_true(cleat_budget_must_stop(&budget, 992.9, 0, 2, false)); /* a larger global batch */
+    /* The last step of an epoch is followed by its evaluation. */
     cleat_event_stats_add(&budget.evaluation, 50);
     cleat_event_stats_add(&budget.evaluation, 20);
     assert_true(cleat_budget_must_stop(&budget, 950, 0, 1, true));
     assert_false(cleat_budget_must_stop(&budget, 942.9, 0, 1, true));
-    /* What is queued comes first. */
+    /* Queued work is done first. */
     for (int i = 0; i < 10; ++i) cleat_budget_queue(&budget, 0, 1);
     assert_true(cleat_budget_must_stop(&budget, 973.1, 0, 1, false));
     assert_false(cleat_budget_must_stop(&budget, 972.9, 0, 1, false));
@@ -236,7 +237,7 @@ static void run_stops_before_the_budget_is_over(void **state) {
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
 }
 
-/* Steps of late that were three times as slow are reckoned with, until they are long ago. */
+/* Recent steps that were three times as slow enter the forecast until enough newer ones have followed. */
 static void slow_steps_are_reckoned_with(void **state) {
     (void)state;
     cleat_budget budget = one_kind(1000);
@@ -253,7 +254,7 @@ static void slow_steps_are_reckoned_with(void **state) {
 static void budget_below_a_step(void **state) {
     (void)state;
     cleat_budget budget = one_kind(1);
-    assert_false(cleat_budget_must_stop(&budget, 0.9, 0, 1, false)); /* nothing is known */
+    assert_false(cleat_budget_must_stop(&budget, 0.9, 0, 1, false)); /* nothing has been measured */
     budget.checkpoint.guess = 0.2;
     assert_true(cleat_budget_must_stop(&budget, 0.9, 0, 1, false));
     budget.checkpoint.guess = 0;

@@ -1,5 +1,5 @@
-/* Buffers (running statistics) beside the parameters: they start as declared, travel with checkpoints and averages, and a
- * checkpoint that holds others is refused by name. */
+/* Buffers (running statistics) beside the parameters: they start as declared, are part of checkpoints and
+ * averages, and a checkpoint with other buffers is refused by name. */
 #include "tiny.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 enum { B = 3, IN = 4, OUT = 2, SEEN = 2, CHANNELS = 5, INPUT_BYTES = 8192 };
 static const char *const terms[] = {"mse"};
 
-/* `seen` sums up the losses of all training steps. */
+/* `seen` accumulates the losses of all training steps. */
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     (void)model;
@@ -91,7 +91,7 @@ static void run_close(run *r) {
     cleat_profile_destroy((cleat_profile *)(uintptr_t)r->trainer.settings.profile);
 }
 
-/* A training step of one batch that depends on the number of the step. */
+/* Runs a training step of one batch that depends on the step number. */
 static void run_step(run *r) {
     cleat_error error = {0};
     cleat_trainer *trainer = &r->trainer;
@@ -122,7 +122,7 @@ static void run_step(run *r) {
     ++trainer->state.step;
 }
 
-/* Parameters and buffers (cleat_free). */
+/* Returns parameters and buffers. The caller frees them with cleat_free. */
 static float *values_of(run *r) {
     cleat_error error = {0};
     float *values = cleat_alloc((size_t)cleat_session_values(r->trainer.engine.session), sizeof *values);
@@ -137,7 +137,7 @@ static void assert_same_values(run *a, run *b) {
     cleat_free(y);
 }
 
-/* The buffer's value `at` in `values`. */
+/* The element `at` of the buffer in `values`. */
 static float *buffer_value(const run *r, float *values, int at) {
     return values + cleat_session_flat(r->trainer.engine.session) + at;
 }
@@ -202,7 +202,8 @@ static void resume_gives_the_same_bits(void **state) {
     }
 }
 
-/* The model of an averaged run has the averaged statistics; what training goes on from is kept beside it. */
+/* The model of an averaged run has the averaged statistics; the state from which training continues is saved
+ * beside it. */
 static void averages_hold_them(void **state) {
     cleat_error error = {0};
     run r;
@@ -241,7 +242,8 @@ static void averages_hold_them(void **state) {
     run_close(&r);
 }
 
-/* The last checkpoint as it is, but for the model's tensor `name`: left out, or of another shape. */
+/* Saves the last checkpoint unchanged, except for the model's tensor `name`, which is left out or
+ * reshaped. */
 static void save_without(run *r, const char *name, bool reshape) {
     cleat_error error = {0};
     cleat_checkpoint *saved = NULL;
@@ -283,7 +285,7 @@ static void other_buffers_are_refused(void **state) {
     }
 }
 
-/* The optimizer's file is about what AdamW changes. */
+/* The optimizer file covers only tensors that AdamW updates. */
 static void moments_have_none(void **state) {
     cleat_error error = {0};
     run r;

@@ -1,5 +1,6 @@
-/* Families beside RNA, from files to metrics: they learn what can be learnt, evaluate to the same metrics again, and predict
- * for other files, without the training data, from what the checkpoint keeps. */
+/* Families other than RNA, from files to metrics: they learn learnable data, a second evaluation gives the
+ * same metrics, and they predict other files, without the training data, from the contents of the
+ * checkpoint. */
 #include "tiny.h"
 
 #include <math.h>
@@ -37,7 +38,7 @@ static const char *pick(cleat_random *random, const char *const *words, uint32_t
     return words[cleat_random_below(random, count)];
 }
 
-/* A hint among fillers tells the class. */
+/* A hint among filler words determines the class. */
 static void make_texts(const tiny *t, const char *name, int rows, uint32_t stream) {
     cleat_random random = cleat_random_stream(5, stream, 0);
     cleat_text text = {0};
@@ -56,7 +57,7 @@ static void make_texts(const tiny *t, const char *name, int rows, uint32_t strea
 static const char *const people[] = {"anna", "boris", "chen", "dora"};
 static const char *const places[] = {"london", "paris", "oslo", "lima"};
 
-/* A person may be two words long; the words themselves tell the tags. */
+/* A person may be two words long; the words themselves determine the tags. */
 static void make_tags(const tiny *t, const char *name, int sentences, uint32_t stream) {
     cleat_random random = cleat_random_stream(6, stream, 0);
     cleat_text text = {0};
@@ -77,7 +78,7 @@ static void make_tags(const tiny *t, const char *name, int sentences, uint32_t s
     write_text(t, name, &text);
 }
 
-/* Two waves of an hour's steps, one a quarter of a period behind the other, a little noise. */
+/* Two waves of hourly steps with a phase difference of a quarter period, and a little noise. */
 static void make_waves(const tiny *t, const char *name, int rows) {
     cleat_random random = cleat_random_stream(7, 0, 0);
     cleat_text text = {0};
@@ -89,7 +90,7 @@ static void make_waves(const tiny *t, const char *name, int rows) {
     write_text(t, name, &text);
 }
 
-/* Stripes across or down, of random phase, with noise. */
+/* Horizontal or vertical stripes of random phase, with noise. */
 static void make_stripes(const tiny *t, const char *folder, int images, bool down, uint32_t stream) {
     enum { SIDE = 12 };
     cleat_random random = cleat_random_stream(8, stream, down);
@@ -106,7 +107,7 @@ static void make_stripes(const tiny *t, const char *folder, int images, bool dow
     }
 }
 
-/* Bright boxes in the dark: the mask is the box. */
+/* Bright boxes on a dark background: the mask is the box. */
 static void make_boxes(const tiny *t, int images) {
     enum { SIDE = 32 };
     cleat_random random = cleat_random_stream(9, 0, 0);
@@ -130,7 +131,8 @@ static void make_boxes(const tiny *t, int images) {
     write_text(t, "boxes/val.txt", &val);
 }
 
-/* A front that moves one column a day, and comes in again from the other side: yesterday's map is wrong, its neighbour right. */
+/* A front that moves one column per day and wraps around: the map of the previous day is wrong, the shifted
+ * one right. */
 static void make_fronts(const tiny *t, const char *folder, int days) {
     enum { SIDE = 16 };
     char name[128];
@@ -177,7 +179,7 @@ static int setup(void **state) {
 typedef struct family {
     const char *name, *data;
     const char *settings[24];
-    const char *other, *predictions; /* data to predict for, and the file that is written */
+    const char *other, *predictions; /* data to predict, and the file that is written */
 } family;
 
 #define TRANSFORMER "model.d_model=16", "model.heads=2", "model.layers=1", "model.d_ff=32", "model.dropout=0.05"
@@ -187,7 +189,7 @@ typedef struct family {
         "data.test_fraction=0.1", "train.epochs=8", "train.learning_rate=1e-2", "train.effective_batch_size=32",       \
         "run.metric=mse"
 
-/* A backbone of 3.7 million parameters is made for more than this. */
+/* A backbone of 3.7 million parameters is larger than this task needs. */
 #define MASKS "model.dropout=0", "train.learning_rate=1e-3", "train.effective_batch_size=6", "run.metric=iou"
 
 static const family rows[] = {
@@ -308,7 +310,7 @@ static size_t lines_of(const char *path) {
     return lines;
 }
 
-/* The training data are out of the way meanwhile. */
+/* The training data are moved away in the meantime. */
 static void assert_predicts(const tiny *t, const family *f, const cleat_profile *profile, const char *run) {
     char other[TINY_PATH], out[TINY_PATH], data[TINY_PATH], away[TINY_PATH + 8], path[TINY_PATH + 64];
     size_t count = 0;
@@ -330,7 +332,7 @@ static void assert_predicts(const tiny *t, const family *f, const cleat_profile 
     else if (strstr(f->predictions, ".png"))
         assert_true(count > 0 && lines_of(path) > 0);
     else if (strcmp(f->name, "text_tagger") == 0)
-        assert_int_equal(lines_of(path), lines_of(other)); /* words and ends of sentences */
+        assert_int_equal(lines_of(path), lines_of(other)); /* words and sentence ends */
     else
         assert_int_equal(lines_of(path), 1 + 6 * count);
 }
@@ -372,7 +374,7 @@ static void the_emberformer_learns(void **state) {
     one_family(state, &rows[7]);
 }
 
-/* In half storage they learn what they learn in f32, evaluated in the precision of the run. */
+/* In half precision the families learn the same tasks as in f32, evaluated in the precision of the run. */
 static void in_half(void **state, const char *precision) {
     const tiny *t = *state;
     char run[TINY_PATH], name[64];
@@ -403,7 +405,7 @@ static void must_load_again(const tiny *t, const char *run) {
     cleat_profile_destroy(profile);
 }
 
-/* Also what the data taught is that of the first process. */
+/* The preprocessor, too, is that of the first process. */
 static void resumed_runs_have_the_same_bits(void **state) {
     const tiny *t = *state;
     for (int i = 0; i < FAMILIES; ++i) {
@@ -421,8 +423,8 @@ static void resumed_runs_have_the_same_bits(void **state) {
     }
 }
 
-/* Micro-batches change rounding only: words of a window, not of a micro-batch, divide the loss. Batch normalisation is another
- * matter: its statistics are those of a micro-batch. */
+/* The micro-batch size changes rounding only: the loss is divided by the words of a global batch, not of a
+ * micro-batch. Batch normalisation is an exception, because its statistics are those of a micro-batch. */
 static void micro_batches_add_up(void **state) {
     const tiny *t = *state;
     for (int i = 0; i < FAMILIES && strcmp(rows[i].name, "image_resnet") != 0; ++i) {
@@ -437,7 +439,8 @@ static void micro_batches_add_up(void **state) {
         train(t, profile, cut, false, false);
         double distance = tiny_distance(t, whole, cut);
         print_message("%s: %.2g\n", rows[i].name, distance);
-        assert_true(distance > 0 && distance < 1e-3); /* rounding, which AdamW makes larger where gradients are tiny */
+        /* rounding, which AdamW amplifies where gradients are tiny */
+        assert_true(distance > 0 && distance < 1e-3);
         cleat_profile_destroy(profile);
     }
 }

@@ -1,5 +1,5 @@
-/* Faults on purpose: the n-th allocation of host memory, and the n-th buffer of the device, fail. Whatever the moment,
- * the call ends with an error that says so, and everything is given back (host memory: run it under ASan). */
+/* Fault injection: the n-th allocation of host memory, or the n-th buffer of the device, fails. For every n,
+ * the call ends with the matching error and releases everything (host memory: run it under ASan). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static const char *const short_run[] = {"data.limit=2",
                                         "train.effective_batch_size=2",
                                         NULL};
 
-/* Allocations that are still to come before the one that fails; -1: it has failed. Turns the failure off. */
+/* Allocations that remain before the one that fails; -1: it has failed. Disables the failure. */
 static long allocations_left(long most) {
     for (long i = 0; i < most; ++i) {
         void *memory = cleat_alloc(1, 1);
@@ -41,15 +41,15 @@ static long allocations_left(long most) {
     return -1;
 }
 
-/* All of the first few, then ever fewer. */
+/* Every one of the first few, then in growing strides. */
 static long next(long n) {
     return n + 1 + n / 12;
 }
 
 typedef cleat_status (*fault_call)(void *user, cleat_error *error);
 
-/* Calls until no failure is met any more; `between` (may be NULL) looks at what is left after each call. A failure the
- * call can live without (a cache that is not written) may go by. */
+/* Repeats the call until it meets no failure; `between` (may be NULL) checks what remains after each call. A
+ * failure that does not affect the call (a cache that is not written) may be ignored. */
 static void sweep_allocations(fault_call call, void *user, void (*between)(void *user)) {
     int calls = 0, lived_with = 0;
     for (long n = 1;; n = next(n), ++calls) {
@@ -122,7 +122,7 @@ static void evaluation_and_prediction_survive_failed_allocations(void **state) {
     cleat_profile_destroy(run.profile);
 }
 
-/* --- a session on one device, so that what is left there can be seen --- */
+/* --- a session on one device, so that leaks there are visible --- */
 
 typedef struct one_session {
     cleat_profile *profile;

@@ -1,4 +1,5 @@
-/* Training runs in half precision: the loss scale finds its place, overflows change nothing, and a run goes on with the same bits. */
+/* Training in half precision: the loss scale settles, overflows change nothing, and a resumed run gives the
+ * same bits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +15,16 @@
 #include "core/safetensors.h"
 #include "tiny.h"
 
-/* So large that the first gradients overflow, and an interval after which it grows within the run. */
+/* Large enough that the first gradients overflow, with an interval after which the scale grows within the
+ * run. */
 #define HIGH "train.loss_scale=1073741824"
 #define SOON "train.loss_scale_growth_interval=3"
 #define SHORT "data.limit=12", "data.buckets=32", "data.max_length=32", "run.evaluate_every_epochs=none"
-/* The other head starts with zeros: no gradient passes it in the first step. */
+/* The other head starts with zeros, which block all gradients in the first step. */
 #define HEAD "model.head=absolute", "loss.coordinate=1"
 static const char *const high[] = {SHORT, HEAD, "train.precision=f16", HIGH, SOON, "train.epochs=8", NULL};
 
-/* The values of `key` in the records of kind "train" [count], NaN where one is null or left out. */
+/* The values of `key` in the records of kind "train" [count], NaN where it is null or absent. */
 static size_t read_metric(const tiny *t, const char *run, const char *key, double *values, size_t most) {
     char name[128], path[TINY_PATH], wanted[64];
     size_t size, count = 0;
@@ -59,7 +61,8 @@ static void assert_no_moments(const tiny *t, const char *run) {
     cleat_safetensors_close(file);
 }
 
-/* Each step says its scale: half of the last one after a skipped step, twice it after three clean ones, else the same. */
+/* Each step logs its scale: half of the previous one after a skipped step, twice after three finite ones,
+ * otherwise the same. */
 static void overflow_is_skipped_and_training_goes_on(void **state) {
     enum { MOST = 512 };
     const tiny *t = *state;
@@ -92,7 +95,7 @@ static void overflow_is_skipped_and_training_goes_on(void **state) {
     assert_true(loss[steps - 1] < loss[0]);
 }
 
-/* Parameters and moments after one and after two skipped steps: those that the run started with. */
+/* Parameters and moments after one and after two skipped steps equal the initial ones. */
 static void skipped_step_leaves_every_bit(void **state) {
     const tiny *t = *state;
     size_t count, other;
@@ -121,7 +124,8 @@ static void skipped_step_leaves_every_bit(void **state) {
     cleat_free(start);
 }
 
-/* Stopped after every step, while the scale falls and grows: as if it had not been. */
+/* The run is stopped after every step, while the scale falls and grows: the result is that of an
+ * uninterrupted run. */
 static void resumed_with_the_same_bits(void **state) {
     const tiny *t = *state;
     const char *const f16[] = {SHORT, HEAD, "train.precision=f16", "train.loss_scale=67108864", SOON, NULL};
@@ -140,7 +144,7 @@ static void resumed_with_the_same_bits(void **state) {
     assert_false(state_contains(t, "bf16", "loss_scale"));
 }
 
-/* Parameters and moments are f32 in every precision: a run may change it. */
+/* Parameters and moments are f32 in every precision, so that a run may change its precision. */
 static void precision_may_change(void **state) {
     const tiny *t = *state;
     const char *set[] = {SHORT, "train.precision=f32", NULL};
@@ -159,7 +163,8 @@ static void precision_may_change(void **state) {
     assert_int_equal(result.report.skipped_steps, 0);
 }
 
-/* The three precisions begin at the same loss, and their first gradient has the same norm: the scale does not show. */
+/* The three precisions start with the same loss, and their first gradient has the same norm, without the loss
+ * scale. */
 static void gradient_is_that_of_f32(void **state) {
     const tiny *t = *state;
     const char *const names[] = {"begin32", "begin16", "beginb"};
@@ -180,7 +185,8 @@ static void gradient_is_that_of_f32(void **state) {
     }
 }
 
-/* resolved.ini says what every `auto` of half precision became; with it a run goes on with the same bits, and in another precision. */
+/* resolved.ini holds the value of every `auto` of half precision; a run resumed with it gives the same bits,
+ * and can change precision. */
 static void resolved_settings_go_on_with_the_same_bits(void **state) {
     const tiny *t = *state;
     const char *const set[] = {SHORT, HEAD, "train.precision=f16", NULL};
@@ -218,7 +224,7 @@ static void settings_that_contradict_are_refused(void **state) {
         assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
         assert_int_equal(cleat_profile_set(profile, "data.path=/tmp", NULL), CLEAT_OK);
         for (int k = 0; k < 2; ++k) assert_int_equal(cleat_profile_set(profile, cases[i][k], NULL), CLEAT_OK);
-        /* Where nothing is trained only the value itself is judged. */
+        /* If nothing is trained, only the value itself is validated. */
         assert_int_equal(cleat_profile_check(profile, &error), i < 2 ? CLEAT_OK : CLEAT_ERR_PROFILE);
         if (i < 2) assert_int_equal(cleat_profile_check_training(profile, &error), CLEAT_ERR_PROFILE);
         if (!strstr(error.text, cases[i][2])) fail_msg("'%s' does not say '%s'", error.text, cases[i][2]);

@@ -1,4 +1,4 @@
-/* The metrics log and progress text. */
+/* The metrics log and the progress line. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "train/metrics_log.h"
@@ -100,7 +100,7 @@ static void a_resumed_run_writes_the_same_file(void **state) {
     for (int64_t keep = 0; keep <= 20; ++keep) {
         FILE *file = fopen(path, "a");
         assert_non_null(file);
-        fputs("{\"kind\":\"train\",\"ep", file); /* a record that a crash cut off */
+        fputs("{\"kind\":\"train\",\"ep", file); /* a record truncated by a crash */
         fclose(file);
         log = open_log(keep);
         assert_int_equal(cleat_metrics_log_records(log), keep);
@@ -130,7 +130,7 @@ static void missing_records_are_only_a_warning(void **state) {
     assert_non_null(strstr(error.text, "/nonexistent/x.jsonl"));
 }
 
-/* A limit on the size of files stands for a full disk: the second record fits only in part. */
+/* A limit on file size simulates a full disk: only part of the second record fits. */
 static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
     (void)state;
     struct rlimit before, limit;
@@ -186,13 +186,13 @@ static void a_terminal_gets_a_bar(void **state) {
     shown[0] = 0;
     cleat_progress_start(&progress, capture_text, NULL, true, 60, 100, 400, 0);
     cleat_progress_update(&progress, 200, "a long text about it", 10, false);
-    assert_int_equal(strlen(shown), 60); /* cut one short of the width, after the return */
+    assert_int_equal(strlen(shown), 60); /* truncated to one less than the width, after the carriage return */
     assert_ptr_equal(strstr(shown, "\r[##########..........]  50% 200/400  a long text about it  "), shown);
     shown[0] = 0;
     cleat_progress_update(&progress, 300, "x", 10.05, false);
     assert_string_equal(shown, "");
     cleat_progress_update(&progress, 300, "x", 20, false);
-    assert_int_equal(strlen(shown), 60); /* blanks cover the longer one */
+    assert_int_equal(strlen(shown), 60); /* blanks overwrite the longer line */
     assert_non_null(strstr(shown, "300/400  x  ETA 10 s"));
     shown[0] = 0;
     cleat_progress_line(&progress, "evaluated");

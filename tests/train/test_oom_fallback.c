@@ -1,5 +1,6 @@
-/* The ladder down: a device that has less memory than it said, at every buffer and at kernels all over a run. The run
- * goes on with smaller micro-batches, and its result is theirs. */
+/* The out-of-memory fallback: a device with less memory than reported, failing at every buffer and at
+ * kernels throughout a run. The run continues with smaller micro-batches, and its result is that of a run
+ * with these. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,19 +18,20 @@
 #include "tiny.h"
 #include "train/trainer.h"
 
-/* Three windows an epoch, an evaluation after each; a large eps keeps AdamW from making steps of rounding noise. */
+/* Three global batches per epoch, an evaluation after each; a large eps prevents AdamW from turning rounding
+ * noise into full steps. */
 static const char *const settings[] = {"train.batch_size=auto", "train.effective_batch_size=4",
                                        "data.limit=11",         "data.buckets=32",
                                        "data.max_length=32",    "model.dropout=0.2",
                                        "train.eps=1e-3",        "train.warmup_steps=0",
                                        "train.epochs=2",        NULL};
 
-/* --- faults and words ----------------------------------------------------------------------------------------- */
+/* --- faults and messages --------------------------------------------------------------------------------------- */
 
-/* What happens to the devices a run opens, one after the other. */
+/* Faults injected into the devices that a run opens one after the other. */
 typedef struct fault {
     long buffer, launch; /* the n-th one of the first device fails; 0: none */
-    long every_buffer;   /* -1: all of every device fail */
+    long every_buffer;   /* -1: every one of every device fails */
     int opened;
     cleat_device *first;
 } fault;
@@ -77,8 +79,8 @@ static void train_well(const tiny *t, const char *run, const char *const *set, f
     cleat_error error = {0};
     if (train(t, run, set, f, heard, &report, &error) != CLEAT_OK) fail_msg("%s: %s", run, error.text);
     assert_int_equal(report.steps, 6);
-    const cleat_startup_stats *s =
-        &report.start; /* of the first step, also where the trainer was opened again after it */
+    /* of the first step, even if the trainer was reopened after it */
+    const cleat_startup_stats *s = &report.start;
     double parts = s->data + s->device + s->plan + s->setup + s->kernels + s->step;
     if (!(fabs(parts - report.seconds_first_step) < 1e-6))
         fail_msg("%g s until the first step, in parts %g", report.seconds_first_step, parts);
@@ -103,7 +105,7 @@ static void resolved(const tiny *t, const char *run, const char *name, const cha
     cleat_profile_destroy(profile);
 }
 
-/* A run of its own with the micro-batches `run` ended with. */
+/* Trains a separate run with the final micro-batch sizes of `run`. */
 static void train_alike(const tiny *t, const char *run, const char *alike) {
     char batches[200], recompute[200];
     const char *set[16];
@@ -122,9 +124,10 @@ static void train_alike(const tiny *t, const char *run, const char *alike) {
 
 /* --- tests ---------------------------------------------------------------------------------------------------- */
 
-static const double CLOSE = 2e-6; /* the largest difference of a parameter: rounding of other sums */
+static const double CLOSE = 2e-6; /* the largest difference of a parameter, caused by another order of sums */
 
-/* A buffer that cannot be had before the first step: the whole run is that of the smaller setting, to the bit. */
+/* A buffer whose allocation fails before the first step: the whole run is bit-identical to one with the
+ * smaller setting. */
 static void every_buffer(void **state) {
     const tiny *t = *state;
     fault none = {0};
@@ -152,7 +155,8 @@ static void every_buffer(void **state) {
     assert_true(n > 6);
 }
 
-/* A kernel that fails for want of memory, all over the run: in a first window, later ones, updates, evaluations. */
+/* A kernel that fails for lack of memory at any point of the run: in the first global batch, later ones,
+ * updates, evaluations. */
 static void kernels_all_over_the_run(void **state) {
     const tiny *t = *state;
     int runs = 0, went_on = 0, within = 0;
@@ -179,7 +183,7 @@ static void kernels_all_over_the_run(void **state) {
     assert_true(runs > 12 && went_on > 5 && within > 1);
 }
 
-/* Kernels of one window and its update, and of the update alone, in one piece. */
+/* Number of kernels of one global batch with its update, and of the update alone, without micro-batches. */
 static void count_kernels(const tiny *t, long *step, long *update) {
     char out[TINY_PATH];
     cleat_error error = {0};
@@ -199,8 +203,8 @@ static void count_kernels(const tiny *t, long *step, long *update) {
     cleat_profile_destroy(profile);
 }
 
-/* Within an update nobody knows whether the parameters have changed: what was computed since the last checkpoint is
- * computed again, here from the beginning. */
+/* Within an update it is unknown whether the parameters have changed: all work since the last checkpoint is
+ * repeated, here from the beginning. */
 static void an_update_half_done_is_not_kept(void **state) {
     const tiny *t = *state;
     long step, update;
@@ -211,8 +215,8 @@ static void an_update_half_done_is_not_kept(void **state) {
         words heard;
         train_well(t, "run", settings, &f, &heard);
         assert_int_equal(heard.steps_down, 1);
-        if (n <= 2 * step)
-            assert_non_null(strstr(heard.last, "from the beginning ")); /* nobody knows what that update had changed */
+        if (n <= 2 * step) /* the extent of that update is unknown */
+            assert_non_null(strstr(heard.last, "from the beginning "));
         else
             assert_non_null(strstr(heard.last, "from the checkpoint of step 2 "));
         double distance = tiny_distance(t, "run", "whole");
@@ -232,7 +236,7 @@ static void the_last_rung_is_an_error(void **state) {
     assert_int_equal(report.steps, 0);
 }
 
-/* Shorter sequences only where the profile allows them; a resume then keeps to them. */
+/* Sequences are truncated only if the profile allows it; a resume keeps the length. */
 static void sequences_are_cut_where_that_is_allowed(void **state) {
     const tiny *t = *state;
     fault none = {0};
@@ -246,7 +250,8 @@ static void sequences_are_cut_where_that_is_allowed(void **state) {
     assert_int_equal(train(t, "long", allowed, &none, &heard, &report, &error), CLEAT_OK);
     int64_t least = report.memory.allocated;
     char limit[32];
-    for (int64_t bytes = least;; bytes -= least / 12) { /* down to where nothing fits without cutting */
+    /* down to a limit at which nothing fits without truncation */
+    for (int64_t bytes = least;; bytes -= least / 12) {
         assert_true(bytes > 0);
         snprintf(limit, sizeof limit, "%lld", (long long)bytes);
         setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);

@@ -1,4 +1,5 @@
-/* safetensors: what is written comes back; what is malformed is refused; nothing crashes the reader. */
+/* The safetensors format: written data are read back, malformed files are refused, and no input crashes the
+ * reader. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
@@ -29,7 +30,7 @@ static const cleat_st_tensor samples[] = {
     {"int", CLEAT_ST_I32, 1, {6}, floats},
     {"unsigned", CLEAT_ST_U32, 1, {6}, floats},
     {"bytes", CLEAT_ST_U8, 1, {3}, bytes},
-    {"scalar", CLEAT_ST_F32, 0, {0}, &scalar}, /* lies askew, after three bytes */
+    {"scalar", CLEAT_ST_F32, 0, {0}, &scalar}, /* unaligned, after three bytes */
     {"\xc3\xbcml\xc3\xa4ut", CLEAT_ST_U8, 1, {1}, bytes},
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
@@ -116,7 +117,7 @@ static void files_of_others_open(void **state) {
 
 typedef struct hostile {
     const char *header;
-    size_t data; /* bytes behind it */
+    size_t data; /* bytes after the header */
     const char *says;
 } hostile;
 
@@ -157,7 +158,7 @@ static const hostile hostiles[] = {
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
 };
 
-/* The file with this header; the caller frees it. */
+/* Builds a file with this header. The caller frees it. */
 static char *make_file(const char *header, size_t data, size_t *size) {
     uint64_t length = strlen(header);
     *size = 8 + length + data;
@@ -218,7 +219,8 @@ static void every_cut_is_noticed(void **state) {
     size_t size;
     char *whole = encode(&size);
     for (size_t part = 0; part < size; ++part) {
-        char *cut = malloc(part ? part : 1); /* of its own, so that a sanitizer sees the end */
+        /* a separate allocation, so that a sanitizer detects reads beyond the end */
+        char *cut = malloc(part ? part : 1);
         cleat_safetensors *parsed = NULL;
         assert_non_null(cut);
         memcpy(cut, whole, part);
@@ -228,7 +230,7 @@ static void every_cut_is_noticed(void **state) {
     cleat_free(whole);
 }
 
-/* Reads every byte, for a sanitizer to watch. */
+/* Reads every byte, so that a sanitizer can check the access. */
 static size_t sum_of_bytes(const cleat_st_tensor *tensor) {
     const uint8_t *at = tensor->data;
     size_t sum = 0;

@@ -1,4 +1,4 @@
-/* What a run says about its start, and what its steps ask of the driver once it has started. */
+/* The startup report of a run, and the driver calls of its steps after startup. */
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
@@ -18,21 +18,22 @@
 
 /* --- every OpenCL call of the run ----------------------------------------------------------------------------- */
 
-/* Calls of the trainer's thread. */
+/* Calls from the trainer's thread. */
 typedef struct calls {
-    long launches, copies, writes, flushes; /* what a step is made of */
-    long arguments, kernels, buffers;       /* what belongs before the first step */
-    long finishes, blocking;                /* the host waits for the device */
+    long launches, copies, writes, flushes; /* calls allowed in a step */
+    long arguments, kernels, buffers;       /* calls that belong before the first step */
+    long finishes, blocking;                /* calls in which the host waits for the device */
     long event_waits;                       /* of all threads: see below */
 } calls;
 
 enum { STEPS = 120 };
 
-static calls made, after[STEPS];           /* so far, and when the last kernel of each step had been enqueued */
-static _Atomic long programs, event_waits; /* of threads of their own, too: those that compile, and the loader's */
+/* so far, and when the last kernel of each step had been enqueued */
+static calls made, after[STEPS];
+static _Atomic long programs, event_waits; /* also from other threads: the compiling ones and the loader's */
 static int steps;
 
-/* The last kernel of an optimizer step writes its figures. */
+/* The last kernel of an optimizer step writes its metrics. */
 static void record_step(cl_kernel kernel) {
     char name[64] = "";
     clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
@@ -41,7 +42,7 @@ static void record_step(cl_kernel kernel) {
     after[steps++] = made;
 }
 
-/* These stand before the driver's functions. NEXT is the one that would have been called. */
+/* These functions interpose those of the driver. NEXT is the function that would have been called. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 CLEAT_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
@@ -123,8 +124,8 @@ CLEAT_API void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_boo
 
 /* --- steps ---------------------------------------------------------------------------------------------------- */
 
-/* One epoch, a micro-batch a step. The first steps are measured, for which the host waits for each (67 at most); the figures of
- * the others are read once in 64 steps. */
+/* One epoch with one micro-batch per step. The first steps are measured, and the host waits for each of them
+ * (67 at most); the metrics of the others are read once every 64 steps. */
 static void a_step_only_enqueues(void **state) {
     enum { MEASURED = 68, READS = 2 };
     tiny_result result = tiny_train_to(
@@ -143,13 +144,14 @@ static void a_step_only_enqueues(void **state) {
         assert_int_equal(now->buffers, last->buffers);
         assert_int_equal(now->launches - last->launches, after[1].launches - after[0].launches);
         assert_int_equal(now->writes - last->writes, 2);   /* the batch and the hyper-parameters */
-        assert_int_equal(now->copies - last->copies, 2);   /* from their slots into the inputs */
-        assert_int_equal(now->flushes - last->flushes, 4); /* each transfer and each graph */
+        assert_int_equal(now->copies - last->copies, 2);   /* from their slots to the inputs */
+        assert_int_equal(now->flushes - last->flushes, 4); /* one for each transfer and each graph */
     }
     const calls *first = &after[MEASURED], *last = &after[STEPS - 1];
     assert_int_equal(last->finishes, first->finishes);
     assert_true(last->blocking - first->blocking <= READS);
-    /* Host memory is filled again only when its last transfer is over: at most a wait for each, some of them ahead. */
+    /* Host memory is refilled only after its last transfer has completed: at most one wait per transfer, some
+     * of them in advance. */
     assert_true(last->event_waits - first->event_waits <= 2 * (STEPS - MEASURED) + 8);
 }
 
@@ -205,7 +207,8 @@ static void assert_parts_add_up(const tiny *t, const char *run, const char *prec
     cJSON_Delete(record);
 }
 
-/* In half precision the host waits for the program that makes the working copies before the first step begins. */
+/* In half precision the host waits for the program that makes the half-precision copies before the first step
+ * begins. */
 static void the_parts_of_the_start_add_up(void **state) {
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const char *const runs[] = {"start32", "start16", "startb"};

@@ -1,5 +1,6 @@
-/* The time budget on a device: the run stops in time and goes on with the same bits, or its schedule is shortened once
- * and stays so. Durations are this machine's: budgets are chosen by what a first run took. */
+/* The time budget on a device: the run stops in time and resumes with the same bits, or its schedule is
+ * shortened once and stays so. Durations are those of this machine: budgets are derived from the duration of
+ * a first run. */
 #include "tiny.h"
 
 #include <math.h>
@@ -14,11 +15,11 @@
 
 #include "core/memory.h"
 
-/* Nothing but steps. The learning rate falls from 1e-2 to 1e-4. */
+/* Steps only. The learning rate falls from 1e-2 to 1e-4. */
 #define STEPS_ONLY "run.evaluate_every_epochs=none", "run.checkpoint_every_epochs=none", "train.min_learning_rate=1e-4"
 #define ENDLESS "train.epochs=100000"
 
-/* What was logged since the last time; a line with `stop_at` in it ends the run after its step. */
+/* Log text since the last reset; a line that contains `stop_at` ends the run after its step. */
 static struct {
     char text[8192];
     const char *stop_at;
@@ -44,7 +45,7 @@ static void assert_contains(const char *text, const char *const *words) {
         if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
 }
 
-/* Trains until the end, or until `stop_at` was logged. */
+/* Trains to the end, or until `stop_at` is logged. */
 static cleat_train_report train_until(cleat_status wanted, const tiny *t, const char *run, const char *const *set,
                                       bool resume, const char *stop_at) {
     cleat_train_report report;
@@ -60,7 +61,7 @@ static cleat_train_report train_until(cleat_status wanted, const tiny *t, const 
     return report;
 }
 
-/* "run.time_budget=Ns" for this many seconds or up to one more. */
+/* "run.time_budget=Ns" with `seconds` rounded up. */
 static const char *budget(double seconds, char text[64]) {
     snprintf(text, 64, "run.time_budget=%ds", (int)ceil(seconds));
     return text;
@@ -99,7 +100,8 @@ static double last_state(const tiny *t, const char *run, const char *name) {
     return value;
 }
 
-/* A run of about so many seconds behind its start, without a budget; *epochs is as many as it takes. */
+/* A run that lasts about `seconds` after its startup, without a budget; *epochs receives its number of
+ * epochs. */
 static cleat_train_report run_of_seconds(const tiny *t, const char *run, double seconds, int *epochs) {
     char text[64];
     cleat_train_report probe = train_until(CLEAT_OK, t, "probe", SET(STEPS_ONLY, "train.epochs=20"), false, NULL);
@@ -144,11 +146,11 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
     cleat_train_report first = train_until(CLEAT_ERR_TIME_UP, t, "stop", set, false, NULL);
     assert_true(first.steps > 0 && first.steps < whole.steps);
     assert_int_equal(first.epochs_planned, epochs);
-    assert_true(first.seconds < seconds + 2); /* a busy machine may let it wait once */
+    assert_true(first.seconds < seconds + 2); /* a busy machine may delay it once */
     assert_true(last_state(t, "stop", "step") == (double)first.steps);
     assert_true(last_state(t, "stop", "next_seconds") > 0);
 
-    /* The budget is the whole run's: nothing is left of it for another process. */
+    /* The budget applies to the whole run: no time remains for another process. */
     tiny_result second = tiny_train_to(CLEAT_ERR_TIME_UP, t, "stop", set, true, 0);
     assert_contains(second.error.text, SET("time is up", "--time-budget", "--resume"));
     assert_int_equal(second.report.steps, first.steps);
@@ -159,7 +161,7 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
     tiny_assert_same_run(t, "whole", "stop");
 }
 
-/* Whatever the resumed run's budget is. */
+/* Independent of the budget of the resumed run. */
 static void shortened_schedule_stays_as_it_is(void **state) {
     const tiny *t = *state;
     char text[64];
@@ -182,7 +184,7 @@ static void shortened_schedule_stays_as_it_is(void **state) {
     assert_true(last_metric(t, "fit", "schedule", "epochs") == (double)cut.epochs_planned);
 }
 
-/* The whole of it in one process; where the machine got slower meanwhile, the rest in another. */
+/* The whole schedule in one process; if the machine has become slower, the rest in another. */
 static void shortened_run_ends_within_its_budget(void **state) {
     const tiny *t = *state;
     char text[64];

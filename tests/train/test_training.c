@@ -1,4 +1,4 @@
-/* Whole training runs: the same bits however they come about, and the ways in which a run ends. */
+/* Whole training runs: bit-identical results under interruption and resume, and every way a run can end. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static void assert_contains(const char *text, const char *const *words) {
         if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
 }
 
-/* What the log warns of, with these words in it. */
+/* Captures warnings that contain these words. */
 typedef struct log_capture {
     const char *words;
     int times;
@@ -53,7 +53,7 @@ static void stop_capture(void) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
 }
 
-/* The run that others are compared with; trained when first asked for. */
+/* The reference run, trained on first use. */
 static const char *base(const tiny *t) {
     char path[TINY_PATH];
     if (access(tiny_path(t, "base/last", path), F_OK) != 0) tiny_train_to(CLEAT_OK, t, "base", NULL, false, 0);
@@ -92,7 +92,7 @@ static void number_of_workers_does_not_matter(void **state) {
     tiny_assert_same_run(t, base(t), "workers4");
 }
 
-/* Stopped after every single step, so in the middle of epochs and at their ends. */
+/* Stopped after every single step, both within epochs and at their ends. */
 static void interrupted_at_each_step_and_resumed(void **state) {
     const tiny *t = *state;
     cleat_status status = CLEAT_ERR_INTERRUPTED;
@@ -122,7 +122,7 @@ static void finished_run_is_resumed_without_a_step(void **state) {
 
 static const char *const long_run[] = {"train.epochs=12", "run.checkpoint_every_epochs=1", NULL};
 
-/* What the child does: this program, called with --train FOLDER RUN. */
+/* The child process: this program, called with --train FOLDER RUN. */
 static int train_as_child(const char *folder, const char *run) {
     tiny t;
     snprintf(t.folder, sizeof t.folder, "%s", folder);
@@ -142,7 +142,7 @@ static pid_t start_child(const tiny *t, const char *run) {
     return child;
 }
 
-/* Kills the child some time after its log has this many bytes; false where it came to its end first. */
+/* Kills the child some time after its log has reached this size; false if it ended first. */
 static bool kill_child(pid_t child, const char *log, off_t bytes, double delay) {
     struct timespec moment = {.tv_nsec = 200000}, more = {.tv_nsec = (long)(delay * 1e9)};
     int code;
@@ -156,7 +156,7 @@ static bool kill_child(pid_t child, const char *log, off_t bytes, double delay) 
     return WIFSIGNALED(code);
 }
 
-/* In the set-up once, then at random moments: in steps, evaluations and checkpoints. */
+/* Once during setup, then at random moments: in steps, evaluations and checkpoints. */
 static void killed_at_any_moment_and_resumed(void **state) {
     enum { KILLS = 6 };
     const tiny *t = *state;
@@ -187,7 +187,7 @@ static void changed_profile_is_not_resumed(void **state) {
     assert_contains(result.error.text, SET("learning_rate", "0.02", "0.01", "--out"));
     result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("model.d_ff=24"), true, 0);
     assert_contains(result.error.text, SET("d_ff", "24", "16"));
-    /* where it runs does not change what it computes */
+    /* Settings of the environment do not change the results. */
     tiny_train_to(CLEAT_OK, t, "changed", SET("loader.num_workers=0", "run.log_every_steps=1"), true, 0);
     tiny_assert_same_run(t, base(t), "changed");
 }
@@ -200,7 +200,7 @@ static void run_is_not_overwritten(void **state) {
 
 /* --- the run's folder --- */
 
-/* A trainer that is open; options as for cleat_train. */
+/* An open trainer; options as for cleat_train. */
 typedef struct opened {
     cleat_profile *profile;
     cleat_train_options options;
@@ -227,7 +227,7 @@ static void close_trainer(opened *o) {
     cleat_free(o);
 }
 
-/* The lock ends with the trainer; the file that stays behind hinders nobody. */
+/* The lock ends with the trainer; the remaining file does not block another run. */
 static void two_runs_do_not_share_a_folder(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -239,7 +239,7 @@ static void two_runs_do_not_share_a_folder(void **state) {
     tiny_assert_same_run(t, base(t), "shared");
 }
 
-/* Folders of each second of a minute are there: as if another run had begun in the same one. */
+/* A folder for each second of a minute exists, as if other runs had begun in the same second. */
 static void run_without_a_name_gets_a_folder_of_its_own(void **state) {
     const tiny *t = *state;
     char before[TINY_PATH], name[64], stamp[32];
@@ -271,7 +271,8 @@ static void folder_name_that_is_too_long_is_refused(void **state) {
     close_trainer(o);
 }
 
-/* Of all that is wrong with a run, what is known at once is said first, and nothing is left behind. */
+/* If several settings of a run are wrong, the error that can be detected immediately is reported first, and
+ * nothing is left behind. */
 static void device_is_chosen_before_the_folder_and_the_data(void **state) {
     char path[TINY_PATH];
     opened *o = cleat_alloc(1, sizeof *o);
@@ -286,7 +287,7 @@ static void device_is_chosen_before_the_folder_and_the_data(void **state) {
 
 /* --- the log --- */
 
-/* Figures of more steps than the device's ring holds, all in the log. */
+/* Metrics of more steps than the ring on the device holds: all are in the log. */
 static void log_is_complete_however_seldom_it_is_written(void **state) {
     const tiny *t = *state;
     const char *const many[] = {"train.epochs=1", "train.batch_size=1", "train.effective_batch_size=1",
@@ -308,8 +309,8 @@ static void log_is_complete_however_seldom_it_is_written(void **state) {
 
 /* --- accumulation --- */
 
-/* An epoch of `limit` samples is one step: as one batch of 8, and as micro-batches of 2 whose last window, or
- * last batch, is short. A large eps keeps AdamW from making steps of rounding noise. */
+/* An epoch of `limit` samples is one step: as one batch of 8, and as micro-batches of 2 whose last global
+ * batch, or last batch, is short. A large eps prevents AdamW from turning rounding noise into full steps. */
 static void micro_batches_add_up(void **state) {
     const tiny *t = *state;
     static const char *const limits[] = {"data.limit=8", "data.limit=7", "data.limit=5"};
@@ -332,7 +333,7 @@ static void micro_batches_add_up(void **state) {
     }
 }
 
-/* A run may go on with other micro-batches, as on another card: the same run up to rounding. */
+/* A run may be resumed with other micro-batches, as on another card: the results agree up to rounding. */
 static void resume_with_other_micro_batches(void **state) {
     const tiny *t = *state;
     const char *common[] = {"train.effective_batch_size=4",
@@ -356,7 +357,8 @@ static void resume_with_other_micro_batches(void **state) {
     assert_true(worst > 0 && worst <= 2e-6);
 }
 
-/* `auto` cuts a resumed run as it was cut before, though there is more memory: the same bits. */
+/* `auto` keeps the micro-batch sizes of the interrupted run, although more memory is available: the same
+ * bits. */
 static void resume_keeps_its_cut(void **state) {
     const tiny *t = *state;
     const char *const set[] = {"train.batch_size=auto", "train.effective_batch_size=4", "run.max_memory_usage=1",
@@ -370,14 +372,15 @@ static void resume_keeps_its_cut(void **state) {
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
     assert_true(small.report.memory.allocated < whole.report.memory.allocated);
     char path[TINY_PATH];
-    assert_int_equal(remove(tiny_path(t, "scarce_then_ample/resolved.ini", path)), 0); /* the checkpoint is enough */
+    /* the checkpoint is sufficient */
+    assert_int_equal(remove(tiny_path(t, "scarce_then_ample/resolved.ini", path)), 0);
     log_capture w;
     start_capture(&w, "earlier in this run");
     tiny_train_to(CLEAT_OK, t, "scarce_then_ample", set, true, 0);
     tiny_assert_same_run(t, "scarce", "scarce_then_ample");
     assert_int_equal(w.times, 0);
 
-    /* with less memory than before it cannot be, and that is said */
+    /* With less memory than before this is impossible, which is logged. */
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "ample_then_scarce", set, false, 1);
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
     tiny_train_to(CLEAT_OK, t, "ample_then_scarce", set, true, 0);
@@ -387,7 +390,7 @@ static void resume_keeps_its_cut(void **state) {
     assert_contains(w.text, SET("length 32", "micro-batches of 2, but 4 earlier"));
 }
 
-/* Micro-batches that the profile asks for, however it does, go before those of earlier. */
+/* Micro-batch sizes requested by the profile, in any form, take precedence over earlier ones. */
 static void resume_takes_the_cut_that_is_asked_for(void **state) {
     const tiny *t = *state;
     static const char *const asked[] = {"train.gradient_accumulation_steps=1", "train.bucket_batch_sizes=2",
@@ -410,7 +413,7 @@ static void resume_takes_the_cut_that_is_asked_for(void **state) {
 
 /* --- the ways in which a run ends --- */
 
-/* Far too large: the parameters grow until the gradient overflows, after a few steps. */
+/* Far too large: the parameters grow until the gradient overflows after a few steps. */
 static const char *const absurd[] = {"train.learning_rate=3",
                                      "data.limit=4",
                                      "train.weight_decay=1",
@@ -422,8 +425,8 @@ static const char *const absurd[] = {"train.learning_rate=3",
                                      "run.evaluate_every_epochs=none",
                                      NULL};
 
-/* A figure that is not finite ends the run and leaves the checkpoint before it; the same step is bad again, also
- * where a checkpoint is asked for before the metrics are due. */
+/* A metric that is not finite ends the run and leaves the previous checkpoint; the same step fails again,
+ * also if a checkpoint is due before the metrics are read. */
 static void not_a_number_stops_the_run(void **state) {
     const tiny *t = *state;
     char text[CLEAT_ERROR_TEXT];
@@ -454,7 +457,7 @@ static void run_without_progress_ends_early(void **state) {
     result = tiny_train_to(CLEAT_OK, t, "early", otherwise, true, 0);
     assert_true(result.report.stopped_early);
     assert_int_equal(result.report.epochs, epochs);
-    char *kept = tiny_read(path, &size); /* how it was trained */
+    char *kept = tiny_read(path, &size); /* the settings of the training */
     assert_string_equal(kept, resolved);
     cleat_free(resolved);
     cleat_free(kept);
@@ -489,7 +492,7 @@ static void what_does_not_fit_is_said(void **state) {
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
 }
 
-/* A smaller micro-batch where the whole does not fit, with as many samples a step. */
+/* If the whole batch does not fit, the micro-batch is smaller, with the same number of samples per step. */
 static void batch_is_made_to_fit(void **state) {
     const tiny *t = *state;
     const char *const set[] = {"train.batch_size=auto",  "train.effective_batch_size=8",
@@ -509,9 +512,9 @@ static void batch_is_made_to_fit(void **state) {
     cleat_free(resolved);
 }
 
-/* --- what a run leaves behind --- */
+/* --- output files --- */
 
-/* Sequences are shorter than the profile allows them to be made. */
+/* The sequences of the data are shorter than the length down to which the profile allows truncation. */
 static void what_was_resolved_loads_again(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -548,7 +551,7 @@ static void best_checkpoint_gives_the_logged_metrics(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* The trace of validation sample `sample` as the evaluation graph gives it: [length, 3]. */
+/* The trace of validation sample `sample` as computed by the evaluation graph: [length, 3]. */
 static float *evaluated(const cleat_profile *profile, const char *run, uint32_t sample, int64_t *length) {
     cleat_loaded_model loaded = {0};
     cleat_feed *feed = NULL;
@@ -577,7 +580,7 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     return output;
 }
 
-/* The line of a CSV or PDB that holds `word`; its numbers from `column` on. */
+/* The numbers from `column` on in the line of a CSV or PDB file that contains `word`. */
 static void assert_coordinates(const char *text, const char *word, const char *format, const float *expected) {
     const char *line = strstr(text, word);
     double x[3];
@@ -625,7 +628,7 @@ static void predictions_are_what_evaluation_computes(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* --- checkpoints that are no good --- */
+/* --- invalid checkpoints --- */
 
 static cleat_status evaluate(const tiny *t, const char *run, const char *const *set, cleat_error *error) {
     cleat_profile *profile = tiny_profile(t, set);

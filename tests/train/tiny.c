@@ -1,4 +1,4 @@
-/* A training run that takes a moment: see tiny.h. */
+/* A training run of a few seconds; see tiny.h. */
 #include "tiny.h"
 
 #include <math.h>
@@ -176,7 +176,7 @@ static void assert_same_file(const char *a, const char *b) {
     cleat_free(data_b);
 }
 
-/* How long a start took is a matter of the process, not of the run. */
+/* The startup duration depends on the process, not on the run: it is removed before a comparison. */
 static void cut_starts(char *text) {
     char *to = text;
     for (char *line = text, *end; *line; line = end) {

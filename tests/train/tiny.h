@@ -1,4 +1,5 @@
-/* A training run that takes a moment: generated molecules, a profile of one small block, and what it leaves behind. */
+/* A training run of a few seconds: generated molecules, a profile of one small block, and its output
+ * files. */
 #ifndef CLEAT_TESTS_TINY_H
 #define CLEAT_TESTS_TINY_H
 
@@ -9,11 +10,11 @@
 enum { TINY_PATH = 512 };
 
 typedef struct tiny {
-    char folder[64]; /* fresh, under /tmp */
+    char folder[64]; /* a new folder under /tmp */
     char data[96];   /* FOLDER/data: sequences.csv, labels.csv */
 } tiny;
 
-/* Ends the program with 77 where there is no device. */
+/* Exits with 77 without a device. */
 void tiny_require_device(void);
 
 /* CMocka group fixtures: *state is a tiny. */
@@ -23,7 +24,8 @@ int tiny_teardown(void **state);
 /* FOLDER/NAME, in `path` [TINY_PATH]. */
 const char *tiny_path(const tiny *t, const char *name, char *path);
 
-/* d_model 16, 2 heads, 1 block, dropout, 2 epochs of 2 x 4 samples a step; `set` (NULL-ended, or NULL) over it. */
+/* d_model 16, 2 heads, 1 block, dropout, 2 epochs, 2 x 4 samples per step; `set` (NULL-terminated, or NULL)
+ * is applied to it. */
 cleat_profile *tiny_profile(const tiny *t, const char *const *set);
 #define SET(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -33,23 +35,23 @@ typedef struct tiny_result {
     cleat_error error;
 } tiny_result;
 
-/* Trains into FOLDER/run. `stop` non-zero: ends after one step. */
+/* Trains into FOLDER/run. `stop` nonzero: ends after one step. */
 tiny_result tiny_train(const tiny *t, const char *run, const char *const *set, bool resume, int stop);
-/* The same, which must end with this status. */
+/* Like tiny_train, but asserts that the run ends with this status. */
 tiny_result tiny_train_to(cleat_status wanted, const tiny *t, const char *run, const char *const *set, bool resume,
                           int stop);
 
-/* Parameters, moments and metrics of the runs' last checkpoints are the same bytes. */
+/* Asserts that parameters, moments and metrics of the last checkpoints of both runs are identical bytes. */
 void tiny_assert_same_run(const tiny *t, const char *a, const char *b);
 /* FOLDER/run/CHECKPOINT/file of the last checkpoint. */
 const char *tiny_last_file(const tiny *t, const char *run, const char *file, char *path);
 
-/* All parameters of the run's last checkpoint [count] (free with cleat_free); the largest difference between those of two
- * runs (NaN where one is not a number). */
+/* tiny_parameters: all parameters of the last checkpoint of the run [count]; the caller frees them with
+ * cleat_free. tiny_distance: the largest difference between those of two runs (NaN if one is NaN). */
 float *tiny_parameters(const tiny *t, const char *run, size_t *count);
 double tiny_distance(const tiny *t, const char *a, const char *b);
 
-/* A whole file, with a zero behind it (free with cleat_free); it must be there. */
+/* Reads a whole file, zero-terminated. The file must exist. The caller frees it with cleat_free. */
 char *tiny_read(const char *path, size_t *size);
 void tiny_write(const char *path, const char *text, size_t size);
 

@@ -1,5 +1,6 @@
-/* The recipe for a new model family, carried out: toy.c, a line in list.c, toy.ini, and a row here. Nothing else in the
- * library knows the family; it is trained, evaluated and asked for predictions by the calls of every family. */
+/* The recipe for a new model family, carried out: toy.c, a line in list.c, toy.ini, and a row here. Nothing
+ * else in the library knows the family; it is trained, evaluated and asked for predictions by the calls of
+ * every family. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

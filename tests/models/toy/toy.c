@@ -1,7 +1,8 @@
-/* A model family in one file, as an example: lines "x y" of a text file, and a small network that learns y from x.
+/* A model family in one file, as an example: lines "x y" of a text file, and a small network that learns y
+ * from x.
  *
- * What a family needs besides this file: its line in the list (list.c here, src/models/list.c for a family of the
- * library), a profile (toy.ini), and a row of a test (test_toy.c). */
+ * What a family needs besides this file: its line in the list (list.c here, src/models/list.c for a family of
+ * the library), a profile (toy.ini), and a row of a test (test_toy.c). */
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -28,7 +29,8 @@ typedef struct toy_settings {
 #define RECORD toy_settings
 #include "ini/rows.h"
 
-/* Keys that other families have, too, are rows of models/settings.h. `hidden` is this family's, with its own default. */
+/* Keys that other families have, too, are rows of models/settings.h. `hidden` is this family's, with its own
+ * default. */
 static const cleat_key keys[] = {
     {FIELD(model, hidden, hidden), INT(1, 64, "12"), SHAPES, .help = "Units of the hidden layer."},
     DROPOUT_ROW(dropout),
