@@ -15,7 +15,7 @@ opening_line() {
     { read -r line && [[ $line != '#!'* ]] || read -r line; } <"$1" || true
 }
 
-# judge FILE LINE: sets `why` to what is wrong with the line; empty where nothing is.
+# judge FILE LINE: sets `why` to the fault of the line, or to an empty string.
 judge() {
     local comment=$2 words
     why=

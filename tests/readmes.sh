@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the READMEs: the front page is short, and what they name in this repository exists.
+# Checks the READMEs: the front page is short, and every link and path into this repository exists.
 #   tests/readmes.sh [FOLDER]      FOLDER: another source tree than this one
-# README.md has at most 10 KB. Checked in every README: targets of relative links, headings that links name behind "#",
-# and paths in backquotes that begin with a folder of the top level (`src/fit/fit.c`). A path with a placeholder in
-# capitals (`src/ops/NAME.c`) or a pattern is passed over, and so are code blocks.
+# README.md has at most 10 KB. Checked in every README: targets of relative links, headings named after "#" in
+# links, and paths in backquotes that begin with a top-level folder (`src/fit/fit.c`). Paths with a
+# placeholder in capitals (`src/ops/NAME.c`) or a pattern are skipped, and so are code blocks.
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"
@@ -25,7 +25,7 @@ prose() {
         { empty = code = 0; print }' "$1"
 }
 
-# anchors FILE: the names that links give to its headings.
+# anchors FILE: the anchor names of its headings.
 anchors() {
     prose "$1" | sed -nE 's/^#+ +(.*)$/\1/p' | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
 }

@@ -1,11 +1,12 @@
-# What the command-line tests share: run the program, compare exit status and output, count. Source it, then end with `finish`.
+# Helpers of the command-line tests: run the program, compare exit status and output, count. Source this file
+# and end the test with `finish`.
 # shellcheck shell=bash
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 checks=0 failures=0
 
-# complain TEXT...: one check failed; shows what the last command printed.
+# complain TEXT...: records a failed check and shows the output of the last command.
 complain() {
     failures=$((failures + 1))
     printf 'FAILED: %s\n' "$*"
@@ -13,7 +14,7 @@ complain() {
     sed 's/^/  stderr: /' "$scratch/err" | tail -n 15
 }
 
-# exits STATUS COMMAND...: runs the command, compares its exit status.
+# exits STATUS COMMAND...: runs the command and compares its exit status.
 exits() {
     local wanted=$1 status=0
     shift
@@ -22,19 +23,19 @@ exits() {
     ((status == wanted)) || complain "exit status $status instead of $wanted: $*"
 }
 
-# says out|err TEXT: the last command printed TEXT.
+# says out|err TEXT: checks that the last command printed TEXT.
 says() {
     checks=$((checks + 1))
     grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not say '$2'"
 }
 
-# empty out|err: the last command printed nothing there.
+# empty out|err: checks that the last command printed nothing to that stream.
 empty() {
     checks=$((checks + 1))
     [[ ! -s $scratch/$1 ]] || complain "std$1 is not empty"
 }
 
-# json [PATH...]: the last command printed JSON on stdout (the member PATH is there); CMake reads it.
+# json [PATH...]: checks that the last command printed JSON on stdout (with the member PATH); CMake parses it.
 json() {
     checks=$((checks + 1))
     # shellcheck disable=SC2016 # CMake's variable, not the shell's
@@ -42,7 +43,7 @@ json() {
     cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "no JSON, or no member '$*' in it"
 }
 
-# finish: the exit status of the test.
+# finish: prints the totals and returns the exit status of the test.
 finish() {
     echo "$checks checks, $failures failed"
     ((checks > 0 && failures == 0))

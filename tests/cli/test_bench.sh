@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Benchmarks as a program: the list, tables and objects, turns with a command, devices, profiles, and wrong command lines. Needs a device.
+# `cleat bench`: the list, table and JSON output, comparison with a command, devices, profiles, and invalid
+# command lines. Needs a device.
 #   test_bench.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -20,8 +21,8 @@ require_device() {
     fi
 }
 
-# lines COUNT: the number of lines that the last command printed on stdout, without those about a raised peak, which
-# depend on how fast the device happened to be.
+# lines COUNT: checks the number of lines the last command printed on stdout, without those about a raised
+# peak, which depend on the current speed of the device.
 lines() {
     local count
     checks=$((checks + 1))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Evaluation of a series on the file it was trained on and on others: shorter, longer, too short, with row counts and with fractions.
+# Evaluation of a time series on the training file and on other files: shorter, longer, too short, with row
+# counts and with fractions.
 #   test_eval.sh CLEAT
 set -euo pipefail
 cleat=$1
@@ -49,7 +50,7 @@ series() {
     }' >"$scratch/$1.csv"
 }
 
-# evaluate STATUS ROWS SPLIT SETTING...: of the trained network on ROWS.csv.
+# evaluate STATUS ROWS SPLIT SETTING...: evaluates the trained network on ROWS.csv.
 evaluate() {
     local wanted=$1 file=$scratch/$2.csv split=$3
     shift 3
@@ -57,7 +58,8 @@ evaluate() {
     [[ $wanted != 0 ]] || json loss
 }
 
-# result: the metrics of the last evaluation. Its loss is a sum over micro-batches, whose sizes differ.
+# result: the metrics of the last evaluation, without the loss, which is a sum over micro-batches of different
+# sizes.
 result() {
     sed 's/.*\("mse":\)/\1/' "$scratch/out"
 }
@@ -81,7 +83,7 @@ test_parts() {
     exits 0 test "$val" != "$all" -a "$test" != "$all"
 }
 
-# Whatever the row counts say, a file is the same file.
+# The row counts do not change the result for the same file.
 test_shorter() {
     local all
     evaluate 0 90 all "${fractions[@]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The batch finder as a program: a table and an object of what trains, and the exit statuses of a card that is too small and of a device that
-# is not there. Needs a device.
+# The batch finder of the program: table and JSON output of the batch sizes that train, and the exit statuses
+# for a card that is too small and for an absent device. Needs a device.
 #   test_find_batch.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -32,7 +32,7 @@ test_curve() {
     says out '"length": 24,'
 }
 
-# Nothing fits, nothing opens, nothing is asked for.
+# Refusals: nothing fits, no device opens, invalid arguments.
 test_refusals() {
     exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=20000 "$cleat" find-batch "$profile" "${tiny[@]}"
     says out "does not fit"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the program says, and how it ends, where numbers are not finite: a value in the validation rows that f16 cannot hold, and a kernel
-# that computes wrongly. And what a run refuses before anything takes long.
+# Messages and exit statuses for values that are not finite: a value in the validation rows that f16 cannot
+# hold, and a kernel that computes incorrectly. Also the settings a run refuses before any lengthy work.
 #   test_finite.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -26,7 +26,7 @@ require_device() {
     fi
 }
 
-# Ninety hours of two columns; row 75, one of validation, has a value of 1e8.
+# Ninety hourly rows of two columns; row 75, a validation row, has a value of 1e8.
 make_data() {
     awk 'BEGIN { print "date,a,b"; for (i = 0; i < 90; ++i) printf "2020-01-%02d %02d:00:00,%g,%g\n", 1 + i / 24, i % 24, i == 75 ? 1e8 : sin(i), cos(i) }' \
         >"$scratch/spike.csv"
@@ -44,7 +44,7 @@ test_train() {
     says out "best evaluation (step"
     lacks err "not finite"
     exits 0 test -e "$scratch/run32/best"
-    # A run that is over says what its precision was, and keeps its settings.
+    # A finished run reports its precision and keeps its settings.
     cp "$scratch/run32/resolved.ini" "$scratch/resolved.ini"
     exits 0 "$cleat" train "$profile" "${f16[@]}" --set train.epochs=2 --out "$scratch/run32" --resume --json
     json precision
@@ -63,7 +63,7 @@ test_eval() {
         exits 0 "$cleat" eval "$profile" "${tiny[@]}" --set train.precision=$precision --checkpoint "$scratch/run32"
         lacks err "not finite"
     done
-    # Settings of training do not matter where nothing is trained.
+    # Training settings have no effect if nothing is trained.
     exits 0 "$cleat" eval "$profile" "${tiny[@]}" --set train.precision=f32 --set train.loss_scale=1024 --checkpoint "$scratch/run32"
     exits 1 "$cleat" plan "$profile" "${tiny[@]}" --set train.precision=f32 --set train.loss_scale=1024
     says err "--set train.loss_scale=auto"
@@ -79,7 +79,7 @@ test_predict() {
     lacks err "not finite"
 }
 
-# A kernel whose gradient is not a number, while the loss is finite: no loss scale mends that.
+# A kernel with a NaN gradient and a finite loss: no loss scale corrects that.
 test_check_finite() {
     cp -r "$2/cl" "$scratch/cl"
     sed -i 's/row_store(fma(d, (floatv)(weight), before), AT(dx)/row_store(fma(d, (floatv)(weight), before) + (floatv)(NAN), AT(dx)/' \
@@ -96,7 +96,7 @@ test_check_finite() {
         --json
     says out '"deviation": null'
     json checks
-    # A gradient that only the loss scale makes too large is its business, and named once.
+    # A gradient that overflows only because of the loss scale is handled by it, and reported once.
     exits 0 "$cleat" train "$profile" "${f16[@]}" --set train.loss_scale=1099511627776 --set train.epochs=10 --check-finite \
         --set run.evaluate_every_epochs=none --set data.val_rows=10 --out "$scratch/high"
     says out "their gradient overflowed f16"
@@ -108,7 +108,7 @@ test_check_finite() {
     exits 0 cmp <(grep -v start "$scratch/high/metrics.jsonl") <(grep -v start "$scratch/high_free/metrics.jsonl")
 }
 
-# No device is looked at before the schedule is.
+# The schedule is validated before a device is opened.
 test_warmup() {
     exits 1 "$cleat" train "$profile" "${tiny[@]}" --set run.self_check=always --set train.warmup_steps=1000 --out "$scratch/warm"
     says err train.warmup_steps

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Training on matrix units: reference trajectories of a text classifier and of a residual network on the emulated units, in the shape kernels have
-# on cards. Needs a device.
+# Training on matrix units: reference trajectories of a text classifier and of a residual network on the
+# emulated units, with the kernel shapes of GPUs. Needs a device.
 #   test_matrix.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1

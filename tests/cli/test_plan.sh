@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `cleat plan`: every shipped profile on cards that are not there (needs no device, and no OpenCL platform); with a third argument on the
-# device that is.
+# `cleat plan`: every shipped profile on absent cards (needs no device and no OpenCL platform); with a third
+# argument on the available device.
 #   test_plan.sh CLEAT SOURCE_DIR [device]
 set -euo pipefail
 cleat=$1
@@ -12,13 +12,14 @@ small=$2/profiles/rna_small.ini
 cards=$2/profiles/devices
 nowhere=(--set "data.path=$scratch/nowhere")
 
-# lacks out|err TEXT: the last command did not print TEXT.
+# lacks out|err TEXT: checks that the last command did not print TEXT.
 lacks() {
     checks=$((checks + 1))
     if grep -qF -- "$2" "$scratch/$1"; then complain "std$1 says '$2'"; fi
 }
 
-# check_members [INDEX]: the last command printed a plan with all its members (the INDEX-th of an array).
+# check_members [INDEX]: checks that the last command printed a plan with all its members (the INDEX-th of an
+# array).
 check_members() {
     local name
     for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters \
@@ -70,7 +71,7 @@ test_all_cards() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --json
     check_members 0
     json 1 card
-    # What no card holds: a row for each that says so.
+    # A model that no card holds: a row with that message for each card.
     local none=(--batch 3400 --set train.gradient_checkpointing=false --set train.precision=f32)
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}"
     says out "does not fit"
@@ -78,7 +79,7 @@ test_all_cards() {
     says out '"fits":false'
     lacks out '"fits":true'
     json 0 reason
-    # Cards too small for a model are rows beside those that hold it.
+    # Cards too small for a model are listed with those that hold it.
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --batch 400 --set train.gradient_checkpointing=false
     says out "does not fit"
     says out "400 x 1"
@@ -92,7 +93,7 @@ test_data() {
     exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card t4 --json
     says out '"data_known":true'
     lacks out '"epoch_seconds":null'
-    # Training would refuse this schedule, and so the plan does: two optimizer steps an epoch at most.
+    # The plan refuses this schedule as training would: at most two optimizer steps per epoch.
     exits 1 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1000 --card t4
     says err train.warmup_steps
     says out "  fits    "

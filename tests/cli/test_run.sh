@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and the exit statuses of a device
-# that is not there and of a model that does not fit.
+# The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and
+# the exit statuses for an absent device and for a model that does not fit.
 #   test_run.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -41,7 +41,7 @@ test_train() {
     json steps
 }
 
-# The budget is over within the run, for good: another process with the same budget trains nothing.
+# The budget is used up within the run, permanently: another process with the same budget trains nothing.
 test_time_budget() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000 --set run.budget=stop --out "$scratch/week" --json)
     exits 75 "${line[@]}" --time-budget 4s
@@ -68,7 +68,7 @@ stop_with() {
     wait "$run"
 }
 
-# A run that is asked to stop leaves a checkpoint, and says so by its exit code.
+# A run that receives a signal writes a checkpoint and reports it by its exit code.
 test_signals() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000) signal
     for signal in INT TERM HUP; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The kernel tuner as a program: what it says, what it keeps, and that plans and runs say what they use. Needs a device.
+# The kernel tuner of the program: its output, its tuning file, and that plans and runs report the table they
+# use. Needs a device.
 #   test_tune.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -22,7 +23,7 @@ file_of_choices() {
     find "$CLEAT_CACHE_DIR/tuned" -name '*.ini' 2>/dev/null
 }
 
-# silent TEXT: the last command did not print TEXT on stderr.
+# silent TEXT: checks that the last command did not print TEXT on stderr.
 silent() {
     checks=$((checks + 1))
     ! grep -qF -- "$1" "$scratch/err" || complain "stderr says '$1'"

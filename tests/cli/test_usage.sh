@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the program says to wrong command lines and profiles, and to --help. Needs no device.
+# Messages for invalid command lines and profiles, and the output of --help. Needs no device.
 #   test_usage.sh CLEAT
 set -euo pipefail
 cleat=$1

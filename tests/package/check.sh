@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into a folder of its own and uses it as others would: CMake and pkg-config, shared and static, and the program.
+# Installs a build into a separate folder and uses it like an independent project: CMake and pkg-config,
+# shared and static, and the program.
 #   check.sh BUILD WORK      BUILD: a configured and built tree; WORK: a folder to be replaced
 set -euo pipefail
 
@@ -19,13 +20,14 @@ install_it() {
     export PKG_CONFIG_PATH=$libraries/pkgconfig
 }
 
-# Whoever reads a path of the build tree out of an installed text file has a package that works on one machine only.
+# Installed text files must not contain paths of the build tree: such a package would work on one machine
+# only.
 check_paths() {
     ! grep -rlIF -e "$build" -e "$(cd "$here/../.." && pwd)" "$libraries" "$prefix/include" "$prefix/share"
 }
 
-# Declarations of the public headers as NAME STATE, one a line: "documented" where a comment stands behind the declaration or before it,
-# or before the declarations that it follows without an empty line.
+# Lists the declarations of the public headers as NAME STATE, one per line: "documented" if a comment stands
+# after the declaration or before it, or before the declarations that it follows without an empty line.
 list_declarations() {
     awk 'FNR == 1 { comment = declaration = inside = 0; name = "" }
         inside { if (/\*\//) inside = 0; comment = 1; next }
@@ -44,7 +46,8 @@ list_declarations() {
         !name && !/^ / && !/^enum {.*};$/ { comment = 0 }' "$prefix"/include/cleat/*.h
 }
 
-# What the library exports is what the headers declare, each with a comment. Names outside cleat_ would collide with a user's own.
+# The library exports exactly the functions that the headers declare, each with a comment. Names without the
+# prefix cleat_ could collide with those of a user.
 check_exports() {
     local faults=0 header
     nm -D --defined-only "$libraries/libcleat.so" | awk '{ print $3 }' | sort >"$work/exported"
@@ -88,7 +91,7 @@ use_pkg_config() {
     "$work/consumer_static"
 }
 
-# Every program of include/cleat/README.md: the C text behind a line "<!-- program: NAME.c -->".
+# Every program of include/cleat/README.md: the C text after a line "<!-- program: NAME.c -->".
 extract_programs() {
     awk -v folder="$1" '/^<!-- program: / { name = $3; next }
         name && /^```c$/ { inside = 1; next }
@@ -96,7 +99,7 @@ extract_programs() {
         inside { print > (folder "/" name) }' "$here/../../include/cleat/README.md"
 }
 
-# As a reader would compile them, with more warnings. Exit code 77: there is no device to run one on.
+# Compiles the programs like a user, with more warnings. Exit code 77: no device is available to run one.
 run_readme_programs() {
     local flags=() libs=() source count=0 code
     mkdir "$work/readme"
@@ -118,7 +121,7 @@ run_readme_programs() {
     ((count == 2)) # each is there
 }
 
-# From a folder that knows nothing of the source tree; the kernels are inside the program.
+# Runs in a folder outside the source tree; the kernels are embedded in the program.
 use_program() {
     local cleat=$prefix/bin/cleat
     cd "$work"
