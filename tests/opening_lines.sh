@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that every source file begins with a comment that says what the file is.
 #   tests/opening_lines.sh [FOLDER]      FOLDER: another source tree than this one
-# The comment is the first line of the file, or of a script the first line after #!. It has at least three words, and
-# says more than "See plan.h.".
+# The comment is the first line of the file, or the first line after #! of a script. It has at least three
+# words, and is more than "See plan.h.".
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Checks that no number of a kernel is written a second time in the host's code, or the other way round.
+# Checks that no number of a kernel is duplicated in host code, and no number of the host in a kernel.
 #   tests/shared_numbers.sh [FOLDER]      FOLDER: another source tree than this one
-# A number that both know is a -D option (cleat_launch_define), or is in cl/lib/shared_numbers.clh, which both include.
-# What is looked for is the comment that a second copy needs: "PITCH of attention_cpu.cl", "as in gemm_cpu.clh", "of the
-# kernel". "TENSOR of common.clh" and the like name words, not numbers, and are allowed by name.
+# A number that both use is a -D option (cleat_launch_define), or is in cl/lib/shared_numbers.clh, which both
+# include. The check searches for the comment that a second copy needs: "PITCH of attention_cpu.cl", "as in
+# gemm_cpu.clh", "of the kernel". "TENSOR of common.clh" and similar refer to macros, not numbers, and are
+# allowed by name.
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"

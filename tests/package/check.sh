@@ -118,7 +118,7 @@ run_readme_programs() {
         fi
         count=$((count + 1))
     done
-    ((count == 2)) # each is there
+    ((count == 2)) # both are present
 }
 
 # Runs in a folder outside the source tree; the kernels are embedded in the program.
