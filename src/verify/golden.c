@@ -1,4 +1,4 @@
-/* Golden files: profile text and named arrays to a model and a dataset. */
+/* Golden files: creates a model and a dataset from profile text and named arrays. */
 #include "verify/golden.h"
 
 #include "core/memory.h"
@@ -97,7 +97,8 @@ static cleat_status wrong_shape(const cleat_golden_array *array, cleat_error *er
         array->source, array->name);
 }
 
-/* The extent of an array where its field has the padded length; 0: the field has none, or not that rank. */
+/* Returns the extent of the padded-length dimension of an array; 0 if the field has none, or if the rank
+ * differs. */
 static int64_t length_in(const cleat_field *field, const cleat_golden_array *array) {
     for (int i = 0; i < field->rank && array->rank == field->rank + 1; ++i)
         if (field->shape[i] < 0) return array->shape[i + 1];
@@ -117,7 +118,8 @@ static cleat_status check_values(const cleat_synthetic_field *rule, const cleat_
     return CLEAT_OK;
 }
 
-/* The array has the field's shape for B samples of this length, and integers are in its bounds. */
+/* Checks that the array has the field's shape for B samples of this length, and that integers are within
+ * bounds. */
 static cleat_status check_array(const cleat_synthetic_field *rule, const cleat_golden_array *array, int64_t batch,
                                 int64_t length, cleat_error *error) {
     const cleat_field *field = &rule->field;

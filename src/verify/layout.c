@@ -1,4 +1,4 @@
-/* Channels come last here and before the places of an image or a kernel there. */
+/* Moves PyTorch's channel dimension behind the spatial dimensions of images and convolution kernels. */
 #include "verify/layout.h"
 
 #include <string.h>

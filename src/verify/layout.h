@@ -1,20 +1,22 @@
-/* Arrays as PyTorch lays them out, brought into the order of this library's tensors.
+/* Conversion of arrays from PyTorch's layout to the layout of this library's tensors.
  *
- *   convolution weight     [N, C, R, S] there, [N, R, S, C] here
- *   depth-wise one         [C, 1, R, S] there, [R, S, C] here
- *   1 x 1 one              [N, C, 1, 1] there, [N, C] here
- *   image                [B, C, H, W] there, [B, H, W, C] here
- *   all others             the same */
+ *   array                   PyTorch         cleat
+ *   convolution weight      [N, C, R, S]    [N, R, S, C]
+ *   depthwise weight        [C, 1, R, S]    [R, S, C]
+ *   1 x 1 weight            [N, C, 1, 1]    [N, C]
+ *   image                   [B, C, H, W]    [B, H, W, C]
+ *   all others              identical */
 #ifndef CLEAT_SRC_LAYOUT_H
 #define CLEAT_SRC_LAYOUT_H
 
 #include "cleat/graph.h"
 
-/* The shape that `tensor` has there, where it has `rank` extents there: written to shape [CLEAT_MAX_RANK]. Returns their
- * number, which is another than `rank` where no layout above has so many. */
+/* Writes the PyTorch shape of `tensor`, for an array of `rank` dimensions, to shape [CLEAT_MAX_RANK]. Returns
+ * the number of dimensions written; it differs from `rank` if no layout of the table has that rank. */
 int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape);
 
-/* Copies `there`, of the `rank` that cleat_torch_shape agreed to, to `here` [elements of tensor]. */
+/* Copies `there` (PyTorch layout, of a `rank` that cleat_torch_shape returned) to `here` [elements of
+ * tensor]. */
 void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here);
 
 #endif

@@ -1,4 +1,5 @@
-/* The arrays of old reference trajectories, input, target and lengths, as fields of a family's data. */
+/* Converts the arrays of old reference trajectories (input, target and lengths) to the data fields of a model
+ * family. */
 #include "verify/legacy_golden.h"
 
 #include <stdio.h>
@@ -6,20 +7,20 @@
 
 extern const cleat_model_class cleat_rna_transformer;
 
-/* What a field is made of, and how. L of input [B, L], or T of [B, N, T, V]; without `lengths` every
- * sample is full. */
+/* How a field is derived from the file. L comes from an input [B, L], T from [B, N, T, V]; without `lengths`
+ * every sample is full. */
 typedef enum layout {
     AS_IT_IS,
     WITH_ONE_STEP, /* f32 [B, C] -> [B, 1, C] */
     CHANNELS_LAST, /* f32 [B, C, H, W] -> [B, H, W, C] */
-    UNTIL_LENGTH,  /* i64 [B, L]: -1 behind the end of each sample */
+    UNTIL_LENGTH,  /* i64 [B, L]: -1 past the end of each sample */
     LENGTHS,       /* i32 [B] */
-    EACH_PATCH,    /* the length of the sample: i32 [B, N] */
-    VALID,         /* f32 [B, L]: 1 up to the length */
-    KNOWN,         /* the same, and 0 for every seventh residue from the fourth on */
+    EACH_PATCH,    /* length of the sample, once per patch: i32 [B, N] */
+    VALID,         /* f32 [B, L]: 1 within the length, 0 past it */
+    KNOWN,         /* as VALID, but 0 for every seventh residue from the fourth on */
     UNPAIRED,      /* i32 [B, L]: -1 */
-    HAIRPIN,       /* i32 [B, L]: the other end of the chain, where it is more than 4 residues off; else -1 */
-    BATCH_MEANS,   /* f32 [terms, B]: chains weigh as many residues, or bonds, as they have */
+    HAIRPIN,       /* i32 [B, L]: the mirrored position of the chain if more than 4 residues away; else -1 */
+    BATCH_MEANS,   /* f32 [terms, B]: chains are weighted by their number of residues, or of bonds */
 } layout;
 
 typedef struct field_row {
@@ -46,7 +47,7 @@ static const field_row rows[] = {
     {"scale:means", "scale", "lengths", BATCH_MEANS},
 };
 
-/* The shape of the samples, and their lengths (NULL: full). */
+/* Sizes of the batch, and lengths of its samples (NULL: full). */
 typedef struct batch_shape {
     int64_t batch, patches, length;
     const int64_t *lengths;
@@ -75,7 +76,7 @@ static int64_t length_of(const batch_shape *shape, int64_t b) {
     return shape->lengths ? shape->lengths[b] : shape->length;
 }
 
-/* What is not in the file: of sample b, place i. */
+/* A value that is not in the file but derived from the length: of position i in a sample. */
 static double made_value(layout how, int64_t length, int64_t i) {
     const int64_t other = length - 1 - i;
     switch (how) {

@@ -1,5 +1,5 @@
-/* Reference trajectories that say in words and in sizes what they are: `config` (JSON, with the loss as a
- * sentence) becomes a profile and sizes; legacy_fields.c has their arrays. New files say that themselves
+/* Old reference trajectories describe the model by `config` (JSON, with the loss as a sentence), which is
+ * converted here to a profile and sizes; legacy_fields.c converts the arrays. New files contain their profile
  * (golden.h). */
 #include "verify/legacy_golden.h"
 
@@ -15,7 +15,7 @@ typedef struct legacy {
 
 /* --- writing settings ----------------------------------------------------------------------------------------- */
 
-/* A key of the profile ("model.heads"), or a size (a name without a dot). */
+/* Adds a profile key ("model.heads"), or a size (a name without a dot). */
 static void add(legacy *l, const char *to, const char *value) {
     const char *dot = strchr(to, '.');
     cleat_text *sizes = &l->content->sizes;
@@ -25,7 +25,7 @@ static void add(legacy *l, const char *to, const char *value) {
         cleat_text_add(sizes, "%s\"%s\": %s", sizes->size ? ", " : "{", to, value);
 }
 
-/* A number or a list; false: neither. */
+/* Adds a number or a list; returns false for any other type. */
 static bool add_json(legacy *l, const char *to, const cJSON *item) {
     char *text = cJSON_IsNumber(item) || cJSON_IsArray(item) ? cJSON_PrintUnformatted(item) : NULL;
     if (text) add(l, to, text);
@@ -64,7 +64,7 @@ static bool count_blocks(legacy *l) {
     return layers > 0;
 }
 
-/* "widths" from the input to the classes, or to the outputs. */
+/* Widths of the layers from the input up to the classes, or to the outputs. */
 static bool read_widths(legacy *l) {
     const cJSON *loss = find_key(l->config, "loss");
     cJSON *hidden = cJSON_Duplicate(find_key(l->config, "widths"), true);
@@ -79,8 +79,8 @@ static bool read_widths(legacy *l) {
     return read;
 }
 
-/* The blocks of each stage, as the config or the parameters have them: a stage has twice the features of
- * the one before. */
+/* Number of blocks per stage, from the config or from the parameters: each stage has twice the channels of
+ * the previous one. */
 static bool read_stages(legacy *l) {
     const cJSON *kernel = find_key(l->config, "stem");
     const int64_t size = cJSON_IsNumber(kernel) ? (int64_t)kernel->valuedouble : extent(l, "stem.weight", 2);
@@ -109,9 +109,9 @@ static bool read_stages(legacy *l) {
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-/* A row is a setting: where it goes; its key in config ("weights.frame": in an object there); where config
- * has none, the parameter of which it is the extent along this axis; where there is neither, its value.
- * "-": none. A row without a value is not of the family. */
+/* A row is one setting: destination; key in config ("weights.frame" is a key in a nested object); if config
+ * lacks it, the parameter whose extent along the given axis is the value; the default value. "-": none. A row
+ * without any value means that the file is not of the family. */
 #define TEXT_ROWS                                                                                                      \
     "model.dropout      -          -                  0  0\n"                                                          \
     "model.d_model      d_model    emb.weight         1  -\n"                                                          \
@@ -139,10 +139,11 @@ static bool read_stages(legacy *l) {
     "loss.dice          dice       -                  0  -\n"
 
 typedef struct family {
-    const char *type, *loss, *loss_too; /* the sentence says both; NULL: nothing */
-    const char *needs;                  /* a key of config; NULL: none */
+    const char *type, *loss, *loss_too; /* The sentence contains both texts; NULL: no condition */
+    const char *needs;                  /* a required key of config; NULL: none */
     const char *fields;                 /* see legacy_fields.c */
-    bool (*more)(legacy *l);            /* what no row says; false: not of the family. NULL: nothing */
+    /* Reads what no row covers; returns false if the file is not of the family. NULL: nothing to read. */
+    bool (*more)(legacy *l);
     const char *rows;
 } family;
 
@@ -225,13 +226,13 @@ static bool add_row(legacy *l, const char *row) {
     return from_param > 0 || has_value;
 }
 
-/* Writes the settings of the family, if the config belongs to it. */
+/* Writes the settings of the family if the config matches it. */
 static bool is_of(legacy *l, const family *f) {
     const cJSON *loss = find_key(l->config, "loss");
     if (!cJSON_IsString(loss) || !strstr(loss->valuestring, f->loss)) return false;
     if ((f->loss_too && !strstr(loss->valuestring, f->loss_too)) || (f->needs && !find_key(l->config, f->needs)))
         return false;
-    l->content->profile.size = l->content->sizes.size = 0; /* of a family before */
+    l->content->profile.size = l->content->sizes.size = 0; /* discard a rejected family's settings */
     add(l, "model.type", f->type);
     for (const char *row = f->rows; *row; row = strchr(row, '\n') + 1)
         if (!add_row(l, row)) return false;

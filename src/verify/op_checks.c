@@ -1,5 +1,6 @@
-/* Single operations that a self-check's trajectory does not reach: products whose sum is split, or that CLBlast takes, attention whose
- * queries are shared out, the mask of dropout, running statistics, and elements that do not fill a vector. */
+/* Checks of single operations that a self-check's trajectory does not reach: GEMMs with a split sum or
+ * executed by CLBlast, attention with the queries split among work-groups, the dropout mask, running
+ * statistics, and element counts that do not fill a vector. */
 #include "verify/op_checks.h"
 
 #include "cleat/exec.h"
@@ -16,7 +17,7 @@
 
 enum { MAX_IN = 5, MAX_OUT = 4 };
 
-/* A piece in a graph: results are f32 whatever they were computed in. */
+/* An op check in a graph. Results are f32 in every storage type. */
 typedef struct op_check {
     cleat_graph *graph;
     cleat_tensor *in[MAX_IN], *out[MAX_OUT];
@@ -27,7 +28,7 @@ typedef struct op_check_class {
     const char *name;
     int64_t rows;
     void (*build)(op_check *p, int64_t rows);
-    /* in [n_in] as the piece has them -> out [n_out], which are zero */
+    /* Computes the expected out [n_out], zeroed by the caller, from in [n_in], in the order of `build`. */
     void (*expect)(const op_check *p, int64_t rows, const float *const *in, double *const *out);
 } op_check_class;
 
@@ -43,7 +44,7 @@ static void add_output(op_check *p, cleat_tensor *y) {
     p->out[p->n_out++] = y;
 }
 
-/* Gradients of the inputs up to `last` where dy arrives at y. */
+/* Appends the gradients of inputs 0 to `last`, given the gradient dy of y. */
 static void add_gradients(op_check *p, cleat_tensor *y, cleat_tensor *dy, int last) {
     cleat_tensor *arriving = cleat_cast(p->graph, dy, y->dtype);
     cleat_backward_from(p->graph, &y, &arriving, 1);
@@ -104,7 +105,7 @@ static double inner(const float *a, const float *b) {
     return sum;
 }
 
-/* One query. keys and values lie side by side in kv. */
+/* One query; each row of kv holds a key and its value side by side. */
 static void expect_query(const float *q, const float *kv, const float *dy, double *y, double *dq, double *dkv) {
     const double softmax_scale = 1 / sqrt((double)HEAD);
     double share[KEYS], sum = 0, mean = 0;
@@ -130,10 +131,11 @@ static void expect_attention(const op_check *p, int64_t rows, const float *const
 
 /* --- dropout -------------------------------------------------------------------------------------------------- */
 
-/* A sample's elements do not end with a counter's four; `first` samples were in micro-batches before. */
+/* The element count of a sample is no multiple of 4, the number of words per counter. `first` in the key is
+ * the number of samples in earlier micro-batches. */
 enum { ELEMENTS = 301 };
 static const float rate = 0.3f;
-static const uint32_t draw[4] = {12345, 678, 9, 3}; /* the input rng: seed in two words, step, first */
+static const uint32_t draw[4] = {12345, 678, 9, 3}; /* graph input rng: seed in two words, step, first */
 
 static void build_dropout(op_check *p, int64_t rows) {
     const int64_t shape[] = {rows, ELEMENTS}, four = 4;
@@ -152,7 +154,7 @@ static void expect_dropout(const op_check *p, int64_t rows, const float *const *
     const uint32_t threshold = (uint32_t)floor((double)rate * 0x1p32);
     for (int64_t i = 0; i < rows * ELEMENTS; ++i) {
         const uint64_t at = before + (uint64_t)i / 4;
-        const uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), 0 /* the first dropout */, draw[2]};
+        const uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), 0 /* index of the first dropout */, draw[2]};
         uint32_t words[4];
         cleat_philox(counter, draw, words);
         const double factor = words[i % 4] >= threshold ? 1 / (1 - (double)rate) : 0;
@@ -189,14 +191,14 @@ static void expect_batch_norm(const op_check *p, int64_t rows, const float *cons
             out[0][i * CHANNELS + c] =
                 (in[0][i * CHANNELS + c] - mean) / sqrt(variance + (double)eps) * in[1][c] + in[2][c];
         const double unbiased = variance * (double)rows / (double)(rows - 1);
-        out[1][c] = (double)momentum * mean; /* from 0 */
+        out[1][c] = (double)momentum * mean; /* initial value 0 */
         out[2][c] = 1 - (double)momentum + (double)momentum * unbiased;
     }
 }
 
 /* --- casts ---------------------------------------------------------------------------------------------------- */
 
-/* There and back, both forward and backward; f32 has no need of it, but is cast all the same. */
+/* Casts to half storage and back, forward and backward; a graph in f32 is cast to f16 for this check. */
 static void build_casts(op_check *p, int64_t rows) {
     cleat_tensor *x = add_input(p, "x", 1, &rows), *dy = add_input(p, "dy", 1, &rows);
     const cleat_dtype half = p->graph->storage == CLEAT_F32 ? CLEAT_F16 : p->graph->storage;
@@ -216,12 +218,12 @@ static void expect_casts(const op_check *p, int64_t rows, const float *const *in
 /* --- all of them ---------------------------------------------------------------------------------------------- */
 
 static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
-    {"a product", 512, build_product, expect_product}, /* for CLBlast: no sum that is worth splitting */
+    {"a product", 512, build_product, expect_product}, /* suits CLBlast; the sum is too short to be split */
     {"a product with long sums", 2048, build_product, expect_product},
     {"attention", 256, build_attention, expect_attention},
     {"dropout", 8, build_dropout, expect_dropout},
     {"batch norm", 9, build_batch_norm, expect_batch_norm},
-    {"casts", 301, build_casts, expect_casts}, /* ends amid a vector of any width */
+    {"casts", 301, build_casts, expect_casts}, /* not a multiple of any vector width */
 };
 
 static op_check build(cleat_graph *graph, int index, cleat_dtype storage) {
@@ -244,7 +246,7 @@ typedef struct trial {
     cleat_plan *plan;
     cleat_exec *exec;
     op_check op_check;
-    float *in[MAX_IN], *found; /* found: the largest output's */
+    float *in[MAX_IN], *found; /* found: sized for the largest output */
     double *out[MAX_OUT];
 } trial;
 
@@ -295,7 +297,7 @@ static cleat_status prepare(trial *t, cleat_device *device, int index, cleat_dty
     return status == CLEAT_OK ? allocate(t, error) : status;
 }
 
-/* Multiples of 1/32 up to 1, which every storage type holds exactly. */
+/* Fills the inputs with multiples of 1/32 up to 1, which every storage type represents exactly. */
 static cleat_status fill(trial *t, cleat_error *error) {
     cleat_random random = cleat_random_stream(1, 0, 0);
     cleat_status status = CLEAT_OK;
@@ -309,7 +311,7 @@ static cleat_status fill(trial *t, cleat_error *error) {
     return status;
 }
 
-/* The largest difference over the largest value; not a number as soon as one of them is. */
+/* Returns the largest difference divided by the largest value; NaN if any difference is NaN. */
 static double rel_error(const float *found, const double *expected, int64_t count) {
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -331,7 +333,7 @@ static cleat_status compare(trial *t, int index, double tolerance, cleat_verify_
         snprintf(item->name, sizeof item->name, "%s: %s", op_checks[index].name, i == 0 ? "y" : tensor->name);
         item->rel_error = rel_error(t->found, t->out[i], cleat_tensor_elements(tensor));
         item->tolerance =
-            cleat_is_persistent(tensor) ? tolerance_f32 : tolerance; /* states are f32 in all precisions */
+            cleat_is_persistent(tensor) ? tolerance_f32 : tolerance; /* persistent tensors are f32 in all precisions */
         item->ok = item->rel_error <= item->tolerance;
         report->failed += !item->ok;
     }
@@ -353,7 +355,7 @@ static cleat_status check(cleat_device *device, int index, cleat_dtype storage, 
 
 cleat_status cleat_verify_ops(cleat_device *device, cleat_dtype storage, int rank, bool *more,
                               cleat_verify_report *report, cleat_error *error) {
-    /* Half storage: as for the outputs of a trajectory (verify.c). */
+    /* Half storage has the tolerance of a trajectory's outputs (verify.c). */
     const double tolerance = storage == CLEAT_F32 ? tolerance_f32 : storage == CLEAT_F16 ? 16 * 0x1p-11 : 16 * 0x1p-8;
     cleat_verify_report made = {.items = cleat_alloc(CLEAT_OP_CHECKS * MAX_OUT, sizeof *made.items)};
     ranked choice = {.rank = rank};

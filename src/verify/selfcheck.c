@@ -1,4 +1,4 @@
-/* The self-check: a device proves that it computes rightly before it trains. */
+/* Self-check: verifies that a device computes correctly before it trains. */
 #include "cleat/tuning.h"
 #include "core/clock.h"
 #include "core/embedded.h"
@@ -15,21 +15,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Files of src/verify/checks, by model type; ends with a NULL name. */
+/* The files of src/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded cleat_embedded_checks[];
 
-enum { FORMAT = 3, HASH = 33, PATH = 1024 }; /* FORMAT: another check, other files */
+enum { FORMAT = 3, HASH = 33, PATH = 1024 }; /* FORMAT: incremented when the checks or their files change */
 
 typedef struct checker {
     cleat_device *device;
-    const char *model;   /* type; NULL: single operations, which every type has in common */
-    cleat_dtype storage; /* what train.precision means here */
+    const char *model;   /* model type; NULL: the single operations shared by all types */
+    cleat_dtype storage; /* resolved value of train.precision */
     cleat_safetensors *file;
     size_t comparisons;
-    double worst; /* of all comparisons: deviation over tolerance */
+    double worst; /* maximum over all comparisons of rel_error / tolerance */
 } checker;
 
-/* What is computed, in words. */
+/* Description of the subject for messages. */
 static const char *subject_of(const checker *c, char text[96]) {
     if (c->model)
         snprintf(text, 96, "a reference training of %s", c->model);
@@ -40,7 +40,7 @@ static const char *subject_of(const checker *c, char text[96]) {
 
 /* --- kept on disk --------------------------------------------------------------------------------------------- */
 
-/* The file that says that this has passed here: its name is a hash of all that the check depends on. */
+/* Path of the file that records a pass on this device; its name is a hash of all inputs of the check. */
 static cleat_status passed_path(const checker *c, char *path, size_t size, cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(c->device);
     char kernels[HASH], key[HASH], folder[PATH], text[1024];
@@ -58,7 +58,7 @@ static cleat_status passed_path(const checker *c, char *path, size_t size, cleat
     return CLEAT_OK;
 }
 
-/* The last line of such a file: one that is empty or cut says nothing. */
+/* Last line of the file; a file without it (empty or truncated) is ignored. */
 static const char passed_line[] = "\npassed\n";
 
 static bool has_passed(const char *path) {
@@ -71,7 +71,7 @@ static bool has_passed(const char *path) {
     return passed;
 }
 
-/* Without a folder for it the check is repeated by the next run. */
+/* If no folder is available, the next run repeats the check. */
 static void save_passed(const char *path, const char *summary) {
     char folder[PATH], text[512];
     snprintf(text, sizeof text, "%s%s", summary, passed_line);
@@ -89,8 +89,9 @@ static double share(double rel_error, double of) {
     return isnan(found) ? INFINITY : found;
 }
 
-/* Tolerances are made for cleat verify; a driver is only refused where it computes wrongly, not where it rounds otherwise. Gradients that are
- * missing and parameters that do not move are off by 1: in halves, whose tolerances are wide, less than that is allowed. */
+/* The tolerances are meant for cleat verify. The self-check rejects a driver only for wrong results, not for
+ * different rounding. Missing gradients and parameters that do not move have a relative error of 1, so in
+ * half storage, where the tolerances are wide, the limit stays below 1. */
 static double allowed(const checker *c, const cleat_verification *item) {
     if (c->storage == CLEAT_F32) return 50 * item->tolerance;
     const bool value = strcmp(item->name, "output") == 0 || strcmp(item->name, "loss") == 0;
@@ -101,7 +102,7 @@ static double excess(const checker *c, const cleat_verification *item) {
     return share(item->rel_error, allowed(c, item));
 }
 
-/* What lies behind it in the graph is wrong because of it. */
+/* Returns the first failed comparison in graph order: later ones may be consequences of it. */
 static const cleat_verification *first_wrong(const checker *c, const cleat_verify_report *report) {
     const cleat_verification *first = NULL;
     for (size_t i = 0; i < report->count; ++i) {
@@ -146,7 +147,8 @@ static cleat_status repeat(const checker *c, int rank, cleat_verify_report *repo
                     : cleat_verify_ops(c->device, c->storage, rank, more, report, error);
 }
 
-/* Of a set that does not compile nothing is known, so that this is no passing; but only tuned choices take kernels of a higher rank. */
+/* Nothing is known about a set of kernels that does not compile, so the check does not pass; higher ranks,
+ * however, are used only by tuned selections. */
 static cleat_status cannot_check(const checker *c, int rank, cleat_status status, cleat_error *error) {
     char what[96];
     if (status == CLEAT_ERR_BUILD && rank > 0)
@@ -157,7 +159,8 @@ static cleat_status cannot_check(const checker *c, int rank, cleat_status status
     return cleat_fail_in(error, status, "the self-check (%s)", subject_of(c, what));
 }
 
-/* Once with each rank of variants, so that every kernel that can serve the trajectory has served it. */
+/* Runs the check once per rank of variants, so that every kernel that supports a node of the trajectory is
+ * executed. */
 static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
     bool more = true;
     int rank = 0;
@@ -219,7 +222,7 @@ static cleat_status check_unless_passed(checker *c, cleat_self_check_policy poli
     return check(c, path, error);
 }
 
-/* Cards compute with CLBlast: in the check with the parameters with which runs do. */
+/* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
 static void use_tuned_clblast(cleat_device *device) {
     if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
 }

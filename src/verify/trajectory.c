@@ -1,4 +1,4 @@
-/* One model, one batch, steps on demand. */
+/* Runs one model on one batch, step by step. */
 #include "verify/trajectory.h"
 
 #include "graph/graph.h"
@@ -67,7 +67,7 @@ const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_d
     return found;
 }
 
-/* A table in which each node of the plan has its variant of that rank. */
+/* Creates a tuning table that selects the variant of a given rank for each node of the plan. */
 static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_tuning_table **tuning, bool *more,
                                 cleat_error *error) {
     bool further = false;

@@ -1,4 +1,4 @@
-/* The optimizer step on chosen figures. */
+/* Check of the optimizer step on chosen values. */
 #include "verify/update.h"
 
 #include "core/half.h"
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The buffers that a step reads and writes. */
+/* The buffers read and written by a step. */
 enum { BUFFERS = CLEAT_FLATS_ALWAYS };
 
-/* In f16 the gradients are this much too large. */
+/* In f16 the gradients are multiplied by this factor. */
 static const float chosen_loss_scale = 1024.0f;
-/* A difference of kind, not of size: any is refused, none passes. */
+/* Tolerance of exact comparisons, whose error is 0 or 1. */
 static const double exactly = 0.01;
 
 typedef struct probe {
@@ -24,16 +24,16 @@ typedef struct probe {
     int64_t elements;
     float *before[BUFFERS], *found;     /* [elements] */
     uint16_t *bits, *half_weights;      /* [elements] */
-    cleat_loss_scale_values loss_scale; /* before the step */
+    cleat_loss_scale_values loss_scale; /* value before the step */
     cleat_verification *items;
     size_t count;
 } probe;
 
 typedef struct step_class {
     const char *name;
-    double clip; /* the largest norm allowed, as a part of the gradient's */
+    double clip; /* largest allowed norm, as a fraction of the gradient's norm */
     bool finite;
-    int until_growth; /* finite steps until the loss scale doubles, this one included */
+    int until_growth; /* finite steps until the loss scale doubles, including this one */
 } step_class;
 
 static const step_class steps[] = {
@@ -67,7 +67,7 @@ static void release(probe *p) {
     cleat_free(p->half_weights);
 }
 
-/* Multiples of 1/32 up to 1; second moments are not negative. */
+/* Fills the buffers with multiples of 1/32 up to 1; second moments are not negative. */
 static void choose(probe *p, const step_class *step) {
     cleat_random random = cleat_random_stream(2, 0, 0);
     for (int b = 0; b < BUFFERS; ++b)
@@ -80,7 +80,7 @@ static void choose(probe *p, const step_class *step) {
     if (!step->finite) p->before[CLEAT_FLAT_GRADIENTS][p->elements / 2] = INFINITY;
 }
 
-/* Of the gradient before it was scaled, and without the element that is not finite. */
+/* Norm of the gradient before loss scaling, without the non-finite element. */
 static double norm_of(const probe *p) {
     double sum = 0;
     for (int64_t i = 0; i < p->elements; ++i) {
@@ -90,7 +90,7 @@ static double norm_of(const probe *p) {
     return sqrt(sum);
 }
 
-/* Settings under which every part of the formula is seen in the result. */
+/* Settings for which every term of the formula affects the result. */
 static void choose_settings(probe *p, const step_class *step) {
     cleat_profile *profile = p->run->profile;
     profile->train.learning_rate = 0.125;
@@ -119,7 +119,7 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
     return status;
 }
 
-/* AdamW as cl/adamw.cl writes it down. */
+/* AdamW as implemented in cl/adamw.cl. */
 static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]) {
     const cleat_profile *profile = p->run->profile;
     const double b1 = profile->train.beta1, b2 = profile->train.beta2, rate = profile->train.learning_rate;
@@ -135,7 +135,7 @@ static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]
     after[CLEAT_FLAT_MOMENTS2] = second;
 }
 
-/* The largest difference over the largest value; not a number as soon as one of them is. */
+/* Returns the largest difference divided by the largest value; NaN if any difference is NaN. */
 static double rel_error(const probe *p, int buffer, double norm) {
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < p->elements; ++i) {
@@ -151,16 +151,17 @@ static double rel_error(const probe *p, int buffer, double norm) {
 
 static bool all_zero(const probe *p) {
     for (int64_t i = 0; i < p->elements; ++i)
-        if (p->found[i] != 0) return false; /* true for NaN */
+        if (p->found[i] != 0) return false; /* also taken for NaN */
     return true;
 }
 
-/* Bits of halves, in the order of their values. */
+/* Maps the bits of a half to an integer in the order of the values. */
 static int order(uint16_t bits) {
     return bits & 0x8000 ? -(bits & 0x7fff) : bits;
 }
 
-/* Whether the copies are the parameters in `found`, give or take the last bit. Where f16 begins to run out of bits a device may flush to zero. */
+/* Returns whether the half weights equal the parameters in `found`, up to one unit in the last place.
+ * Subnormal f16 values may be flushed to zero by a device. */
 static bool half_weights_follow(const probe *p, cleat_dtype storage) {
     (storage == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(p->found, (size_t)p->elements, p->bits);
     for (int64_t i = 0; i < p->elements; ++i)
@@ -179,12 +180,12 @@ static cleat_status compare_half_weights(probe *p, const step_class *step, cleat
     return status;
 }
 
-/* A step whose gradient is not finite changes no bit of a parameter or a moment. */
+/* A step with a non-finite gradient must leave every bit of the parameters and moments unchanged. */
 static cleat_status compare_buffers(probe *p, const step_class *step, cleat_error *error) {
     static const char *const names[BUFFERS] = {"parameters", "gradient is zero afterwards", "first moments",
                                                "second moments"};
     static const int order_of_reading[BUFFERS] = {CLEAT_FLAT_GRADIENTS, CLEAT_FLAT_MOMENTS1, CLEAT_FLAT_MOMENTS2,
-                                                  CLEAT_FLAT_PARAMETERS}; /* which the copies are compared with */
+                                                  CLEAT_FLAT_PARAMETERS}; /* last: compared with the half weights */
     const size_t bytes = (size_t)p->elements * sizeof(float);
     const double norm = norm_of(p);
     bool same = true;

@@ -1,4 +1,4 @@
-/* Verification: a reference trajectory repeated on a device, and every figure of it compared. */
+/* Verification: repeats a reference trajectory on a device and compares all of its results. */
 #include "verify/verify.h"
 #include "core/memory.h"
 #include "graph/graph.h"
@@ -13,27 +13,29 @@
 
 typedef struct tolerances {
     double output, loss, gradient, parameters;
-    /* Gradients whose norm is a smaller part of the whole one's than `small` are measured by that part of it. */
+    /* The error of a gradient whose norm is less than `small` times the norm of the whole gradient is
+     * measured relative to that product. */
     double small, small_gradient;
 } tolerances;
 
-/* An element of a gradient this small beside the whole one's norm is rounding noise, and AdamW makes steps of full size of it. */
+/* A gradient element below this fraction of the whole gradient's norm is rounding noise, but AdamW takes a
+ * full-sized step for it. */
 static const double noise = 1e-6;
 
-/* Places behind every node of the training graph: a step on chosen figures, and what ten steps lead to. */
+/* Places after every node of the training graph: the step on chosen values, and the result of ten steps. */
 enum { ONE_UPDATE = INT_MAX - 1, ALL_STEPS = INT_MAX };
 
 static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
 
 typedef struct verifier {
     const cleat_safetensors *file;
-    cleat_golden golden; /* profile and model are the run's */
+    cleat_golden golden; /* profile and model are owned by `run` */
     tolerances limits;
     cleat_trajectory run;
     cleat_verify_report *report;
     size_t capacity;
-    float *flat;                       /* [flat elements], what the device has */
-    float *before, *gradients, *after; /* [flat elements], the file's param/, grad/, after/ */
+    float *flat;                       /* [flat elements], read from the device */
+    float *before, *gradients, *after; /* [flat elements], the file's param/, grad/ and after/ */
 } verifier;
 
 static cleat_status append(verifier *v, const cleat_verification *item, cleat_error *error) {
@@ -45,7 +47,7 @@ static cleat_status append(verifier *v, const cleat_verification *item, cleat_er
     return CLEAT_OK;
 }
 
-/* maker: the node that makes it (NULL: optimizer steps). */
+/* maker: the node that computes the tensor; NULL: the optimizer steps. */
 static cleat_status add(verifier *v, const char *name, const cleat_node *maker, double rel_error, double tolerance,
                         cleat_error *error) {
     cleat_verification item = {.place = maker ? maker->index : ALL_STEPS,
@@ -57,7 +59,8 @@ static cleat_status add(verifier *v, const char *name, const cleat_node *maker, 
     return append(v, &item, error);
 }
 
-/* The last node of the training graph that writes the tensor; that computes it, where it is another's in another shape. NULL: none. */
+/* Returns the last node of the training graph that writes the tensor, or that computes the tensor of which it
+ * is a reshaped alias. NULL: none. */
 static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor) {
     const cleat_graph *graph = v->run.session->work->train[0].graph;
     const cleat_tensor *bytes = tensor->base ? tensor->base : tensor;
@@ -77,13 +80,15 @@ static bool has_gates(const cleat_graph *graph) {
     return false;
 }
 
-/* With half storage every tensor on the way is off by u, the unit roundoff, of its elements, and the next ones pass that on: outputs,
- * losses and gradients come out within 6.4 u on the trajectories of tests/golden (PyTorch's autocast in bf16: 3 u, and 24 u where a small
- * loss is what remains of large values), and 16 u are allowed.
- * Where there are gates, a part of them proportional to u changes sides, and each takes a gradient of full size with it: a norm
- * proportional to sqrt(u) (at most 3.8 sqrt(u); PyTorch: the same 3.8). AdamW's first steps are as large as the learning rate
- * whatever the gradient's size, so elements whose sign is rounding change by twice their step: sqrt(u) again (0.5 sqrt(u) without
- * gates, 3.3 with; PyTorch 0.5 and 1.9). */
+/* In half storage every intermediate tensor has a relative error of u, the unit roundoff, which propagates to
+ * the following ones. On the trajectories of tests/golden, outputs, losses and gradients are within 6.4 u
+ * (PyTorch's autocast in bf16: 3 u, and 24 u for a small loss that results from the cancellation of large
+ * values); 16 u are allowed.
+ * If the graph has discontinuous operations (gates), a fraction of their elements proportional to u switches
+ * sides, and each of these changes the gradient by its full size, which gives a norm proportional to sqrt(u)
+ * (at most 3.8 sqrt(u); PyTorch: also 3.8). The first steps of AdamW have the size of the learning rate
+ * whatever the size of the gradient, so elements whose sign is determined by rounding differ by twice their
+ * step: again sqrt(u) (0.5 sqrt(u) without gates, 3.3 with; PyTorch 0.5 and 1.9). */
 static tolerances tolerances_for(const cleat_workload *work) {
     if (work->storage == CLEAT_F32) return tolerances_f32;
     const double u = work->storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
@@ -99,7 +104,7 @@ static tolerances tolerances_for(const cleat_workload *work) {
 
 /* --- reading the file ----------------------------------------------------------------------------------------- */
 
-/* The file's array `name`, as `tensor` is laid out. */
+/* Reads the file's array `name` into the layout of `tensor`. */
 static cleat_status read_values(const verifier *v, const char *name, const cleat_tensor *tensor, float *values,
                                 cleat_error *error) {
     int64_t shape[CLEAT_MAX_RANK];
@@ -110,7 +115,7 @@ static cleat_status read_values(const verifier *v, const char *name, const cleat
     return status;
 }
 
-/* The arrays PREFIX/NAME of all parameters, each at its place in `flat`. */
+/* Reads the arrays PREFIX/NAME of all parameters, each to its offset in `flat`. */
 static cleat_status read_all(const verifier *v, const char *prefix, float *flat, cleat_error *error) {
     const cleat_store *store = v->run.session->work->store;
     cleat_status status = CLEAT_OK;
@@ -139,13 +144,13 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
 
 /* --- comparing ------------------------------------------------------------------------------------------------ */
 
-/* The larger one; not a number as soon as one of them is. */
+/* Maximum of two values; NaN once either is NaN. */
 static double larger(double a, double b) {
     return isnan(a) || b <= a ? a : b;
 }
 
-/* The largest difference as a share of the largest value. Padding, in an output as long as the sequences are, is left out:
- * nobody reads it. */
+/* Returns the largest difference divided by the largest value. In an output with a sequence dimension,
+ * padding is ignored, because it is never used. */
 static double output_rel_error(const verifier *v, const cleat_tensor *output, const float *values,
                                const float *expected) {
     const int32_t *lengths = v->golden.lengths ? v->golden.lengths->data : NULL;
@@ -182,7 +187,7 @@ static double square(double x) {
     return x * x;
 }
 
-/* The norm of the whole reference gradient. */
+/* Norm of the whole reference gradient. */
 static double gradient_norm(const verifier *v) {
     const cleat_store *store = v->run.session->work->store;
     double sum = 0;
@@ -193,8 +198,9 @@ static double gradient_norm(const verifier *v) {
     return sqrt(sum);
 }
 
-/* Some gradients are zero in exact arithmetic, as that of a bias before a normalisation. What single precision makes of them
- * is rounding noise, here and in PyTorch (5e-8 of the whole gradient's norm): it has to stay noise. */
+/* Some gradients are zero in exact arithmetic, for example those of a bias before a normalization. In single
+ * precision they are rounding noise, here as in PyTorch (5e-8 of the whole gradient's norm), and must stay at
+ * that level. */
 static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     cleat_session *session = v->run.session;
     const cleat_store *store = session->work->store;
@@ -222,8 +228,8 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     return status;
 }
 
-/* What ten steps did to the parameters, but for elements whose gradient is noise: the difference as a share
- * of the change. */
+/* Compares the change of the parameters over ten steps, as |difference| / |change|. Elements whose gradient
+ * is noise are excluded. */
 static cleat_status compare_parameters(verifier *v, cleat_error *error) {
     const cleat_session *session = v->run.session;
     const double whole = gradient_norm(v);
@@ -242,7 +248,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
 }
 
 static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, cleat_error *error) {
-    const cleat_node *maker = NULL; /* of the first wrong one: those of later steps are the optimizer's */
+    const cleat_node *maker = NULL; /* set if the first loss is wrong; later errors are attributed to the optimizer */
     double worst = 0;
     for (int64_t step = 0; step < curve->shape[0]; ++step) {
         double loss, expected = ((const float *)curve->data)[step];
@@ -280,7 +286,7 @@ cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden
     return cleat_golden_open(subject->file, assignments, subject->rare_dropout ? 2 : 1, golden, error);
 }
 
-/* The session, with the file's batch and parameters on the device. */
+/* Creates the session and writes the file's batch and parameters to the device. */
 static cleat_status prepare(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
     const cleat_golden *golden = &v->golden;
     cleat_status status = cleat_verify_open(subject, &v->golden, error);
