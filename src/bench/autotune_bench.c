@@ -1,4 +1,5 @@
-/* The variants of a node against each other: one graph each of the same node, all on the same states, in one plan. */
+/* Benchmark of a node's variants: one graph per variant with the same node, all in one plan and with shared
+ * states. */
 #include "bench/tune.h"
 #include "core/clock.h"
 #include "core/memory.h"
@@ -9,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double HOPELESS = 4;   /* times slower than the fastest, by its first runs */
-static const double BEHIND = 1.3;   /* the same after a few bursts */
-static const double BURST = 0.004;  /* seconds: long enough that its ends do not count, short enough that some are not
-                                       disturbed */
-static const double STEADY = 0.995; /* a fastest run that gets no better than by this has settled */
+static const double HOPELESS = 4; /* times slower than the fastest, in its first runs */
+static const double BEHIND = 1.3; /* times slower after a few bursts */
+/* Seconds; long enough that the overhead at its ends is negligible, short enough that some bursts are
+ * undisturbed. */
+static const double BURST = 0.004;
+static const double STEADY = 0.995; /* the fastest run has converged if it improves by less than this factor */
 enum { WARM_UPS = 5, MAX_RUNS = 4096, MIN_ROUNDS = 4, SETTLED_ROUNDS = 3 };
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
@@ -46,8 +48,8 @@ static cleat_status build(cleat_autotune_bench *a, cleat_error *error) {
     return status;
 }
 
-/* Magnitudes from 1/2 to 1, whatever the type: nothing vanishes, nothing overflows, and products of zeros would draw less
- * power than those of a training step. */
+/* Fills with magnitudes from 1/2 to 1 in every type: nothing underflows or overflows, and zeros would draw
+ * less power than the values of a training step. */
 static void fill_floats(cleat_dtype dtype, int64_t elements, void *values) {
     cleat_random random = cleat_random_stream(1, 0, 0);
     for (int64_t i = 0; i < elements; ++i) {
@@ -122,7 +124,7 @@ static double fastest_of(const cleat_autotune_bench *a) {
     return fastest;
 }
 
-/* Returns how many stay. */
+/* Eliminates slow candidates; returns the number of remaining ones. */
 static size_t drop_slow(cleat_autotune_bench *a, double factor) {
     size_t left = 0;
     double fastest = fastest_of(a);
@@ -145,7 +147,7 @@ cleat_status cleat_autotune_bench_warm_up(cleat_autotune_bench *a, size_t i, cle
     return status;
 }
 
-/* A burst of each that is left; *better: some got notably faster. */
+/* Runs a burst of each remaining candidate; *better: some became significantly faster. */
 static cleat_status run_round(cleat_autotune_bench *a, bool *better, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *better = false;
@@ -177,7 +179,8 @@ static cleat_status run_rounds(cleat_autotune_bench *a, cleat_error *error) {
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
-/* Each by itself, to find those that fail: they go out with their error. The default must not. */
+/* Runs each candidate separately to find those that fail; they are excluded and keep their error. The default
+ * must not fail. */
 static cleat_status exclude_failing(const cleat_autotune_request *request, bool *out, cleat_tune_node *result,
                                     cleat_error *error) {
     for (size_t i = 0; i < request->count; ++i) {

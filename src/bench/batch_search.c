@@ -1,4 +1,4 @@
-/* Doubling, then dividing; and the judgement. */
+/* Search for the micro-batch size by doubling and bisection, and selection of a size. */
 #include "bench/batch_search.h"
 
 #include "bench/child.h"
@@ -22,7 +22,7 @@ static void find_best(cleat_batch_search *search, double *fastest) {
     }
 }
 
-/* A busy machine makes a median slow, but seldom every step: the fastest must be slow too. */
+/* A busy machine makes a median slow, but rarely every step, so the fastest step must be slow too. */
 static bool is_cliff(const cleat_batch_point *point, double fastest) {
     double at_best = (double)point->micro_batch_size / point->ms_min * 1e3;
     return point->samples_per_second < CLIFF * fastest && at_best < CLIFF * fastest;
@@ -66,7 +66,8 @@ static void run_attempt(void *user, int out) {
     a->searcher->attempt(a->searcher->user, &a->trial, out);
 }
 
-/* A child that failed fits less than what it tried, where it was killed for memory; else the driver has failed. */
+/* Status of a failed child: killed (by the kernel's OOM killer) means that the size did not fit; otherwise
+ * the driver failed. */
 static cleat_status status_of(const cleat_child_end *end) {
     return end->signal == SIGKILL && !end->timed_out ? CLEAT_ERR_DEVICE_MEMORY : CLEAT_ERR_DEVICE;
 }
@@ -75,8 +76,8 @@ static bool is_report(const cleat_batch_report *report, const cleat_batch_trial 
     return report->mark == CLEAT_BATCH_MARK && report->point.micro_batch_size == trial->micro_batch_size;
 }
 
-/* What is known in the end: the report, or how the child failed to give one. A report that came before the failure
- * still tells what was planned. */
+/* Runs one attempt and fills the report: the child's last one, or the way in which the child failed. A report
+ * sent before the failure still contains the plan. */
 static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_batch_trial *trial, double seconds,
                               cleat_batch_report *report, double *lived, cleat_error *error) {
     attempt wanted = {.searcher = searcher, .trial = *trial};
@@ -90,7 +91,7 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
         if (!end.text[0]) snprintf(end.text, sizeof end.text, "returned an invalid result");
     }
     report->point.error[sizeof report->point.error - 1] = report->text[sizeof report->text - 1] = 0;
-    if (report->point.ran || report->point.error[0]) return CLEAT_OK; /* how it ended afterwards does not matter */
+    if (report->point.ran || report->point.error[0]) return CLEAT_OK; /* a failure after the report is irrelevant */
     if (!end.text[0]) snprintf(end.text, sizeof end.text, "ended before its steps were finished");
     report->status = status_of(&end);
     snprintf(report->point.error, sizeof report->point.error, "%s", end.text);
@@ -99,11 +100,11 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
 
 /* --- the search ----------------------------------------------------------------------------------------------- */
 
-/* good < what is still to be tried < bad. */
+/* good < sizes still to be tried < bad. */
 typedef struct bounds {
     int64_t global_batch_size;
     int64_t good, bad; /* 0: none yet */
-    bool planned;      /* the plan says that `bad` does not fit, and that bad - 1 does */
+    bool planned;      /* the plan determined that `bad` does not fit and that bad - 1 does */
 } bounds;
 
 static int64_t next_batch(const bounds *b) {
@@ -132,7 +133,7 @@ static void narrow(bounds *b, const cleat_batch_report *report) {
                                                      : report->point.micro_batch_size;
 }
 
-/* Keeps the points ascending. */
+/* Inserts a point in ascending order of size. */
 static void insert_point(cleat_batch_search *search, const cleat_batch_point *point) {
     size_t at = search->count++;
     for (; at > 0 && search->points[at - 1].micro_batch_size > point->micro_batch_size; --at)

@@ -1,42 +1,45 @@
-/* The search for micro-batches: which to try next, each in a process of its own, and what the tries say in the end. What a
- * try does is given from outside. */
+/* Search for the micro-batch size: the sizes to try, each in a separate process, and the evaluation of the
+ * results. The caller supplies the function that makes one attempt. */
 #ifndef CLEAT_SRC_BATCH_SEARCH_H
 #define CLEAT_SRC_BATCH_SEARCH_H
 
 #include "cleat/bench.h"
 
-/* What a try tells, as often as it knows more; the last one counts. */
+/* A report of an attempt, sent whenever more is known; the last one received counts. */
 typedef struct cleat_batch_report {
-    uint64_t mark; /* CLEAT_BATCH_MARK: these bytes are a report */
+    uint64_t mark; /* CLEAT_BATCH_MARK, which identifies the bytes as a report */
     cleat_batch_point point;
-    cleat_status status;         /* of point.error, ... */
-    char text[CLEAT_ERROR_TEXT]; /* ... which is this, cut */
-    int64_t fitting; /* where the plan does not fit: the largest batch below that does; 0: none above the one
-                            that is known to run */
+    cleat_status status;         /* status of point.error */
+    char text[CLEAT_ERROR_TEXT]; /* point.error, possibly truncated */
+    /* If the plan does not fit: the largest size below it that does; 0: none above the one known to run. */
+    int64_t fitting;
 } cleat_batch_report;
 
 #define CLEAT_BATCH_MARK UINT64_C(0x6863746162207972)
 
 typedef struct cleat_batch_trial {
     int64_t micro_batch_size;
-    int64_t good; /* the largest that ran so far; 0: none */
+    int64_t good; /* largest size that has run so far; 0: none */
 } cleat_batch_trial;
 
 typedef struct cleat_batch_searcher {
-    int64_t global_batch_size; /* samples an optimizer step */
-    /* Runs in a child process: tries, and tells reports with cleat_child_send(out, ...). */
+    int64_t global_batch_size; /* samples per optimizer step */
+    /* Runs in a child process: makes the attempt and sends reports with cleat_child_send(out, ...). */
     void (*attempt)(void *user, const cleat_batch_trial *trial, int out);
     void *user;
-    double first_seconds; /* the first try may take so long (kernels are compiled) ... */
-    double min_seconds;   /* ... and the others that, and ten times what the ones before let expect */
+    double first_seconds; /* timeout of the first attempt, which compiles kernels */
+    /* Minimum timeout of later attempts; to it is added ten times the duration extrapolated from earlier
+     * attempts. */
+    double min_seconds;
     const cleat_batch_search_options *options;
 } cleat_batch_searcher;
 
-/* Tries, fills and judges `search`; whatever the status, as far as it came. Errors: those of a single sample. */
+/* Makes the attempts and fills `search`, including its evaluation; if the call fails, `search` holds what was
+ * completed before. Errors: those of a micro-batch of one sample. */
 cleat_status cleat_batch_search_run(const cleat_batch_searcher *searcher, cleat_batch_search *search,
                                     cleat_error *error);
 
-/* Fills largest, best, cliff, recommended and why from the points. */
+/* Derives largest, best, cliff, recommended and why from the points. */
 void cleat_batch_search_select(cleat_batch_search *search);
 
 #endif

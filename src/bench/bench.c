@@ -1,4 +1,4 @@
-/* Benchmarks: finding a workload by name, timing it, in this process or apart. */
+/* Benchmarks: finds a workload by name and times it, in this process or in a child. */
 #include "bench/bench.h"
 
 #include "bench/child.h"
@@ -118,7 +118,7 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
-/* With a device of its own, so that what measuring allocates is not in the workload's bytes. */
+/* Opens the device separately, so that the measurement's allocations are not counted as the workload's. */
 static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
     cleat_device *device = NULL;
     cleat_status status = cleat_device_open(request->device, &device, error);
@@ -173,7 +173,7 @@ static void bench_in_child(void *user, int out) {
 
 static cleat_status bench_own_process(const cleat_bench_request *request, cleat_bench_result *result,
                                       cleat_error *error) {
-    const double kernels_seconds = 900; /* a device's first run compiles */
+    const double kernels_seconds = 900; /* the first run on a device compiles */
     const bool counted = request->repeats > 0;
     cleat_bench_request own = *request;
     const cleat_child child = {.body = bench_in_child,

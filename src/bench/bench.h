@@ -1,5 +1,5 @@
-/* The inside of benchmarks: what a workload is, and what lies ready on a device to be timed. bench.c times them;
- * bench_ops.c and bench_models.c have the tables. */
+/* Internal interface of the benchmarks: a workload, and the job that is prepared on a device for timing.
+ * bench.c does the timing; bench_ops.c and bench_models.c contain the tables of workloads. */
 #ifndef CLEAT_SRC_BENCH_H
 #define CLEAT_SRC_BENCH_H
 
@@ -7,52 +7,53 @@
 #include "cleat/exec.h"
 #include "graph/plan.h"
 
-/* Nodes that one run executes. */
+/* A range of nodes executed by one run. */
 typedef struct cleat_bench_part {
-    size_t graph, first, last; /* [first, last) of a graph of the plan */
-    int64_t times;             /* a run */
+    size_t graph, first, last; /* nodes [first, last) of a graph of the plan */
+    int64_t times;             /* executions per run */
 } cleat_bench_part;
 
 enum { CLEAT_BENCH_PARTS = 2 };
 
-/* A workload on a device, ready to run. */
+/* A workload prepared on a device. */
 typedef struct cleat_bench_job {
     cleat_device *device;
-    cleat_precision precision; /* of a model's training; auto: f32, or what a profile says */
-    cleat_dtype storage;       /* what it became */
-    cleat_exec *exec;          /* borrowed from `own` ... */
-    const cleat_plan *plan;    /* ... and so is this */
+    cleat_precision precision; /* precision of a model's training; auto: the profile's, or f32 */
+    cleat_dtype storage;       /* resolved from `precision` */
+    cleat_exec *exec;          /* borrowed from `own` */
+    const cleat_plan *plan;    /* borrowed from `own` */
     cleat_bench_part parts[CLEAT_BENCH_PARTS];
     int n_parts;
-    /* One training step, ended; the loss goes to job->loss. NULL: the parts are enqueued. */
+    /* Executes one training step, waits for it and writes its loss to job->loss. NULL: the parts are enqueued
+     * instead. */
     cleat_status (*step)(struct cleat_bench_job *job, cleat_error *error);
-    int64_t samples; /* of a step */
-    int64_t length;  /* of a profile's samples; else 0 */
-    bool data_known; /* ... which is that of its data */
+    int64_t samples; /* samples per step */
+    int64_t length;  /* length of a profile's samples; else 0 */
+    bool data_known; /* `length` was read from the data */
     double loss;
-    void *own; /* whatever the workload keeps; `close` (may be NULL) frees it */
+    void *own; /* private state of the workload, freed by `close` (may be NULL) */
     void (*close)(void *own);
 } cleat_bench_job;
 
-/* A workload. Opening fills `job`, which closing empties, also after a failed opening; job->device is open. */
+/* A workload. `open` fills `job`, whose device is open; the job must be closed even if opening fails. */
 typedef struct cleat_bench_entry {
     cleat_bench_info info;
     cleat_status (*open)(const void *spec, cleat_bench_job *job, cleat_error *error);
     const void *spec;
 } cleat_bench_entry;
 
-/* The tables: false behind the last. */
+/* The tables of workloads; false past the last entry. */
 bool cleat_bench_op(size_t i, cleat_bench_entry *entry);
 bool cleat_bench_model(size_t i, cleat_bench_entry *entry);
-/* A step of the request's profile as a workload without a name. */
+/* A training step of the request's profile, as an unnamed workload. */
 cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request);
-/* What the request asks for: its profile, or the workload of that name. */
+/* Finds the workload of a request: its profile, or the workload of the given name. */
 cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_entry *entry, cleat_error *error);
 
 /* --- how near the peak (roofline.c) --- */
 
-/* Sets gflops, gbytes_per_second, share_of_peak and memory_bound of a result whose ms_median and peak are set; raises
- * the rates of result->peak that the workload proves too low. */
+/* Sets gflops, gbytes_per_second, share_of_peak and memory_bound of a result whose ms_median and peak are
+ * set. Raises those rates of result->peak that the workload exceeds. */
 cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error);
 
 /* --- one graph on the job's device (bench_graph.c) --- */
@@ -64,29 +65,31 @@ typedef struct cleat_bench_graph {
     cleat_exec *exec;
 } cleat_bench_graph;
 
-/* An empty graph, to be built. */
+/* Creates an empty graph for the caller to build. */
 cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made, cleat_error *error);
-/* Plans what was built (with the kernels that a run would choose), allocates it, and fills inputs, states, parameters
- * and gradients: small numbers of both signs, of integer inputs 0 and 1. The job runs all of it. */
+/* Plans the built graph with the kernels that training would select, allocates it, and fills inputs, states,
+ * parameters and gradients with small values of both signs (integer inputs with 0 and 1). The job runs the
+ * whole graph. */
 cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error);
 void cleat_bench_graph_destroy(cleat_bench_graph *made);
-/* Those numbers, for `values` [elements of tensor], in the tensor's type. */
+/* Writes such values to `values` [elements of tensor], in the tensor's type. */
 void cleat_bench_fill(const cleat_tensor *tensor, void *values);
 
 /* --- comparisons (bench_compare.c) --- */
 
-/* What a command told. */
+/* Parsed output of a command. */
 typedef struct cleat_bench_output {
     double ms;
-    bool wall_time;     /* ms is how long it took */
-    double peak_rss_mb; /* 0: not told */
+    bool wall_time;     /* ms is the wall time of the command */
+    double peak_rss_mb; /* 0: not reported */
 } cleat_bench_output;
 
-/* Understands the output of a command that took `seconds`. */
+/* Parses the output of a command that took `seconds`. */
 cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_bench_output *parsed,
                                       cleat_error *error);
 
-/* Of ours [count] over theirs [count]: the ratio of the medians, the least and the largest ratio of a round. */
+/* Ratio of ours [count] to theirs [count]: ratio of the medians, and the smallest and largest ratio of a
+ * round. */
 cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
                                cleat_error *error);
 

@@ -1,4 +1,4 @@
-/* Comparisons: a workload and a command take turns. */
+/* Comparisons: runs a workload and a command alternately. */
 #include "bench/bench.h"
 
 #include "bench/steps.h"
@@ -33,7 +33,7 @@ cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t
 
 /* --- what a command tells ------------------------------------------------------------------------------------- */
 
-/* The last line that is not empty; "" where there is none. */
+/* Returns the last non-empty line; "" if there is none. */
 static void last_line(const char *output, const char **line, size_t *length) {
     *line = output;
     *length = 0;
@@ -95,7 +95,7 @@ static cleat_status check_end(int code, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_IO, "exit status unknown: %s", strerror(errno));
 }
 
-/* `script` is the command with the workload's name before it. */
+/* `script` is the command with the workload's name prepended. */
 static cleat_status run_command(const char *script, cleat_bench_output *parsed, cleat_error *error) {
     char *output = NULL;
     double start = cleat_seconds();
@@ -110,7 +110,7 @@ static cleat_status run_command(const char *script, cleat_bench_output *parsed, 
     return status;
 }
 
-/* Names of workloads are letters, digits and underscores. */
+/* Needs no quoting: names of workloads consist of letters, digits and underscores. */
 static cleat_status format_script(const cleat_bench_entry *entry, const char *command, char **script,
                                   cleat_error *error) {
     cleat_text text = {0};
@@ -122,7 +122,7 @@ static cleat_status format_script(const cleat_bench_entry *entry, const char *co
 
 /* --- taking turns --------------------------------------------------------------------------------------------- */
 
-/* Figures of the rounds so far, [rounds] each. */
+/* Results of the rounds so far, [rounds] each. */
 typedef struct turns {
     double *ours_ms, *theirs_ms, *ours_rss, *theirs_rss;
     bool wall_time;

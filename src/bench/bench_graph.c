@@ -1,4 +1,4 @@
-/* One graph on a device, filled with numbers: what op workloads and small models run. */
+/* One graph on a device, filled with values, for workloads of one operation and small models. */
 #include "bench/bench.h"
 
 #include "core/half.h"
@@ -18,7 +18,7 @@ void cleat_bench_graph_destroy(cleat_bench_graph *made) {
     *made = (cleat_bench_graph){0};
 }
 
-/* Zeros would draw less power than a training step's numbers, and let a card clock higher. */
+/* Zeros would draw less power than the values of a training step and let a GPU clock higher. */
 void cleat_bench_fill(const cleat_tensor *tensor, void *values) {
     float *floats = values;
     int32_t *integers = values;
@@ -37,7 +37,7 @@ void cleat_bench_fill(const cleat_tensor *tensor, void *values) {
     }
 }
 
-/* What the graph does not use (parameters, where it only reads gradients) has no place. */
+/* Tensors that the graph does not use (parameters, if it reads only gradients) are not allocated. */
 static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cleat_error *error) {
     if (cleat_plan_place(made->plan, &made->plan->layouts[0], tensor).slab < 0) return CLEAT_OK;
     void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);

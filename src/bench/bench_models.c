@@ -1,4 +1,5 @@
-/* Workloads of a whole model: training steps, the shapes of other frameworks' benchmarks, or of a profile. */
+/* Workloads of a whole model: training steps with the shapes of other frameworks' benchmarks, or of a
+ * profile. */
 #include "bench/bench.h"
 
 #include "bench/steps.h"
@@ -21,7 +22,7 @@ static cleat_status step(cleat_bench_job *job, cleat_error *error) {
 
 static void close_trajectory(void *own) {
     trajectory_job *it = own;
-    it->run.device = NULL; /* the job's */
+    it->run.device = NULL; /* owned by the job */
     cleat_trajectory_close(&it->run);
     cleat_free(it);
 }
@@ -55,10 +56,10 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
 
 /* --- fixed models --------------------------------------------------------------------------------------------- */
 
-/* A profile, the sizes that data would give, and a batch. */
+/* A profile, the sizes that a dataset would determine, and a batch. */
 typedef struct model_row {
     const char *name, *what;
-    const char *profile, *sizes; /* INI; as cleat_model_set_sizes takes them, or NULL */
+    const char *profile, *sizes; /* INI; JSON for cleat_model_set_sizes, or NULL */
     int64_t batch, length;
 } model_row;
 
@@ -134,7 +135,7 @@ bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
 
 /* --- a profile ------------------------------------------------------------------------------------------------ */
 
-/* A full window of the longest length, in the micro-batches that fit the device. */
+/* Creates a session for a full global batch of the longest length, in micro-batches that fit the device. */
 static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_error *error) {
     cleat_trajectory *run = &own->run;
     cleat_lengths all;

@@ -1,5 +1,6 @@
-/* Workloads of one operation: a table, and the graphs its rows ask for. A workload without a suffix is the operation
- * and its gradient, as a training step has them (a product alone: the forward one). */
+/* Workloads of one operation: a table, and functions that build the graphs of its rows. A workload without a
+ * suffix is the operation with its gradients, as in a training step (for a GEMM without a suffix, the forward
+ * product). */
 #include "bench/bench.h"
 
 #include "core/memory.h"
@@ -8,12 +9,12 @@
 
 #include <stdio.h>
 
-/* What of an operation is timed. */
+/* The part of an operation that is timed. */
 typedef enum phase {
     FORWARD,
     BOTH, /* forward, and the gradients of inputs and parameters */
-    DX,   /* the gradient of the input alone ... */
-    DW,   /* ... and of the weight */
+    DX,   /* gradient of the input only */
+    DW,   /* gradient of the weight only */
 } phase;
 
 typedef struct op_row {
@@ -23,7 +24,7 @@ typedef struct op_row {
     int64_t size[6];
 } op_row;
 
-/* An operation: appends it and returns its output. */
+/* An operation; `build` appends it and returns its output. */
 typedef struct op_subject {
     const char *what;
     cleat_tensor *(*build)(cleat_graph *graph, const op_row *row);
@@ -31,7 +32,7 @@ typedef struct op_subject {
 
 /* --- tensors of a row ----------------------------------------------------------------------------------------- */
 
-/* The input whose gradient the row may ask for. */
+/* Creates the input whose gradient the row may request. */
 static cleat_tensor *make_x(cleat_graph *graph, const op_row *row, int rank, const int64_t *shape) {
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, rank, shape);
     if (row->phase == BOTH || row->phase == DX) cleat_require_grad(graph, x);
@@ -52,7 +53,7 @@ static cleat_tensor *build_product(cleat_graph *graph, const op_row *row) {
     return cleat_linear(graph, x, make_weight(graph, row, "w", 2, (int64_t[]){n, k}), NULL, NULL); /* [m, n] */
 }
 
-/* size: batch, height = width, channels, features, rows = columns of the kernel, stride */
+/* size: batch, height = width, input channels, output channels, kernel height = width, stride */
 static cleat_tensor *build_conv(cleat_graph *graph, const op_row *row) {
     const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]};
     const int64_t filters[] = {row->size[3], row->size[4], row->size[4], row->size[2]};
@@ -60,13 +61,13 @@ static cleat_tensor *build_conv(cleat_graph *graph, const op_row *row) {
     return cleat_conv2d(graph, x, make_weight(graph, row, "w", 4, filters), NULL, row->size[5], row->size[4] / 2);
 }
 
-/* size: batch, length, heads, width of a head */
+/* size: batch, length, heads, head width */
 static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
     const int64_t shape[] = {row->size[0], row->size[1], 3 * row->size[2] * row->size[3]};
     return cleat_attention(graph, make_x(graph, row, 3, shape), NULL, (int)row->size[2]);
 }
 
-/* size: batch, queries, keys, width of the one head */
+/* size: batch, queries, keys, width of the single head */
 static cleat_tensor *build_cross_attention(cleat_graph *graph, const op_row *row) {
     const int64_t width = row->size[3];
     cleat_tensor *kv = cleat_input(graph, "kv", CLEAT_F32, 3, (int64_t[]){row->size[0], row->size[2], 2 * width});
@@ -81,7 +82,7 @@ static cleat_tensor *build_layer_norm(cleat_graph *graph, const op_row *row) {
     return cleat_layer_norm(graph, make_x(graph, row, 2, row->size), gamma, beta, 1e-5f);
 }
 
-/* size: batch, height = width, channels, with a residual; relu */
+/* size: batch, height = width, channels; with a residual and ReLU */
 static cleat_tensor *build_batch_norm(cleat_graph *graph, const op_row *row) {
     const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]}, *channels = &row->size[2];
     cleat_tensor *gamma = make_weight(graph, row, "gamma", 1, channels);
@@ -91,7 +92,7 @@ static cleat_tensor *build_batch_norm(cleat_graph *graph, const op_row *row) {
     return cleat_batch_norm(graph, make_x(graph, row, 4, shape), gamma, beta, NULL, residual, true, 1e-5f, NULL);
 }
 
-/* size: batch, height = width, channels, size, stride */
+/* size: batch, height = width, channels, window size, stride */
 static cleat_tensor *build_max_pool(cleat_graph *graph, const op_row *row) {
     const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]};
     return cleat_max_pool(graph, make_x(graph, row, 4, shape), row->size[3], row->size[4], (row->size[3] - 1) / 2);
@@ -132,13 +133,13 @@ static cleat_tensor *build_lstm(cleat_graph *graph, const op_row *row) {
     return cleat_lstm(graph, x, w_ih, w_hh, b_ih, b_hh);
 }
 
-/* Persistent tensors: they lie there once, where inputs would have places for uploads beside them. */
+/* Persistent tensors occupy memory once, whereas inputs have additional upload slots. */
 static cleat_tensor *build_copy(cleat_graph *graph, const op_row *row) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, row->size);
     return cleat_add(graph, x, cleat_state(graph, "y", CLEAT_F32, 1, row->size));
 }
 
-/* The store's one parameter. */
+/* Creates the single parameter of the store. */
 static void make_parameter(cleat_graph *graph, const op_row *row) {
     cleat_param(graph, "p", 1, row->size, (cleat_init){CLEAT_INIT_UNIFORM, 0.5f});
 }
@@ -173,7 +174,7 @@ static const op_subject embedding = {"embedding of 32 x 128 tokens from a table 
 static const op_subject grad_norm = {"global gradient norm", build_grad_norm};
 static const op_subject adamw = {"AdamW step over all parameters", build_adamw};
 static const op_subject lstm = {"LSTM layer, batch 256, 64 steps, 128 units", build_lstm};
-/* As many bytes as a copy of 2^26 elements. */
+/* Moves the same number of bytes as a copy of 2^26 elements. */
 static const op_subject copy = {"z = x + y: three streams of 179 MB (no operation is a pure copy)", build_copy};
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
@@ -205,7 +206,7 @@ static const op_row rows[] = {
     BOTH_AND_FORWARD("conv_128", "", "", conv, 4, 28, 128, 128, 3, 1),
     BOTH_AND_FORWARD("conv_256", "", "", conv, 4, 14, 256, 256, 3, 1),
     BOTH_AND_FORWARD("conv_512", "", "", conv, 4, 7, 512, 512, 3, 1),
-    {"conv_stem", "", &conv, FORWARD, {4, 224, 3, 64, 7, 2}}, /* nobody wants an image's gradient */
+    {"conv_stem", "", &conv, FORWARD, {4, 224, 3, 64, 7, 2}}, /* the gradient of an image is not needed */
     {"conv_stem_dw", "", &conv, DW, {4, 224, 3, 64, 7, 2}},
     BOTH_AND_FORWARD("attention_L512_d32", "", "", attention, 2, 512, 8, 32),
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),
@@ -244,8 +245,8 @@ static void build(cleat_graph *graph, const op_row *row) {
     cleat_retain(graph, cleat_graph_find(graph, "x") ? cleat_gradient(graph, cleat_graph_find(graph, "x")) : NULL);
 }
 
-/* Settings that keep moments from shrinking to denormal numbers, which are slow on CPUs, however many steps are timed:
- * the gradient is zero from the second on. */
+/* Hyperparameters that keep the moments from decaying to denormal numbers, which are slow on CPUs, for any
+ * number of timed steps: the gradient is zero from the second step on. */
 static cleat_status fill_hyper(const cleat_bench_graph *made, cleat_error *error) {
     const float hyper[HYPER_COUNT] = {
         [HYPER_RATE] = 1e-4f,         [HYPER_BETA1] = 0.9999f, [HYPER_BETA2] = 0.9999f,    [HYPER_EPS] = 1e-8f,
@@ -254,7 +255,7 @@ static cleat_status fill_hyper(const cleat_bench_graph *made, cleat_error *error
     return tensor ? cleat_exec_write(made->exec, 0, tensor, hyper, error) : CLEAT_OK;
 }
 
-/* Tokens of the whole vocabulary. */
+/* Fills with tokens from the whole vocabulary. */
 static cleat_status fill_tokens(const cleat_bench_graph *made, const op_row *row, cleat_error *error) {
     const cleat_tensor *tensor = cleat_graph_find(made->graph, "tokens");
     if (!tensor) return CLEAT_OK;

@@ -1,4 +1,4 @@
-/* Fork, pipe, wait. */
+/* Child processes: fork, pipe and wait. */
 #include "bench/child.h"
 
 #include "core/clock.h"
@@ -21,13 +21,13 @@ void cleat_child_send(int out, const void *record, size_t bytes) {
     while (bytes > 0) {
         ssize_t written = write(out, at, bytes);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return; /* nobody listens any more */
+        if (written <= 0) return; /* the reader has closed the pipe */
         at += written;
         bytes -= (size_t)written;
     }
 }
 
-/* The child must not outlive a caller who is killed, and must not run what the caller registered for its exit. */
+/* The child must not outlive a caller that is killed, and must not run the caller's exit handlers. */
 _Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == parent) child->body(child->user, out);
@@ -36,9 +36,9 @@ _Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) 
 
 /* --- the caller's side ---------------------------------------------------------------------------------------- */
 
-/* What arrives, cut into records. */
+/* Splits the received bytes into records. */
 typedef struct collector {
-    char *bytes; /* [record_bytes], filled so far: `used` */
+    char *bytes; /* [record_bytes], of which `used` are filled */
     size_t record_bytes, used, records;
 } collector;
 
@@ -52,7 +52,7 @@ static void collect_bytes(collector *collected, const char *bytes, size_t count,
     }
 }
 
-/* Reads until the child closes its end; false when the time is over first. */
+/* Reads until the child closes its end of the pipe; false if the timeout expires first. */
 static bool read_until(int in, double deadline, collector *collected, void *record) {
     char buffer[1024];
     for (;;) {
@@ -76,8 +76,8 @@ static pid_t wait_retrying(pid_t pid, int *code, int flags) {
     return found;
 }
 
-/* Waits for the end of a child that has closed its pipe; false when the time is over first. A child somebody else
- * has waited for (SIGCHLD ignored) has ended too: its code stays 0. */
+/* Waits for the end of a child that has closed its pipe; false if the timeout expires first. A child already
+ * reaped elsewhere (SIGCHLD ignored) has ended too: its code stays 0. */
 static bool wait_until(pid_t pid, double deadline, int *code) {
     const struct timespec moment = {.tv_nsec = 1000000};
     for (;;) {

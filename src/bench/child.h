@@ -1,31 +1,32 @@
-/* A function in a process of its own: when it runs out of memory, crashes or hangs, the caller learns how. */
+/* Runs a function in a child process and reports to the caller if it runs out of memory, crashes or hangs. */
 #ifndef CLEAT_SRC_CHILD_H
 #define CLEAT_SRC_CHILD_H
 
 #include "cleat/core.h"
 
 typedef struct cleat_child {
-    /* Runs in the child, which ends when it returns; tells what it knows by cleat_child_send(out, ...), as often as
-     * it likes. */
+    /* Executed in the child, which exits when it returns; sends any number of records with
+     * cleat_child_send(out, ...). */
     void (*body)(void *user, int out);
     void *user;
-    size_t record_bytes; /* of what it tells; at most a pipe writes at once (4096) */
-    double seconds;      /* then it is killed; INFINITY: never */
+    size_t record_bytes; /* size of a record; at most 4096, an atomic pipe write */
+    double seconds;      /* timeout after which the child is killed; INFINITY: none */
 } cleat_child;
 
 typedef struct cleat_child_end {
-    size_t records; /* whole ones that arrived; the last is kept */
-    int signal;     /* that ended it; 0: it ended by itself */
-    bool timed_out; /* it was killed because its time was over */
-    double seconds; /* it lived */
-    char text[160]; /* how it failed; "" where it told something and ended by itself */
+    size_t records; /* number of complete records received; the last one is kept */
+    int signal;     /* signal that terminated the child; 0: it exited */
+    bool timed_out; /* killed because of the timeout */
+    double seconds; /* lifetime of the child */
+    char text[160]; /* description of the failure; "" if records arrived and the child exited */
 } cleat_child_end;
 
-/* Forks, waits, collects. The calling process must have one thread only, as after any fork, and must not have used
- * OpenCL: drivers do not survive a fork. `record` is written where a whole one arrived. Errors: no pipe, no process. */
+/* Forks, waits and collects the records. As for any fork, the calling process must be single-threaded, and it
+ * must not have used OpenCL: drivers do not survive a fork. `record` is written only if a complete one
+ * arrived. Errors: pipe or process creation failed. */
 cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child_end *end, cleat_error *error);
 
-/* In the child: sends one record. */
+/* Called in the child: sends one record. */
 void cleat_child_send(int out, const void *record, size_t bytes);
 
 #endif

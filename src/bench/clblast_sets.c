@@ -1,7 +1,8 @@
-/* The sets of CLBlast's parameters that the tuner tries: few, because each costs a compilation of all of CLBlast's product
- * kernels, and far apart, because neighbours differ by less than a compiler's mood. What its own tuner's space holds and
- * cards of three vendors are known to like: square and long tiles, 4 x 4 to 8 x 16 results a work-item, 64 to 256 work-items,
- * with and without local memory. The likeliest come first: time may end the search. */
+/* The CLBlast parameter sets tried by the tuner. They are few, because each one compiles all of CLBlast's
+ * GEMM kernels, and far apart, because neighbouring sets differ by less than the variation between compilers.
+ * They come from the space of CLBlast's own tuner and from values known to be good on GPUs of three vendors:
+ * square and rectangular tiles, 4 x 4 to 8 x 16 results per work-item, 64 to 256 work-items, with and without
+ * local memory. The most promising sets come first, because the search may run out of time. */
 #include "bench/tuner.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The batch finder: what one try does in its process, and the call. */
+/* Batch finder: the attempt made in a child process, and the public call. */
 #include "cleat/bench.h"
 
 #include "bench/batch_search.h"
@@ -13,9 +13,9 @@ static const double DEFAULT_SECONDS = 2, FIRST_TRY_SECONDS = 900, MIN_TRY_SECOND
 typedef struct batch_finder {
     const cleat_profile *profile;
     cleat_model *model;
-    cleat_lengths lengths; /* the longest only, with one full window */
+    cleat_lengths lengths; /* the longest length only, with one full global batch */
     double seconds;
-    cleat_tuning_table *tuning; /* in the child, once it has a device */
+    cleat_tuning_table *tuning; /* in the child, once its device is open */
 } batch_finder;
 
 /* --- planning: in the child ----------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static cleat_fit_request request_of(const batch_finder *finder, const cleat_devi
     return request;
 }
 
-/* The largest batch that fits, above `good` and below `bad`; 0 where there is none. */
+/* Returns the largest size that fits, above `good` and below `bad`; 0 if there is none. */
 static int64_t find_fitting(const batch_finder *finder, const cleat_device *device, int64_t good, int64_t bad) {
     int64_t low = good;
     while (bad - low > 1) {
@@ -46,8 +46,8 @@ static int64_t find_fitting(const batch_finder *finder, const cleat_device *devi
     return low > good ? low : 0;
 }
 
-/* What the most frugal way needs that the profile allows; 0 where a tensor alone is larger than the card's largest
- * buffer. */
+/* Computes the memory needed with the most memory-saving options that the profile allows; 0 if a single
+ * tensor exceeds the device's maximum buffer size. */
 static void plan_without_limit(const batch_finder *finder, const cleat_device *device, cleat_batch_point *point) {
     cleat_profile *frugal = NULL;
     cleat_fit_request request = request_of(finder, device, point->micro_batch_size);
@@ -65,7 +65,7 @@ static void plan_without_limit(const batch_finder *finder, const cleat_device *d
     cleat_fitted_clear(&fitted);
 }
 
-/* Fills what the plan says of the point; `fitted`: where it fits. */
+/* Fills the planned values of the point, and `fitted` if the plan fits. */
 static cleat_status plan(const batch_finder *finder, const cleat_device *device, const cleat_batch_trial *trial,
                          cleat_batch_report *report, cleat_fitted *fitted, cleat_error *error) {
     cleat_batch_point *point = &report->point;
@@ -105,7 +105,8 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
     return CLEAT_OK;
 }
 
-/* Plans, tells the plan, trains: a child that is killed while it trains has told that much. */
+/* Plans, reports the plan, then trains, so that the plan is known even if the child is killed while
+ * training. */
 static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, const cleat_batch_trial *trial,
                                    cleat_batch_report *report, int out, cleat_error *error) {
     cleat_fitted fitted = {0};
@@ -131,7 +132,7 @@ static void attempt(void *user, const cleat_batch_trial *trial, int out) {
         snprintf(report.point.error, sizeof report.point.error, "%.255s", text);
     }
     cleat_child_send(out, &report, sizeof report);
-    run.model = NULL; /* the parent's */
+    run.model = NULL; /* owned by the parent */
     cleat_trajectory_close(&run);
     cleat_tuning_destroy(finder.tuning);
 }

@@ -1,5 +1,5 @@
-/* How near a workload comes to the device's rates: the roofline model over its operations (fit/estimate.h), and rates
- * raised where a workload shows that the device is faster. */
+/* Ratio of a workload's speed to the device's peak rates: the roofline model over its operations
+ * (fit/estimate.h). Rates are raised if a workload shows that the device is faster. */
 #include "bench/bench.h"
 
 #include "fit/estimate.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* What one run costs, and the least seconds it takes: each operation counts where its bound lies. */
+/* Cost of one run and its minimum time; the time of each operation counts towards the rate that bounds it. */
 typedef struct roofline {
     double flops, bytes, seconds[CLEAT_BENCH_RATES], total_seconds;
     double bounded_flops[CLEAT_BENCH_BYTES]; /* of the operations whose bound is this rate of arithmetic */
@@ -46,8 +46,9 @@ static cleat_bench_rate largest_bound(const roofline *sum) {
     return largest;
 }
 
-/* Raises the rate that bounds most of a run of `seconds` by what is missing, until the run is no faster than its rates
- * allow. A bound that others share needs some rounds: each takes at least a third of what is missing. */
+/* Raises the rate that bounds most of a run of `seconds` by the missing factor, until the run is no faster
+ * than its rates allow. If other rates bound parts of the run, this takes several rounds; each closes at
+ * least a third of the gap. */
 static cleat_status raise_rates(const cleat_bench_job *job, double seconds, roofline *sum, cleat_bench_result *result,
                                 cleat_error *error) {
     enum { ROUNDS = 100 };

@@ -1,4 +1,4 @@
-/* Training steps, and the clock around what is run again and again. */
+/* Training steps and repeated timing. */
 #include "bench/steps.h"
 
 #include "core/clock.h"
@@ -28,7 +28,7 @@ cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *
     return CLEAT_OK;
 }
 
-/* Milliseconds of one of `count` runs. */
+/* Milliseconds per run, averaged over `count` runs. */
 static cleat_status time_burst(const cleat_repeated *what, int64_t count, double *milliseconds, cleat_error *error) {
     double start = cleat_seconds();
     cleat_status status = what->run(what->user, count, error);
@@ -36,7 +36,7 @@ static cleat_status time_burst(const cleat_repeated *what, int64_t count, double
     return status;
 }
 
-/* The first run creates kernels, the second shows how many are a burst. */
+/* The first run creates kernels; the second determines the number of runs per burst. */
 static cleat_status warm_up(const cleat_repeated *what, int64_t *burst, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     double milliseconds = 0;
@@ -66,7 +66,7 @@ cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t
 
 /* --- training steps ------------------------------------------------------------------------------------------- */
 
-/* The loss is on the host at its end, as other frameworks' benchmarks do it. */
+/* The step ends when its loss is on the host, as in other frameworks' benchmarks. */
 cleat_status cleat_training_step(cleat_trajectory *run, int64_t micro_batches, double *loss, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int64_t i = 0; i < micro_batches && status == CLEAT_OK; ++i)

@@ -1,5 +1,6 @@
-/* The kernel tuner: which nodes a profile runs on a device, a contest for each kind of them, the winners on disk. CLBlast
- * counts as one variant here; its own parameters are looked for before (tune_clblast.c). */
+/* Kernel tuner: finds the nodes that a profile runs on a device, benchmarks the variants of each kind, and
+ * stores the fastest on disk. CLBlast counts as one variant here; its parameters are searched for first
+ * (tune_clblast.c). */
 #include "bench/tuner.h"
 #include "session/tuned_cache.h"
 
@@ -87,7 +88,7 @@ static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *n
     return CLEAT_OK;
 }
 
-/* `uses`: an optimizer step runs each node of the graph so often. */
+/* `uses`: executions of each node of the graph per optimizer step. */
 static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph *graph, const cleat_bucket *bucket,
                               int64_t uses, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -105,7 +106,7 @@ static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph 
     return status;
 }
 
-/* By operation, small shapes first: see skip_slow_variants. */
+/* Orders by operation, then by size with small shapes first; see skip_slow_variants. */
 static int by_operation(const void *a, const void *b) {
     const cleat_kind *x = a, *y = b;
     int order = strcmp(x->node->op->name, y->node->op->name);
@@ -113,7 +114,7 @@ static int by_operation(const void *a, const void *b) {
     return order ? order : strcmp(x->about.key, y->about.key);
 }
 
-/* Long buckets first. */
+/* Adds long buckets first. */
 cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error *error) {
     const cleat_workload *work = t->work;
     cleat_status status = CLEAT_OK;
@@ -129,7 +130,8 @@ cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error 
 
 /* --- contests ------------------------------------------------------------------------------------------------- */
 
-/* Of the planned workload, with which the node in contest came; NULL: none is of its size. */
+/* Returns the bucket of the planned workload to which the node being timed belongs; NULL: none has its
+ * size. */
 static const cleat_bucket *bucket_being_tuned(const cleat_tuner *t, const cleat_graph **graph) {
     for (size_t b = 0; b < t->work->n_buckets; ++b) {
         const cleat_bucket *bucket = &t->work->buckets[b];
@@ -139,7 +141,7 @@ static const cleat_bucket *bucket_being_tuned(const cleat_tuner *t, const cleat_
     return NULL;
 }
 
-/* Inputs of the graphs hold what a step's hold: tokens, lengths, coordinates of a made-up batch. */
+/* Fills graph inputs as in a training step: tokens, lengths and coordinates of a synthetic batch. */
 static void write_input(void *user, const cleat_tensor *tensor, void *values) {
     cleat_tuner *t = user;
     const cleat_tensor *root = cleat_root(tensor);
@@ -163,8 +165,8 @@ static cleat_variant_record *find_record(cleat_tuner *t, const cleat_op *op, con
     return &t->records[t->record_count++];
 }
 
-/* A plain kernel can take minutes where a good one takes a second: what was slower by far at smaller shapes of the same
- * operation is not run at larger ones. */
+/* A naive kernel can take minutes where a good one takes a second, so a variant that was slower by far at
+ * smaller shapes of the same operation is not run at larger ones. */
 static void skip_slow_variants(cleat_tuner *t, cleat_autotune_request *request, cleat_tune_node *about) {
     for (size_t i = 1; i < request->count; ++i) {
         const cleat_variant_record *r = find_record(t, request->node->op, request->variants[i]);
@@ -232,7 +234,7 @@ static void log_kind(const cleat_tune_node *about) {
               about->why);
 }
 
-/* The kind goes to the report. */
+/* Appends the kind to the report. */
 static cleat_status report_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     cleat_tune_report *report = t->report;
     cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
@@ -252,7 +254,7 @@ static const cleat_tune_node *find_node(const cleat_tune_report *report, const c
     return NULL;
 }
 
-/* What is there and was not measured here. */
+/* Merges entries of the file that were not measured here. */
 static cleat_status merge_file(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     cleat_tuning_table *file = cleat_tuned_read(t->device);
@@ -269,7 +271,7 @@ static cleat_status merge_file(cleat_tuner *t, cleat_error *error) {
     return status;
 }
 
-/* A table of today with what was chosen before. */
+/* Creates a table with the current versions and adds previous selections. */
 static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_tuned_create(t->device, &t->table, error);
     return status == CLEAT_OK ? merge_file(t, error) : status;
@@ -287,7 +289,7 @@ static cleat_status table_path(const cleat_device *device, char path[CLEAT_PATH]
     return cleat_folder_make(folder, error);
 }
 
-/* Other processes may tune at the same time: their answers stay. */
+/* Entries written by other processes that tune at the same time are kept. */
 static cleat_status save_table(cleat_tuner *t, cleat_error *error) {
     enum { PATIENCE = 10 };
     char path[CLEAT_PATH];
@@ -306,7 +308,7 @@ static cleat_status save_table(cleat_tuner *t, cleat_error *error) {
 
 /* --- rounds --------------------------------------------------------------------------------------------------- */
 
-/* The workload as a run with these choices would have it. */
+/* Plans the workload as training with these selections would. */
 static cleat_status fit(const cleat_tuner *t, const cleat_tuning_table *tuning, cleat_workload **work,
                         cleat_error *error) {
     cleat_fitted fitted = {0};
@@ -324,7 +326,7 @@ cleat_status cleat_tuner_fit(cleat_tuner *t, cleat_error *error) {
     return fit(t, t->table, &t->work, error);
 }
 
-/* Its answer is kept at once: a search takes long, and may be killed. */
+/* The result is saved at once, because a search takes long and may be killed. */
 static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     cleat_status status = measure(t, k, error);
     if (status == CLEAT_OK) status = report_kind(t, k, error);
@@ -333,7 +335,8 @@ static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error)
     return status == CLEAT_OK ? status : cleat_fail_in(error, status, "saving the choices");
 }
 
-/* Other kernels may need another workspace, so that other micro-batches fit: then there are new shapes. */
+/* Other kernels may need a different workspace, so that other micro-batch sizes fit, which introduces new
+ * shapes. */
 static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool more = true;
@@ -406,7 +409,7 @@ void cleat_tuner_close(cleat_tuner *t) {
     cleat_model_destroy(t->model);
 }
 
-/* What was found so far is kept, whatever error ended the search. */
+/* Keeps the results found so far, whatever error ended the search. */
 static cleat_status save_results(cleat_tuner *t, cleat_status status, cleat_error *error) {
     cleat_error failure = {0};
     if (!has_answers(t)) return status;
@@ -418,7 +421,7 @@ static cleat_status save_results(cleat_tuner *t, cleat_status status, cleat_erro
     return cleat_fail_in(error, written, "saving the choices");
 }
 
-/* What runs used until now. */
+/* Describes the selections used before. */
 static void describe_before(const cleat_tuner *t) {
     char text[CLEAT_TUNING_TEXT];
     cleat_tuning_table *before = cleat_tuned_read_with_shipped(t->device);
@@ -426,7 +429,7 @@ static void describe_before(const cleat_tuner *t) {
     cleat_tuning_destroy(before);
 }
 
-/* CLBlast's parameters first: the contests are run with them. */
+/* CLBlast's parameters are set first, because the benchmarks run with them. */
 static void set_clblast_parameters(cleat_tuner *t, const cleat_clblast_answer *answer) {
     snprintf(t->report->clblast, sizeof t->report->clblast, "%s", answer->why);
     if (!answer->found) return;

@@ -1,4 +1,4 @@
-/* One batch in host memory, found by the names of inputs. */
+/* One batch in host memory, accessed by the names of graph inputs. */
 #include "bench/tune_batch.h"
 
 #include "core/memory.h"
@@ -34,7 +34,7 @@ static cleat_status place_inputs(const cleat_graph *graph, cleat_tune_batch *bat
     return batch->bytes ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch");
 }
 
-/* The runtime's own inputs: nodes must not take the slots of the batch for empty ones. */
+/* Fills the runtime's own inputs: nodes must not treat the slots of the batch as empty. */
 static void fill_own(const cleat_model *model, const cleat_one_batch *loaded, cleat_tune_batch *batch) {
     const cleat_tune_input *scale = find_input(batch, "scale"), *samples = find_input(batch, "samples");
     const int32_t count = (int32_t)batch->bucket.micro_batch_size;

@@ -1,5 +1,5 @@
-/* What the inputs of a step's graphs hold while the tuner times single nodes: a batch of made-up samples,
- * as the loader feeds it. */
+/* Input values of a training step's graphs for timing single nodes: a batch of synthetic samples as produced
+ * by the loader. */
 #ifndef CLEAT_SRC_TUNE_BATCH_H
 #define CLEAT_SRC_TUNE_BATCH_H
 
@@ -7,7 +7,7 @@
 
 enum { CLEAT_TUNE_INPUTS = 16 };
 
-/* An input, by name: graphs come and go. */
+/* An input, identified by name, because graphs are recreated. */
 typedef struct cleat_tune_input {
     char name[CLEAT_NAME];
     int64_t offset, size; /* bytes */
@@ -20,13 +20,13 @@ typedef struct cleat_tune_batch {
     char *bytes;
 } cleat_tune_batch;
 
-/* For batches of `bucket`, whose training graph is `graph`. The caller closes it. */
+/* Creates a batch for `bucket`, whose training graph is `graph`. The caller closes it. */
 cleat_status cleat_tune_batch_open(const cleat_model *model, const cleat_graph *graph, const cleat_bucket *bucket,
                                    cleat_tune_batch *batch, cleat_error *error);
 void cleat_tune_batch_close(cleat_tune_batch *batch);
-/* Whether it is a batch of such a bucket. */
+/* Returns whether the batch was created for a bucket of this size. */
 bool cleat_tune_batch_serves(const cleat_tune_batch *batch, const cleat_bucket *bucket);
-/* Copies the values of the graph's input `tensor`, where the batch has them. */
+/* Copies the values of the graph input `tensor`, if the batch contains them. */
 void cleat_tune_batch_read(const cleat_tune_batch *batch, const cleat_tensor *tensor, void *values);
 
 #endif

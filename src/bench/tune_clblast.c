@@ -1,6 +1,8 @@
-/* The search for CLBlast's parameters. The heaviest products of a profile are timed with what CLBlast has, then with each
- * set of the large products' kernel (nothing is direct) and each of the direct kernel (everything is); the best of both and
- * the size from which products are large follow from those times, and must win once more by measurement. */
+/* Search for CLBlast's parameters. The largest products of a profile are timed with CLBlast's present
+ * parameters, then with each set for the kernel of large products (no product uses the direct kernel) and
+ * each set for the direct kernel (all products use it). The best set of each and the size at which products
+ * count as large follow from these times; the combination must then be faster in a separate measurement as
+ * well. */
 #include "bench/tuner.h"
 
 #include "bench/child.h"
@@ -14,33 +16,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double BUDGET = 300; /* times the seconds of a candidate, for trying sets */
-static const double GRACE = 600;  /* seconds more, and as long again: then the child hangs */
+static const double BUDGET = 300; /* time limit for trying sets, as a multiple of the seconds per candidate */
+static const double GRACE = 600;  /* additional seconds, after twice the budget, before the child counts as hung */
 static const double SLOW = 2;     /* times slower than the best set: not tried in other products */
-static const double SAME = 1e-4;  /* of the largest result */
+static const double SAME = 1e-4;  /* largest difference allowed, relative to the largest result */
 enum { MAX_SUBJECTS = 6, MIN_BURSTS = 3, ALL_LARGE = 1, ALL_DIRECT = CLEAT_CLBLAST_SIZE_MAX };
 enum { FAMILIES = CLEAT_CLBLAST_FAMILIES, LARGE = CLEAT_CLBLAST_LARGE, DIRECT = CLEAT_CLBLAST_DIRECT };
 enum { MAX_SETS = CLEAT_CLBLAST_SETS };
 
-/* A kind of nodes in which CLBlast computes. */
+/* A kind of nodes computed by CLBlast. */
 typedef struct subject {
     cleat_kind *kind;
-    cleat_autotune_request request; /* of CLBlast's variant, and one that checks it */
+    cleat_autotune_request request; /* CLBlast's variant, and another one as reference */
     cleat_clblast_times times;
 } subject;
 
 typedef struct search {
     cleat_tuner *tuner;
-    subject subjects[MAX_SUBJECTS]; /* [count], the heaviest first */
+    subject subjects[MAX_SUBJECTS]; /* [count], most time-consuming first */
     size_t count, tried, failed;
     bool dropped[FAMILIES][MAX_SETS];
-    double seconds, budget; /* of a measurement, about; for trying sets ... */
-    double end;             /* ... which ends then */
+    double seconds, budget; /* approximate seconds per measurement; time limit for trying sets */
+    double end;             /* time at which the budget expires */
 } search;
 
 /* --- products ------------------------------------------------------------------------------------------------- */
 
-/* The multiplications of the variant's first product by CLBlast; 0 where it has none. */
+/* Number of multiplications in the variant's first GEMM by CLBlast; 0 if it has none. */
 static double multiplications_of(const cleat_variant *variant, const cleat_node *node,
                                  const cleat_device_facts *facts) {
     cleat_binder binder;
@@ -64,7 +66,8 @@ static int by_weight(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* CLBlast's variant and the first of the others; false where CLBlast does not serve the kind, or alone. */
+/* Selects CLBlast's variant and the first of the others; false if CLBlast does not support the kind, or is
+ * the only one. */
 static bool init_subject(search *all, cleat_kind *kind, subject *made) {
     const cleat_device_facts *facts = cleat_device_get_facts(all->tuner->device);
     cleat_autotune_request request = cleat_tuner_request(all->tuner, kind);
@@ -104,7 +107,7 @@ static cleat_status find_subjects(search *all, cleat_kinds *kinds, cleat_error *
 
 /* --- one set, one product ------------------------------------------------------------------------------------- */
 
-/* The result of one run of the i-th from the beginning; the caller frees it. */
+/* Returns the result of one run of candidate i on the initial values; the caller frees it. */
 static cleat_status result_of(cleat_autotune_bench *a, size_t i, float **values, cleat_error *error) {
     const cleat_tensor *out = a->graphs[i]->nodes[0]->out[0];
     float *made = cleat_alloc((size_t)cleat_tensor_elements(out), sizeof *made);
@@ -130,7 +133,7 @@ static bool same(const float *values, const float *expected, int64_t count) {
     return apart <= SAME * largest;
 }
 
-/* The first runs tell whether the rest is worth its time. */
+/* Stops after the first runs if they are slower than `most`. */
 static cleat_status clock_product(cleat_autotune_bench *a, double seconds, double most, double *fastest,
                                   cleat_error *error) {
     double end = cleat_seconds() + seconds;
@@ -159,15 +162,15 @@ static double min_seconds(const double *seconds) {
     return found;
 }
 
-/* Each new set is compiled, which takes most of the time: that ends with the first product. Others only run what was in
- * time there; one set of each family always is. */
+/* Most of the time is spent compiling new sets, so the time limit applies to the first product. The other
+ * products use only sets that were measured there in time, which always include one set per family. */
 static bool is_out(const search *all, const subject *s, int family, size_t set) {
     if (all->dropped[family][set]) return true;
     return s == all->subjects ? set > 0 && cleat_seconds() > all->end
                               : !isfinite(all->subjects[0].times.seconds[family][set]);
 }
 
-/* A set that fails is out of the search; so is one that is slow. */
+/* A set that fails or is slow is dropped from the search. */
 static void try_set(search *all, subject *s, cleat_autotune_bench *a, const float *expected, int family, size_t set) {
     cleat_error error = {0};
     cleat_clblast_parameters parameters =
@@ -199,7 +202,7 @@ static cleat_status try_sets(search *all, subject *s, cleat_error *error) {
     return status;
 }
 
-/* With the parameters that CLBlast has at the moment. */
+/* Times the product with CLBlast's current parameters. */
 static cleat_status time_product(const search *all, const subject *s, double *seconds, cleat_error *error) {
     const bool others[CLEAT_TUNE_CANDIDATES] = {false, true};
     cleat_autotune_bench a = {0};
@@ -215,7 +218,7 @@ static bool is_direct(const cleat_clblast_times *product, int32_t min_indirect) 
     return product->multiplications < (double)min_indirect * min_indirect * min_indirect;
 }
 
-/* Sets that no product would use are compared by the first: others may use them. */
+/* Sets used by no product are ranked by the first product, because other products may use them. */
 static double seconds_of(const cleat_clblast_times *const *products, size_t count, const cleat_clblast_choice *c) {
     const double tie = 1e-6;
     double sum = tie * (products[0]->seconds[LARGE][c->large] + products[0]->seconds[DIRECT][c->direct]);
@@ -258,7 +261,7 @@ static cleat_status time_all(const search *all, double *sum, cleat_error *error)
     return status;
 }
 
-/* Whether CLBlast comes close to the other variants in the heaviest product. */
+/* Determines whether CLBlast comes close to the other variants in the largest product. */
 static cleat_status compare_variants(search *all, bool *near, cleat_clblast_answer *answer, cleat_error *error) {
     subject *s = &all->subjects[0];
     cleat_tune_node result = {.count = s->request.count};
