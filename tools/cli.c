@@ -1,4 +1,4 @@
-/* Options, messages, exit codes. */
+/* Command-line options, messages and exit codes. */
 #include "cli.h"
 
 #include <cjson/cJSON.h>
@@ -30,7 +30,7 @@ int cli_usage(const cli_command *command, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-/* Names may be spelled with underscores, as settings and many Python programs spell theirs. */
+/* Names also match if spelled with underscores, as in settings and many Python programs. */
 static bool same_name(const char *option, const char *name, size_t length) {
     if (strlen(option) != length) return false;
     for (size_t i = 0; i < length; ++i)

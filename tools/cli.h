@@ -1,4 +1,4 @@
-/* What the subcommands of `cleat` share: options, messages, exit codes. The program uses the public headers
+/* Common parts of the `cleat` subcommands: options, messages, exit codes. The program uses the public headers
  * only. */
 #ifndef CLEAT_TOOLS_CLI_H
 #define CLEAT_TOOLS_CLI_H
@@ -17,7 +17,7 @@ typedef struct cli_list {
 
 typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REPEATED, CLI_NUMBER } cli_kind;
 
-/* One option: where its value goes (bool, const char *, cli_list, double). */
+/* One option and the target of its value (bool, const char *, cli_list, double). */
 typedef struct cli_option {
     const char *name; /* "--device" */
     cli_kind kind;
@@ -28,48 +28,50 @@ typedef struct cli_option {
 
 typedef struct cli_command {
     const char *name;
-    const char *usage;   /* what follows the name */
-    const char *summary; /* one line */
+    const char *usage;   /* arguments after the command's name */
+    const char *summary; /* one-line description */
     int (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
 extern const cli_command cli_devices, cli_train, cli_eval, cli_predict, cli_verify, cli_data, cli_bench, cli_plan,
     cli_find_batch, cli_tune;
 
-/* Parses argv[0 .. argc): options (ended by a NULL name) into their targets, the rest into `words`. Returns
- * false when the command is to end at once with *exit_code: help was asked for (and printed), or the line is
- * wrong (and said so). */
+/* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into
+ * `words`. Returns false if the command must exit at once with *exit_code: help was requested and printed, or
+ * the command line is invalid and a message was printed. */
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code);
-/* Says what is wrong with the command line; returns EXIT_USAGE. */
+/* Prints what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
-/* Whether an option's number is a whole one from `least` to `most`. */
+/* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
-/* --precision: f32, f16 or bf16; else cli_usage's exit code. */
+/* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
-/* The exit code of a status; prints the error to stderr unless ok. */
+/* Returns the exit code of a status; prints the error to stderr unless the status is ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
 
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
-/* A time as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h", written to `text`, which is returned. */
+/* Formats a duration as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h" to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
-/* The profile of `path` with the --set assignments, the last of them `device` (run.device) where it is not NULL. */
+/* Opens the profile `path` with the --set assignments, followed by `device` (run.device) unless it is
+ * NULL. */
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
-/* A command that takes one PROFILE, --device, --seconds, --set and --json: parses, loads, and calls `body` for the exit code. */
+/* Runs a command with one PROFILE, --device, --seconds, --set and --json: parses the arguments, loads the
+ * profile, and calls `body` for the exit code. */
 int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
                          int (*body)(const cleat_profile *profile, double seconds, bool json));
 
-/* A table "name value" on stdout, or one JSON object and the end of its line. */
+/* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
 void cli_print_metrics(const cleat_metrics *metrics, bool json);
-/* The JSON object alone; of cli_print_json_number. */
+/* Prints only the JSON object, with numbers as cli_print_json_number prints them. */
 void cli_print_json_metrics(const cleat_metrics *metrics);
-/* A JSON number on stdout; null where it is not finite. */
+/* Prints a JSON number on stdout; null if it is not finite. */
 void cli_print_json_number(double value);
-/* JSON text of a string, with its quotes, on stdout. */
+/* Prints a string on stdout as a quoted JSON string. */
 void cli_print_json_string(const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* cleat bench: workloads timed, alternated with another command, or on several devices. */
+/* cleat bench: times workloads, alternately with another command, or on several devices. */
 #include "cli.h"
 
 #include <cleat/profile.h>
@@ -16,11 +16,11 @@ typedef struct bench_command {
     double seconds, steps, rounds;
     bool json, list;
     cli_list assignments, words;
-    const char *precision_name; /* NULL: not asked for */
+    const char *precision_name; /* NULL: not given */
     cleat_precision precision;
 } bench_command;
 
-/* A workload to run: one that the library knows, or a profile. */
+/* A workload to run: from the library's tables, or a profile. */
 typedef struct subject {
     char name[CLEAT_PATH];
     cleat_profile *profile;
@@ -55,7 +55,8 @@ static cleat_status add(subjects *all, const char *name, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Adds what `word` stands for: profiles by their ending, groups, patterns; any other name is the library's to judge. */
+/* Adds the workloads selected by `word`: a profile (by file extension), a group, or a pattern; any other name
+ * is passed to the library, which checks it. */
 static cleat_status select_subjects(const bench_command *bench, const char *word, subjects *all, cleat_error *error) {
     size_t before = all->count;
     cleat_status status = CLEAT_OK;
@@ -103,7 +104,7 @@ static void print_json_raised(const cleat_bench_result *r) {
     printf("]");
 }
 
-/* The members, without the braces. */
+/* Prints the members without the braces. */
 static void print_json_result(const cleat_bench_result *r) {
     printf("\"workload\": ");
     cli_print_json_string(r->workload);
@@ -137,7 +138,7 @@ static void print_head(const char *first, bool speed) {
            "of peak", "  bound  ", "device MiB", speed ? "    speed" : "");
 }
 
-/* `speed` 0: none. */
+/* `speed` 0: no column. */
 static void print_row(const char *name, const cleat_bench_result *r, double speed) {
     char times[64], samples[CLI_SHORT] = "-";
     snprintf(times, sizeof times, "%.4g (%.4g - %.4g)", r->ms_median, r->ms_min, r->ms_max);
@@ -149,7 +150,7 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
     fflush(stdout);
 }
 
-/* Which of the device's rates the workload proved too low. */
+/* Prints which of the device's rates the workload exceeded. */
 static void print_raised(const cleat_bench_result *r) {
     static const char *const kept = "raised to it";
     const char *where = "  faster than the peak that was measured";
@@ -161,7 +162,7 @@ static void print_raised(const cleat_bench_result *r) {
                r->peak.bytes / 1e9);
 }
 
-/* Which length was run, where it is not the data's. */
+/* Prints the length that was run if it is not that of the data. */
 static void print_length(const subject *what, const cleat_bench_result *r) {
     if (what->profile && !r->data_known)
         printf("  %s does not exist: benchmarking the longest length, %lld\n", what->profile->data->path,
@@ -218,7 +219,7 @@ static void print_device(const bench_command *bench, const char *selector, const
     print_row(name, r, speed);
 }
 
-/* A device a row, and how many times as fast as the first it is. */
+/* Prints one row per device, with its speed relative to the first. */
 static cleat_status run_devices(const bench_command *bench, const subject *what, bool remeasure_peak,
                                 cleat_error *error) {
     char text[DEVICE_TEXT], *rest = text;

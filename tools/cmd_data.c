@@ -1,4 +1,4 @@
-/* cleat data: data sets made here. */
+/* cleat data: generates synthetic data sets. */
 #include "cli.h"
 
 #include <cleat/data.h>

@@ -1,4 +1,4 @@
-/* cleat devices: what there is to train on. */
+/* cleat devices: lists the devices available for training. */
 #include "cli.h"
 
 #include <cleat/device.h>
@@ -8,7 +8,7 @@ static double gib(int64_t bytes) {
     return (double)bytes / 1073741824.0;
 }
 
-/* `failure`: why it does not open; "" where it does, or was not opened. */
+/* `failure`: why the device cannot be opened; "" if it can, or was not opened. */
 static void print_text(const cleat_device_facts *f, size_t i, const char *failure) {
     printf("%zu  %s\n", i, f->name);
     printf("   kind               %s (%s, driver %s)\n", cleat_device_kind_text(f->kind), f->platform, f->driver);
@@ -54,7 +54,7 @@ static void print_json(const cleat_device_facts *f, size_t i, const char *failur
     printf("}");
 }
 
-/* Only an open device tells its matrix unit. */
+/* The matrix unit can be queried only on an open device. */
 static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *failure) {
     char number[24];
     cleat_device *device = NULL;

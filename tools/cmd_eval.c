@@ -1,4 +1,4 @@
-/* cleat eval: loss terms and metrics of a checkpoint. */
+/* cleat eval: computes loss terms and metrics of a checkpoint. */
 #include "cli.h"
 
 static int run(const cli_command *command, int argc, char **argv) {

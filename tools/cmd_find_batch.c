@@ -1,4 +1,4 @@
-/* cleat find-batch: the largest micro-batch that trains, and the fastest, by training steps. */
+/* cleat find-batch: finds the largest micro-batch that trains, and the fastest, by running training steps. */
 #include "cli.h"
 
 #include <stdio.h>

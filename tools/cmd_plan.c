@@ -1,6 +1,6 @@
-/* cleat plan: a profile planned for the device that is there, for a card that is not, or for all cards; and the
- * learning rate as a table. Trains nothing. With --card nothing is opened; a device that is there is opened, and its speeds are measured where
- * they are not known yet. */
+/* cleat plan: plans a profile for a present device, for a card that is not present, or for all cards, and
+ * prints the learning rate as a table. Does not train. With --card no device is opened; a present device is
+ * opened, and its speeds are measured if they are not yet known. */
 #include "plan.h"
 
 #include <cleat/card.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 
 typedef struct request {
-    const char *path, *device, *card; /* device, card: NULL where not given */
-    int64_t micro_batch_size;         /* 0: as the profile says */
+    const char *path, *device, *card; /* device, card: NULL if not given */
+    int64_t micro_batch_size;         /* 0: from the profile */
     bool json;
     cli_list assignments;
 } request;
@@ -56,14 +56,15 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
     return status;
 }
 
-/* Fills plan->cards [count]; `all`: the cards the library knows. */
+/* Fills plan->cards [count]; `all`: every card known to the library. */
 static cleat_status plan_cards(const request *args, bool all, plan_result *plan, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < plan->count && status == CLEAT_OK; ++i) {
         const char *name = all ? cleat_card_name(i) : args->card;
         status = name ? plan_named(plan->profile, name, args->micro_batch_size, &plan->cards[i], error)
                       : plan_present(plan->profile, args->micro_batch_size, &plan->cards[i], error);
-        if (i == 0 && all) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* the data say the same for every card */
+        if (i == 0 && all)
+            cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* messages about the data are the same for every card */
         if (status != CLEAT_OK && all) cleat_fail_in(error, status, "card %s", name);
     }
     return status;

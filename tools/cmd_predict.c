@@ -1,4 +1,4 @@
-/* cleat predict: a checkpoint's predictions for data without references. */
+/* cleat predict: writes a checkpoint's predictions for data without targets. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cleat train: trains as a profile says; Ctrl-C finishes the step and leaves a checkpoint. */
+/* cleat train: trains according to a profile; Ctrl-C finishes the step and writes a checkpoint. */
 #include "cli.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 static volatile int stop;
 
-/* The second Ctrl-C ends the program at once. */
+/* The second Ctrl-C terminates the program at once. */
 static void on_signal(int number) {
     stop = 1;
     signal(number, SIG_DFL);
@@ -90,7 +90,7 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     if (status == CLEAT_OK) {
         signal(SIGINT, on_signal);
         signal(SIGTERM, on_signal);
-        if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* nohup */
+        if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* keep nohup's setting */
         status = cleat_train(profile, options, &report, &error);
     }
     if (status == CLEAT_OK || report.steps > 0) {

@@ -1,4 +1,4 @@
-/* cleat tune: which kernels are the fastest on this device for what profiles run. */
+/* cleat tune: finds the fastest kernels on a device for the operations that profiles run. */
 #include "cli.h"
 
 #include <errno.h>
@@ -143,7 +143,8 @@ static int tune(const tune_command *args, const char *path) {
     return cli_finish(status, &error);
 }
 
-/* In a process of its own: the tuner forks before it uses OpenCL, which a second profile would find used. */
+/* Tunes in a child process: the tuner forks, which requires that OpenCL has not been used, and OpenCL is used
+ * after the first profile. */
 static int tune_own_process(const tune_command *args, const char *path) {
     int code = 0;
     fflush(stdout);
@@ -163,7 +164,8 @@ static int tune_own_process(const tune_command *args, const char *path) {
     return EXIT_DEVICE;
 }
 
-/* One that fails does not keep the others from being tuned; the first one's exit code is that of all. */
+/* A failing profile does not prevent the others from being tuned; the exit code is that of the first
+ * failure. */
 static int tune_all(const tune_command *args) {
     const cli_list *profiles = &args->profiles;
     cli_list failed = {.count = 0};

@@ -1,4 +1,4 @@
-/* cleat verify: proves that a device trains correctly, against reference trajectories. */
+/* cleat verify: verifies against reference trajectories that a device trains correctly. */
 #include "cli.h"
 
 #include <math.h>

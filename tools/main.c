@@ -1,4 +1,5 @@
-/* The program `cleat`: finds the subcommand. A subcommand is a file cmd_NAME.c and a line in this list. */
+/* Entry point of `cleat`: dispatches to a subcommand. A subcommand is a file cmd_NAME.c and a line in this
+ * list. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A plan as JSON: every figure by a stable name; bytes and counts are integers, times seconds, null is unknown. */
+/* A plan as JSON: stable names for all values; bytes and counts are integers, times are in seconds, null is
+ * unknown. */
 #include "plan.h"
 
 #include <cjson/cJSON.h>
@@ -10,7 +11,7 @@ static void add_count(cJSON *object, const char *name, int64_t value) {
     cJSON_AddNumberToObject(object, name, (double)value);
 }
 
-/* Figures that are 0, or -1, where nobody knows them. */
+/* Adds a count, or null if it has the value that marks it as unknown (0 or -1). */
 static void add_known_count(cJSON *object, const char *name, int64_t value, int64_t unknown) {
     if (value == unknown)
         cJSON_AddNullToObject(object, name);
@@ -123,7 +124,7 @@ static void add_peaks(cJSON *object, const cleat_fit_report *report) {
     add_count(object, "fused_largest", report->fused_largest);
 }
 
-/* Where nothing fits there is no plan: the same keys, without figures. */
+/* If nothing fits there is no plan: the same keys, with null values. */
 static void add_no_plan(cJSON *object) {
     static const char *const names[] = {"parameters",  "bytes",         "share_of_limit",   "category_bytes",
                                         "fixed_bytes", "slabs",         "bytes_per_sample", "largest_slab",

@@ -1,4 +1,4 @@
-/* A plan as text: one card in sections, or a table of cards. The learning rate is in plan_rate.c. */
+/* A plan as text: one card in sections, or a table of cards. The learning rate is printed by plan_rate.c. */
 #include "plan.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ static void spaces(int n) {
     for (int i = 0; i < n; ++i) putchar(' ');
 }
 
-/* The text in lines of at most COLUMNS, the first of which begins in column `at`, the others `indent` deep. */
+/* Prints text in lines of at most COLUMNS; the first starts in column `at`, the others are indented by
+ * `indent`. */
 static void print_wrapped(int at, int indent, const char *text) {
     while (*text) {
         int length = (int)strcspn(text, " \n");
@@ -71,7 +72,7 @@ static int64_t longest_length(const plan_result *plan) {
     return plan->profile->data->max_length;
 }
 
-/* Which lengths were planned, where it is not the data's. */
+/* Prints the planned lengths if they are not those of the data. */
 static void print_lengths_planned(const plan_result *plan) {
     int64_t global_batch_size = cleat_profile_effective_batch(plan->profile);
     if (plan->cards[0].report.data_known) return;
@@ -154,7 +155,8 @@ static void print_peak(const char *name, int64_t bytes, const char *node) {
     printf("  %-26s %12s  at %s\n", name, cleat_bytes_text(bytes, text), node);
 }
 
-/* What fused kernels never write; tables made by hand count attention matrices, where they are a part worth counting. */
+/* Prints the bytes that fused kernels never store, if they are a significant fraction, because estimates by
+ * hand include the attention matrices. */
 static void print_fused(const cleat_fit_report *report) {
     const int64_t worth = report->bytes / 50;
     char every[CLI_SHORT], one[CLI_SHORT], all[CLI_SHORT], with_one[CLI_SHORT];
@@ -270,7 +272,8 @@ static void print_row(const plan_card *card) {
     printf("\n");
 }
 
-/* Of the first card on which it fits: a sample's share is the same on every card. */
+/* Prints the values of the first card on which the profile fits: the fraction per sample is the same on all
+ * cards. */
 static void print_fused_share(const plan_result *plan) {
     char every[CLI_SHORT], one[CLI_SHORT];
     for (size_t i = 0; i < plan->count; ++i) {

@@ -1,4 +1,5 @@
-/* The learning rate as a table: the scaling rules at usual batches, and the schedule at points of the run. */
+/* The learning rate as a table: the scaling rules at common batch sizes, and the schedule at points of the
+ * run. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -27,12 +28,12 @@ static void add_scalings(const cleat_profile *profile, plan_rates *rates) {
 
 /* --- the schedule ------------------------------------------------------------------------------------------------- */
 
-/* The run in optimizer steps. Where the data are not known, epochs are taken as long enough to hold the warm-up: then
- * only what does not depend on their length is shown. */
+/* The run in optimizer steps. If the data is unknown, epochs are assumed to be long enough for the warm-up,
+ * and only values that do not depend on their length are shown. */
 typedef struct timeline {
     int64_t epoch_steps, warmup, total;
     bool steps_known;
-    bool epochs_known; /* of points that the warm-up moves */
+    bool epochs_known; /* the epochs of points that depend on the warm-up are known */
 } timeline;
 
 static timeline make_timeline(const cleat_profile *profile, int64_t steps_per_epoch) {
@@ -56,7 +57,8 @@ static void add_point(const cleat_profile *profile, const timeline *line, int64_
 
 static void add_points(const cleat_profile *profile, int64_t steps_per_epoch, plan_rates *rates) {
     timeline line = make_timeline(profile, steps_per_epoch);
-    /* A cosine begins where the warm-up ends: of a warm-up whose part of the run is not known, count from there. */
+    /* A cosine schedule starts at the end of the warm-up, so its points are counted from there if the
+     * warm-up's fraction of the run is unknown. */
     bool after = !line.epochs_known && profile->train.schedule == CLEAT_SCHEDULE_COSINE;
     add_point(profile, &line, 0, true, (plan_point){.at = "start"}, rates);
     if (line.warmup > 0) {
