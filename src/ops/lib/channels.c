@@ -1,15 +1,15 @@
-/* How the channels of a tensor are shared among work-items. */
+/* Distribution of a tensor's channels among work-items. */
 #include "ops/lib/channels.h"
 #include "ops/lib/count.h"
 
-/* A chunk is 64 channels: 256 bytes of f32 side by side, four vectors of a CPU. */
+/* A chunk has 64 channels: 256 contiguous bytes of f32, four vectors of a CPU. */
 enum { CHUNK_ITEMS = 16, CHUNK_VECTORS = 4 };
 enum { CPU_GROUPS_PER_UNIT = 8, JOINED_GROUPS_PER_UNIT = 2, FREE_GROUPS_PER_UNIT = 8 };
-/* Fewer are not worth a part of their own. */
+/* Minimum number of rows per work-item for a separate part. */
 enum { JOINED_ROWS = 8, FREE_ROWS = 1, CPU_ROWS = 16 };
 
-/* Vectors of a chunk: as many as divide a row. A row with a vector that is no whole one goes by single ones: its programs are
- * large enough. */
+/* Vectors per chunk: the largest number that divides a row. Rows that end with a partial vector are processed
+ * by single vectors, because their kernels are already large. */
 static int64_t whole_vectors(int64_t channels, int64_t vector_width) {
     int64_t vectors = CHUNK_VECTORS;
     while (vectors > 1 && channels % (vector_width * vectors)) --vectors;

@@ -1,10 +1,10 @@
-/* Counting in int64: how many pieces, up to what, on how many units. */
+/* Integer arithmetic in int64 for sizes and counts: ceil_div, round_up, min, max, compute units. */
 #ifndef CLEAT_SRC_OPS_COUNT_H
 #define CLEAT_SRC_OPS_COUNT_H
 
 #include "cleat/device.h"
 
-/* Kernels count rows in ints, and add a tile or a part to them before they compare. */
+/* Kernels count rows in int and add up to a tile or part to the count before they compare it. */
 enum { CLEAT_MAX_ROWS = 1 << 30 };
 
 /* a >= 0, b >= 1 */
@@ -24,7 +24,7 @@ static inline int64_t max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* Compute units, at least 1. */
+/* Number of compute units, at least 1. */
 static inline int64_t units_of(const cleat_device_facts *facts) {
     return max(facts->compute_units, 1);
 }

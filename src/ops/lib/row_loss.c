@@ -1,4 +1,4 @@
-/* Checks and last launch of the losses over rows. */
+/* Checks and the final launch of losses over rows. */
 #include "ops/lib/row_loss.h"
 
 #include "ops/lib/rows.h"

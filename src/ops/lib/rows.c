@@ -1,4 +1,4 @@
-/* How rows are shared among work-items. */
+/* Distribution of rows among work-items. */
 #include "ops/lib/rows.h"
 
 int64_t cleat_row_items(int64_t width, const cleat_device_facts *facts) {

@@ -1,4 +1,4 @@
-/* Helpers of the op files. Knows no op. */
+/* Helpers shared by op implementations; independent of any particular op. */
 #include "ops/lib/shared.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
         if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
-    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0; /* an unwanted gradient */
+    /* out[0] is NULL if that gradient is not required. */
+    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0;
     return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
 }
 

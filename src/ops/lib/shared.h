@@ -1,29 +1,31 @@
-/* What several op files say the same way. */
+/* Helpers shared by op implementations. */
 #ifndef CLEAT_SRC_OPS_SHARED_H
 #define CLEAT_SRC_OPS_SHARED_H
 
 #include "graph/launch.h"
 
-/* Bytes of all inputs and outputs, each once, and `flops_per_element` for each element of out[0]. */
+/* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
+ * per element of out[0]. */
 cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
 
-/* An elementwise kernel whose arguments are tensors [count] of one shape, entries may be NULL, the last one written, and their
- * number of elements. */
+/* Launches an elementwise kernel whose arguments are tensors [count] of one shape (entries may be NULL; the
+ * last one is written) and their number of elements. */
 void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                            const cleat_tensor *const *tensors, int count);
 
-/* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements`. */
+/* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements` elements. */
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements);
 
-/* A gradient node's outputs have the shapes of their targets by construction; checks that dout, its first
- * input, has the shape and dtype of out[0]. */
+/* For gradient nodes whose outputs have the shapes of their targets by construction: checks that dout, the
+ * first input, has the shape and dtype of out[0]. */
 cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error);
 
-/* Fails unless in[i] is `dtype` of this shape. `what` names it in the message ("gamma"). */
+/* Fails unless in[i] has this dtype and shape. `what` is its name in the message ("gamma"). */
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error);
 
-/* Fails unless `gradient` (may be NULL), a weight's, is f32, as that of a parameter's working copy is, or of `weight`'s type. */
+/* Fails unless `gradient` (may be NULL), the gradient of `weight`, is f32, as for the half weights of a
+ * parameter, or has the type of `weight`. */
 cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
                                       cleat_error *error);
 

@@ -1,4 +1,4 @@
-/* Tile by tile: what fits, how long it takes, which is best. */
+/* Selection of GEMM tiles: which tiles a device supports, their estimated time, and the best one. */
 #include "ops/lib/tiles.h"
 #include "core/kernel_shape.h"
 #include "ops/lib/count.h"
@@ -22,8 +22,8 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
     return NULL;
 }
 
-/* A tile of matrix units: `rows` x `columns` of C, over which a group's subgroups stand as squarely as they can. Where there are more subgroups than
- * products of 16 x 16, item_m or item_n is 0. */
+/* A tile for matrix units: `rows` x `columns` of C, divided among a group's subgroups in blocks as square as
+ * possible. If there are more subgroups than fragments of 16 x 16, item_m or item_n is 0. */
 static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
     enum { FRAGMENT = 16, PROLOGUE_EPILOGUE = 128 };
     int64_t subgroups = facts->work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
@@ -38,8 +38,9 @@ static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cl
                         .prologue_epilogue = PROLOGUE_EPILOGUE};
 }
 
-/* On ordinary lanes, which add up two products at once: from local memory they have as many bytes for each as f32's tiles of as many sums a
- * work-item (64, 32, 16). */
+/* AMD's dot instructions run on ordinary SIMD lanes and add two products each. Per product they read as many
+ * bytes of local memory as f32 tiles with the same number of sums per work-item (64, 32, 16), so their speeds
+ * are twice those. */
 static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 2, facts);
     if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 1.7, facts);
@@ -53,7 +54,7 @@ static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
     return mma_tile(64, 64, 3.5, facts);
 }
 
-/* Speeds are estimates: cleat tune measures. */
+/* The speeds are estimates; cleat tune measures them. */
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, PROLOGUE_EPILOGUE = 32 };
     if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
@@ -72,12 +73,12 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
     return t[kind];
 }
 
-/* The smallest tile that every subgroup has a part in. */
+/* The smallest tile in which no subgroup is idle. */
 static cleat_tile_kind sure_mma_tile(const cleat_device_facts *facts) {
     return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MMA_MEDIUM : CLEAT_TILE_MMA_SMALL;
 }
 
-/* Why this tile is not for this work, or NULL. */
+/* Returns the reason why the tile is unsuitable for this work, or NULL. */
 static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_tile t = cleat_tile_of(kind, facts);
     if (kind >= CLEAT_TILE_KINDS) return t.item_m * t.item_n == 0 ? "some of the sub-groups would be idle" : NULL;
@@ -86,8 +87,9 @@ static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind
     return t.item_m * t.item_n > work->intel_sums ? "the accumulators would not fit in registers" : NULL;
 }
 
-/* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
- * together, half as many where programs for its matrix units give them twice the registers; others count what a group fits. */
+/* Number of work-groups that run concurrently without slowing each other down. Compute units of Intel GPUs
+ * are vector engines, each with 8 threads of one sub-group, or half as many threads for kernels on matrix
+ * units, which use twice the registers. Compute units of other GPUs hold one work-group. */
 static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { ENGINE_THREADS = 8 };
     int64_t units = units_of(facts);
@@ -98,10 +100,11 @@ static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *fa
     return groups > 0 ? groups : 1;
 }
 
-/* How long a tiling takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
- * k is split the parts, which go to memory and back, and the kernel that adds them up. */
+/* Estimated time of a tiling, in multiply-adds of one compute unit: waves of work-groups, each with prologue
+ * and epilogue. A split k adds the traffic of the partial sums to memory and back, and the kernel that adds
+ * them up. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
-    const double part = 100 /* an element */, launch = 5e5;
+    const double part = 100 /* per element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(s->kind, facts);
     double rounds = (double)ceil_div(s->tiles * s->k.count, at_once);
@@ -111,7 +114,7 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     return time;
 }
 
-/* k in one piece, or in as many as pay. */
+/* Splits k into the number of parts with the shortest estimated time, possibly one. */
 static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { DEPTH_MIN = 256 }; /* of a part */
     cleat_tile t = cleat_tile_of(kind, facts);
@@ -127,7 +130,7 @@ static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kin
     return best;
 }
 
-/* `sure`: a kind that is never refused */
+/* `sure`: a kind that every supported device can run */
 static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, cleat_tile_kind end,
                             cleat_tile_kind sure, const cleat_device_facts *facts) {
     cleat_tiling best = tiling_with(work, sure, facts);

@@ -1,4 +1,4 @@
-/* Workspace layout and last launch of the losses on traces. */
+/* Workspace layout and the final launch of losses on traces. */
 #include "ops/lib/trace_loss.h"
 
 static int64_t align(int64_t bytes) {
