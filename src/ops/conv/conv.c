@@ -1,4 +1,5 @@
-/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_gpu.c, conv_mma.c. */
+/* Convolution and its gradients: shapes, autodiff, cost. Kernels are launched by conv_launch.c, conv_gpu.c,
+ * conv_mma.c. */
 #include "ops/conv/conv.h"
 
 #include "cleat/ops.h"
@@ -6,7 +7,7 @@
 #include "ops/lib/shared.h"
 #include "ops/linear/linear.h"
 
-enum { KERNEL_MAX = 16 /* rows and columns of the kernel, and the stride */ };
+enum { KERNEL_MAX = 16 /* maximum of kernel rows, kernel columns and stride */ };
 
 typedef struct conv_attr {
     cleat_conv_kind kind;
@@ -17,7 +18,7 @@ typedef struct conv_attr {
 
 /* out = {y} */
 enum { X, WEIGHT, BIAS, FORWARD_IN };
-/* Of dx and dW: in = {dy, weight or x, accums}, out = {dx} or {dW, db}; db may be NULL. */
+/* For dx and dW: in = {dy, weight or x, accums}, out = {dx} or {dW, db}; db may be NULL. */
 enum { DY, OTHER, GRAD_IN };
 enum { DX = 0, DW = 0, DB };
 
@@ -62,7 +63,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
-/* The outputs have the shapes of their targets by construction; what arrives must match them. */
+/* The outputs have the shapes of their targets by construction, so the inputs are checked against them. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     cleat_conv c = cleat_conv_of(node);
     const cleat_tensor *dy = c.y, *out = node->out[0];
@@ -78,7 +79,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", text, gradient);
 }
 
-/* Both may take the bytes of their accum. */
+/* dx and dW may overwrite their accum. */
 static const cleat_op conv_dw = {.name = "conv2d_dw",
                                  .infer = infer_grad,
                                  .cost = cost,
@@ -139,7 +140,7 @@ static cleat_status check_window(const cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Kernels count pixels, the elements of an image's row and those of a filter with 32 bits. */
+/* Kernels count pixels, the elements of an image row and those of a filter in 32 bits. */
 static bool counts_fit(const int64_t *image, const int64_t *weight) {
     int64_t widest = weight[0] > weight[3] ? weight[0] : weight[3];
     return image[1] <= CLEAT_MAX_ROWS / image[2] && image[0] <= CLEAT_MAX_ROWS / (image[1] * image[2]) &&

@@ -1,5 +1,5 @@
-/* Convolutions for cards: implicit matrix products of work-groups with local memory, and what those on matrix units (conv_mma.c) have in
- * common with them. Kernel: cl/conv/conv_gpu.cl. */
+/* Convolutions on GPUs as implicit GEMMs by work-groups with local memory, and the code shared with matrix
+ * units (conv_mma.c). Kernel: cl/conv/conv_gpu.cl. */
 #include "ops/conv/conv.h"
 
 #include "ops/lib/count.h"
@@ -18,7 +18,7 @@ cleat_tile_work cleat_conv_tile_work(const cleat_conv *c, int64_t step) {
         work.n = c->features;
         work.k = c->kernel_rows * round_up(run, step);
         break;
-    case CLEAT_CONV_DX: /* a product for each phase, as large as the largest */
+    case CLEAT_CONV_DX: /* one GEMM per phase, each as large as the largest */
         work.gemms = c->stride * c->stride;
         work.m = c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
         work.n = c->channels;
@@ -48,7 +48,7 @@ int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) 
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
 
-/* Results go to their tensors, or where k is split to the workspace, without the accums. */
+/* Adds the result tensors, or the workspace without the accums if k is split. */
 static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
     bool whole = tiling.k.count == 1;
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
@@ -88,12 +88,13 @@ void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cle
 
 /* --- groups ------------------------------------------------------------------------------------------------------ */
 
-/* True where every run of operands is whole vec4s: ALIGNED4. */
+/* ALIGNED4 of the kernel. */
 static bool aligned4(const cleat_conv *c) {
     return c->channels % VEC4 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC4 == 0);
 }
 
-/* The way to the patches takes registers: ocloc 22.43 keeps 64 sums in memory, and 32 where the way is long. */
+/* Address computation for the patches takes registers: ocloc 22.43 spills 64 sums, and also 32 if the
+ * computation is long. */
 static int64_t intel_sums(const cleat_conv *c) {
     bool short_way = c->kind == CLEAT_CONV_FORWARD || (c->kind == CLEAT_CONV_DW && aligned4(c));
     return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;

@@ -1,5 +1,5 @@
-/* How convolutions run on a CPU's wide vectors, and the plain form for any device. Kernels: cl/conv/conv.cl. For cards:
- * conv_gpu.c, conv_mma.c. */
+/* Convolutions on CPUs with wide vectors, and the generic form for any device. Kernels: cl/conv/conv.cl.
+ * GPUs: conv_gpu.c, conv_mma.c. */
 #include "ops/conv/conv.h"
 
 #include "ops/lib/count.h"
@@ -7,10 +7,10 @@
 
 enum {
     FLOAT_BYTES = 4,
-    SPLIT_DEPTH_MIN = 512, /* pixels of a part of a split sum */
+    SPLIT_DEPTH_MIN = 512, /* minimum number of pixels per part of a split sum */
 };
 
-/* GEOMETRY of cl/conv/conv.cl */
+/* GEOMETRY of cl/conv/conv.cl. */
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
     const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
                                c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
@@ -23,13 +23,13 @@ void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
 
 /* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
 
-/* A block of results of a work-item, in the words of gemm_cpu.clh. */
+/* The block of results computed by a work-item; names as in gemm_cpu.clh. */
 typedef struct cpu_shape {
     int64_t tile_rows, tile_vecs, chunk;
     int64_t rows_max, panels_max;
     int64_t rows, panels;
     int64_t items;
-    int64_t split_depth, splits; /* of the pixels, dw only */
+    int64_t split_depth, splits; /* split of the pixels, for dw only */
 } cpu_shape;
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
@@ -52,14 +52,15 @@ static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat
 
 /* --- lanes: y and dx -------------------------------------------------------------------------------------------- */
 
-/* Pixels that lie side by side: all, or at most so many of each phase of dx. */
+/* Number of pixels in a contiguous range: all of y, or the maximum over the phases of dx. */
 static int64_t pixels_of(const cleat_conv *c) {
     if (c->kind == CLEAT_CONV_FORWARD) return c->batch * c->rows * c->columns;
     return c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
 }
 
-/* As many pixels share a panel of the weight as keep the copy of their patches and their sums in the second cache; fewer columns, or fewer
- * pixels, where that gives every unit its work-items, and as many as the others. */
+/* The number of pixels that share a weight panel is chosen so that their packed patches and sums stay in the
+ * L2 cache. Columns or pixels per item are reduced until there are enough work-items for all compute units,
+ * of equal size. */
 static cpu_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 48 };
     bool forward = c->kind == CLEAT_CONV_FORWARD;
@@ -103,13 +104,15 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
 
 /* --- lanes: dw -------------------------------------------------------------------------------------------------- */
 
-/* Vectors of a panel: three make more of what they read than two, where that leaves no more columns empty. */
+/* Vectors per panel: three make better use of the values read than two, if this does not leave more columns
+ * empty. */
 static int64_t panel_vecs(int64_t columns, int64_t vector_width) {
     if (columns <= vector_width) return 1;
     return vector_width >= 16 && round_up(columns, 3 * vector_width) <= round_up(columns, 2 * vector_width) ? 3 : 2;
 }
 
-/* dw is small and the pixels are many: so many parts of them as give every unit its work-items. */
+/* dw is small and there are many pixels, so the pixels are split into enough parts to occupy all compute
+ * units. */
 static cpu_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { STRIP = 16, ROWS_MAX = 256, PANELS_MAX = 8 };
     int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, vector_width = facts->vector_width;
@@ -130,7 +133,7 @@ static cpu_shape shape_filters(const cleat_conv *c, const cleat_device_facts *fa
     return s;
 }
 
-/* Workspace: the parts of dw, then those of the sums, all f32. */
+/* Workspace bytes: the partial results of dw, then the partial sums, all f32. */
 static int64_t dw_bytes(const cleat_conv *c, const cpu_shape *s) {
     return s->splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
 }

@@ -1,9 +1,10 @@
 /* Convolutions in f16 and bf16 on matrix units. Kernel: cl/conv/conv_mma.cl. */
 #include "ops/conv/conv.h"
 
-enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* a multiple of every TILE_K */ };
+enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* multiple of every TILE_K */ };
 
-/* Rows of what is read: channels of x and of the weight, features of dy. */
+/* Returns whether the rows that are read (channels of x and of the weight, features of dy) consist of whole
+ * vec8s. */
 static bool aligned8(const cleat_conv *c) {
     return c->channels % VEC8 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC8 == 0);
 }
