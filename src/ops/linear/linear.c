@@ -1,4 +1,5 @@
-/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. How they run: linear_launch.c. */
+/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. Kernels are launched by
+ * linear_launch.c. */
 #include "ops/linear/linear.h"
 
 #include "cleat/ops.h"
@@ -15,7 +16,7 @@ typedef struct linear_attr {
     cleat_epilogue epilogue;
 } linear_attr;
 
-/* out = {y}; with an epilogue {f(y), y}, the second may be absent */
+/* out = {y}; with an epilogue {f(y), y}, of which the second may be absent */
 enum { X, WEIGHT, BIAS, RESIDUAL, FORWARD_IN };
 
 static cleat_gemm forward_gemm(const cleat_node *node) {
@@ -32,7 +33,7 @@ static cleat_gemm forward_gemm(const cleat_node *node) {
                         .k = weight->shape[1]};
 }
 
-/* out = {dx}; with an epilogue there is SLOPE_OF, what the slope is computed of */
+/* out = {dx}; with an epilogue there is the input SLOPE_OF, from which the slope is computed */
 enum { DX_DY, DX_WEIGHT, DX_IN, DX_ACCUM = DX_IN, SLOPE_OF, DX_FUSED_IN };
 
 static cleat_gemm dx_gemm(const cleat_node *node) {
@@ -127,13 +128,14 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
-/* C has the operands' type; a weight's gradient may be f32 where they are halves, as that of a working copy is. */
+/* C has the operands' type. The gradient of a weight may be f32 with half operands, as for the half weights
+ * of a parameter. */
 static bool types_fit(const cleat_gemm *p) {
     if (p->b && p->b->dtype != p->a->dtype) return false;
     return !p->c || p->c->dtype == p->a->dtype || (p->trans_a && p->c->dtype == CLEAT_F32);
 }
 
-/* The outputs have the shapes of their targets by construction; what arrives must match them. */
+/* The outputs have the shapes of their targets by construction, so the inputs are checked against them. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     cleat_gemm p = cleat_linear_gemm(node);
     const cleat_tensor *out = p.c ? p.c : p.sums;
@@ -148,8 +150,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", dy, gradient);
 }
 
-/* dW and dx may take the bytes of their accum. dx may not take those of SLOPE_OF: CLBlast writes the sum before the slope is
- * computed. */
+/* dW and dx may overwrite their accum. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
+ * the slope is computed. */
 static const cleat_op linear_dw = {.name = "linear_dw",
                                    .infer = infer_grad,
                                    .cost = cost,
@@ -160,8 +162,8 @@ static const cleat_op linear_dx_relu = {
 static const cleat_op linear_dx_gelu = {
     .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(DX_ACCUM)};
 
-/* dx = (accum + dy W) f': consumer's inputs are the sum, what the slope is computed of, and an accum of its own, for which
- * there is no place. */
+/* dx = (accum + dy W) f'. The consumer's inputs are the sum, the tensor from which the slope is computed, and
+ * possibly an accum; the fused node has no input for the latter, so such consumers are not fused. */
 static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     bool relu = consumer->op == &cleat_relu_grad_op, gelu = consumer->op == &cleat_gelu_grad_op;
     if (!(relu || gelu) || !sole_consumer || consumer->in[CLEAT_SLOPE_DY] != node->out[0] ||
@@ -230,7 +232,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
 }
 
-/* y may take the residual's bytes. */
+/* y may overwrite the residual. */
 static const cleat_op linear_relu = {
     .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(RESIDUAL)};
 static const cleat_op linear_gelu = {

@@ -1,5 +1,5 @@
-/* How the products of linear.c run: CLBlast, register tiles for groups or for wide lanes, a kernel for few
- * columns, and a plain one. Kernels: cl/linear/linear.cl. */
+/* Launches of the GEMMs of linear.c: CLBlast, register tiles for work-groups or for wide SIMD lanes, a kernel
+ * for few columns, and a generic one. Kernels: cl/linear/linear.cl. */
 #include "ops/linear/linear.h"
 
 #include "ops/fusible.h"
@@ -8,11 +8,11 @@
 
 enum {
     FLOAT_BYTES = 4,
-    SPLIT_DEPTH_MIN = 512,   /* a part of a split k range is not shorter */
-    NARROW_COLUMNS = 16,     /* so many columns and fewer go to the narrow kernel */
-    NARROW_ROWS = 32,        /* rows a work-item of it */
-    CLBLAST_EXTENT_MIN = 32, /* below, its padding costs more than it gains */
-    CLBLAST_ROWS = 16384     /* rows of a batch it gets at once: it copies them */
+    SPLIT_DEPTH_MIN = 512,   /* minimum depth of a part of a split k */
+    NARROW_COLUMNS = 16,     /* up to this number of columns the narrow kernel is used */
+    NARROW_ROWS = 32,        /* rows per work-item of the narrow kernel */
+    CLBLAST_EXTENT_MIN = 32, /* below it, padding costs more than CLBlast gains */
+    CLBLAST_ROWS = 16384     /* rows of a batch per call: CLBlast copies them */
 };
 
 /* --- splitting k ---------------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
 }
 
-/* The rest of a reduction whose kernel is launched. */
+/* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. */
 static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *accum,
                          const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
     int64_t elements = cleat_tensor_elements(out);
@@ -92,7 +92,7 @@ static cleat_k_split split_sums(const cleat_gemm *p) {
     return (cleat_k_split){depth, ceil_div(p->k, depth)};
 }
 
-/* `workspace_offset` < 0: one launch, each column in one piece. */
+/* `workspace_offset` < 0: one launch, with each column summed in one part. */
 static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, int64_t workspace_offset) {
     cleat_k_split s = workspace_offset < 0 ? (cleat_k_split){p->k, 1} : split_sums(p);
     cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype);
@@ -127,21 +127,23 @@ static void bind_sums_plain(const cleat_node *node, cleat_binder *binder) {
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
 
-/* The rows of the batch, the m of A or the k of A transposed, go to CLBlast in equal pieces, so that its copies of them do not grow
- * with the batch. Pieces of whole tiles begin where a copy may be spared. */
+/* The rows of the batch (m of A, or k of a transposed A) are passed to CLBlast in equal pieces, so that its
+ * copies of them do not grow with the batch. The pieces are multiples of a tile, so that their starts are
+ * aligned and copies may be avoided. */
 static cleat_k_split split_rows(const cleat_gemm *p) {
     int64_t rows = p->trans_a ? p->k : p->m;
     int64_t depth = round_up(ceil_div(rows, ceil_div(rows, CLBLAST_ROWS)), 128);
     return (cleat_k_split){depth, ceil_div(rows, depth)};
 }
 
-/* Where the sum goes before the epilogue. */
+/* Returns the tensor that receives the sum before the epilogue. */
 static const cleat_tensor *sum_of(const cleat_gemm *p) {
     bool keeps_sum = p->epilogue == CLEAT_EPILOGUE_RELU || p->epilogue == CLEAT_EPILOGUE_GELU;
     return keeps_sum && p->saved ? p->saved : p->c;
 }
 
-/* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
+/* Returns piece `i` of the GEMM. The workspace of the first piece suffices for all: the last one is the
+ * smallest. */
 static cleat_sgemm piece(const cleat_gemm *p, int64_t i) {
     cleat_k_split s = split_rows(p);
     int64_t begin = i * s.depth, rows = min(s.depth, (p->trans_a ? p->k : p->m) - begin);
@@ -154,12 +156,12 @@ static cleat_sgemm piece(const cleat_gemm *p, int64_t i) {
                      .trans_a = p->trans_a,
                      .trans_b = p->trans_b,
                      .beta = p->bias || p->accum ? 1.0f : 0.0f};
-    if (p->trans_a) { /* a part of the sum: A [k, m], B [k, n] */
+    if (p->trans_a) { /* part of the sum: A [k, m], B [k, n] */
         g.k = rows;
         g.a_at = begin * p->m;
         g.b_at = begin * p->n;
         if (i > 0) g.beta = 1.0f;
-    } else { /* some rows of C */
+    } else { /* range of rows of C */
         g.m = rows;
         g.a_at = begin * p->k;
         g.c_at = begin * p->n;
@@ -168,7 +170,7 @@ static cleat_sgemm piece(const cleat_gemm *p, int64_t i) {
     return g;
 }
 
-/* The sums come after the product, and may use the same bytes. */
+/* The sums are computed after the GEMM and may use the same bytes. */
 static int64_t clblast_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     int64_t gemm = piece(&p, 0).workspace, sums = sums_workspace(node, facts);
@@ -190,7 +192,8 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     return NULL;
 }
 
-/* The activation or its gradient as its own op has it, from the sum that lies in C or in `saved`. */
+/* Launches the activation, or its gradient, with the kernel of the separate op, on the sum in C or in
+ * `saved`. */
 static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p) {
     switch (p->epilogue) {
     case CLEAT_EPILOGUE_NONE:
@@ -210,7 +213,7 @@ static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const 
     }
 }
 
-/* C starts as bias + accum, which may lie in C's bytes already, and the product adds to it. */
+/* C is initialized to bias + accum (which may already be in C), and the GEMM adds to it. */
 static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (p.bias || (p.accum && p.accum != p.c)) {
@@ -232,8 +235,8 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
 
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
-/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
- * together; with half storage more than 16 even then (ocloc 22.43). */
+/* Intel's compiler spills the sums of a work-item if there are more than 16 of them, unless it is given a
+ * small sub-group size; with half storage it spills more than 16 in any case (ocloc 22.43). */
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_gemm p = cleat_linear_gemm(node);
     return (cleat_tile_work){.gemms = 1,
@@ -244,7 +247,7 @@ static cleat_tile_work tile_work(const cleat_node *node) {
                              .whole = p.bias != NULL};
 }
 
-/* Rows of A and B as stored are whole vec4s, and so is each part of k. */
+/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec4s. */
 static bool aligned4(const cleat_gemm *p) {
     return (p->trans_a ? p->m : p->k) % 4 == 0 && (p->trans_b ? p->k : p->n) % 4 == 0;
 }
@@ -284,7 +287,7 @@ CLEAT_TILED_VARIANT(linear_gpu_small, gpu, CLEAT_TILE_SMALL)
 typedef struct cpu_shape {
     int64_t tile_rows, tile_vecs, chunk; /* TILE_ROWS, TILE_VECS, CHUNK */
     int64_t rows_max, panels_max;
-    int64_t rows, panels; /* of a work-item */
+    int64_t rows, panels; /* per work-item */
     int64_t items;
     cleat_k_split k;
 } cpu_shape;
@@ -293,17 +296,17 @@ static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vect
     return ceil_div(p->m, s->rows) * ceil_div(p->n, s->panels * s->tile_vecs * vector_width);
 }
 
-/* 24 sums in 6 rows read less a multiply-add than 16 in 8; vectors of 16 lanes come with 32 registers, narrower ones with 16. Not where
- * so wide a panel has columns to spare. */
+/* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers, which come with vectors
+ * of 16 lanes; narrower vectors come with 16. The wide tile is not used if it leaves more columns empty. */
 static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
 
-/* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
- * block's rows are copied once where they must be, so that it pays to use them for several panels; else it
- * pays to use a panel for many rows, and to sum long rows in one go: a panel streams from the second cache as
- * fast as from the first. 4 items a unit balance uneven cores; where rows are copied that costs
- * more than it gains. */
+/* Blocks are equal, as large as the caches allow, and smaller if otherwise some compute units would be idle.
+ * If the rows of a block must be packed, this is done once, so several panels should use them. Otherwise one
+ * panel is used for many rows, and long rows are summed in one pass: a panel streams from the L2 cache as
+ * fast as from the L1 cache. 4 items per unit balance uneven cores; with packed rows this costs more than it
+ * gains. */
 static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
     bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
@@ -318,7 +321,7 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
         s.rows_max = packs_a ? 384 : 480;
         if (packs_a) s.panels_max = 4;
     }
-    int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are copied in strips */
+    int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are packed in strips */
     s.rows = round_up(ceil_div(p->m, ceil_div(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
     while (count_items(p, &s, vector_width) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {

@@ -1,9 +1,9 @@
-/* The products of linear.c in f16 and bf16 on matrix units. Kernel: cl/linear/linear_mma.cl. */
+/* The GEMMs of linear.c in f16 and bf16 on matrix units. Kernel: cl/linear/linear_mma.cl. */
 #include "ops/linear/linear.h"
 
 enum { VEC8 = 8, VEC4 = 4 };
 
-/* Rows of A and B as stored are whole vec8s, and so is each part of k. */
+/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s. */
 static bool aligned8(const cleat_gemm *p) {
     return (p->trans_a ? p->m : p->k) % VEC8 == 0 && (p->trans_b ? p->k : p->n) % VEC8 == 0;
 }
