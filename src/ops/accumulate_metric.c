@@ -1,4 +1,4 @@
-/* Adds a scalar to an element of a state. */
+/* Metric accumulation: adds a scalar to an element of a state. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Places in `in`, of which loss_scale and copies may be NULL; out = the first four, and the copies where there are any. */
+/* Indices in `in`; loss_scale and half_weights may be NULL. out = the first four, and half_weights if
+ * present. */
 enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -44,7 +45,8 @@ static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}
 static const cleat_op adamw = {
     .name = "adamw", .infer = infer, .cost = cost, .variants = variants, .no_autocast = true};
 
-/* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
+/* Returns 1 - beta^t for the kernel's f32 beta: 1 - 0.999 in single precision has an error of 1e-5, which
+ * must cancel. */
 static float bias_correction(float beta, int64_t steps) {
     return (float)(1.0 - pow((double)beta, (double)(steps + 1)));
 }

@@ -1,4 +1,4 @@
-/* y = a + b, and the sum of two gradients that arrive at one tensor. */
+/* y = a + b, and the sum of two gradients of one tensor. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/shared.h"

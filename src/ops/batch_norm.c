@@ -1,4 +1,4 @@
-/* Batch normalisation, with a residual and relu in the same pass. */
+/* Batch normalization, fused with an optional residual addition and ReLU. */
 #include "cleat/ops.h"
 #include "ops/lib/channels.h"
 #include "ops/lib/rows.h"
@@ -11,22 +11,24 @@ typedef struct batch_norm_attr {
     bool relu, statistics;
 } batch_norm_attr;
 
-/* in = {x, gamma, beta, samples, residual}, out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C]} */
+/* in = {x, gamma, beta, samples, residual},
+ * out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C]} */
 enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
 enum { Y, SAVED, STATISTICS };
-/* in of batch_norm_inference: the mean stands where batch_norm has `samples`, the variance behind all */
+/* in of batch_norm_inference: the mean takes the place of `samples`, the variance follows the other
+ * inputs. */
 enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
 
 static const batch_norm_attr *attr_of(const cleat_node *node) {
     return (const batch_norm_attr *)node->attr;
 }
 
-/* Rows of a sample of x [B, ..., C]. */
+/* Rows per sample of x [B, ..., C]. */
 static int64_t sample_rows(const cleat_tensor *x) {
     return x->rank > 1 ? cleat_rows(x) / x->shape[0] : 1;
 }
 
-/* What the training and the evaluating form have in common; sets y. */
+/* Common part of infer for training and inference; sets y. */
 static cleat_status infer_common(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     int64_t channels = cleat_width(x);
@@ -57,7 +59,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-/* x is read for its statistics, and again to be normalised. */
+/* x is read twice: for the statistics and for the normalization. */
 static cleat_cost cost(const cleat_node *node) {
     cleat_cost cost = cleat_elementwise_cost(node, 10);
     cost.bytes += (double)cleat_tensor_bytes(node->in[X]);
@@ -103,7 +105,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     cleat_launch_channel_groups(binder, cut, 1);
 }
 
-/* The variance of each channel begins at element `at` of `var`. */
+/* The variance of channel c is element `at` + c of `var`. */
 static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *mean,
                        const cleat_tensor *var, int64_t at, cleat_binder *binder) {
     launch(binder, node, "batch_norm_apply", cut);
@@ -140,7 +142,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
 }
 
-/* Where the residual's gradient is d itself, the second pass reads that instead of dy and y. */
+/* If the residual's gradient is d itself, the second pass reads it instead of dy and y. */
 static bool reads_dresidual(const cleat_node *node) {
     return node->out[DRESIDUAL] && !cleat_accum(node, GRAD_IN, DRESIDUAL);
 }
@@ -153,7 +155,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
                         .bytes = (double)cleat_tensor_bytes(node->in[G_X]) * tensors};
 }
 
-/* The parts' sums, then the whole ones [2, C]. */
+/* The partial sums, then the total sums [2, C]. */
 static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
     return partial_bytes(node->in[G_X], facts) + 2 * cleat_width(node->in[G_X]) * (int64_t)sizeof(float);
 }
@@ -207,7 +209,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of dy, x, y, or its accum. */
+/* dx may overwrite dy, x, y, or its accum. */
 static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .discontinuous = true,
                                          .infer = infer_grad,
@@ -220,7 +222,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_tensor *dy = dout[Y], *residual = node->in[RESIDUAL];
     bool relu = attr_of(node)->relu;
     if (!dy) return;
-    if (!relu && !node->in[SAMPLES]) { /* d is dy itself */
+    if (!relu && !node->in[SAMPLES]) { /* d equals dy */
         cleat_pass_grad(graph, residual, dy);
         residual = NULL;
     }
@@ -249,7 +251,7 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
                                cleat_tensor **statistics) {
     if (statistics) *statistics = NULL;
     if (!x || !gamma || !beta) return NULL;
-    /* One node cannot make two gradients of one tensor. */
+    /* A node cannot compute two gradients of one tensor. */
     bool apart = residual == x;
     if (apart && samples) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
@@ -343,7 +345,7 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost_running(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 6); /* 3 an element of mean and of variance */
+    return cleat_elementwise_cost(node, 6); /* 3 per element of mean and of variance */
 }
 
 static void bind_running(const cleat_node *node, cleat_binder *binder) {

@@ -1,4 +1,5 @@
-/* x as another storage type, asked for or by autocast. One of the two types is f32: f16 <-> bf16 goes through it, in two nodes. */
+/* Conversion of x to another storage type, explicit or by autocast. One of the two types must be f32: f16 <->
+ * bf16 takes two nodes. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 

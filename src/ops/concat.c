@@ -1,4 +1,4 @@
-/* Tensors side by side in the last extent, and apart again. */
+/* Concatenation of tensors along the last dimension, and its inverse. */
 #include "cleat/ops.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
@@ -11,12 +11,12 @@ _Static_assert(MAX_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
 
 /* --- side by side --------------------------------------------------------------------------------------------- */
 
-/* Of the gradient of one part. */
+/* Attribute of the gradient of one part. */
 typedef struct slice_attr {
-    int64_t at; /* its first column */
+    int64_t at; /* first column of the part */
 } slice_attr;
 
-/* Same type, and same extents but for the last. */
+/* Returns whether types and all dimensions but the last are equal. */
 static bool fits_beside(const cleat_tensor *a, const cleat_tensor *b) {
     return a->dtype == b->dtype && a->rank == b->rank &&
            memcmp(a->shape, b->shape, (size_t)(a->rank - 1) * sizeof *a->shape) == 0;
@@ -50,20 +50,20 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 0);
 }
 
-/* A part alone is read of what arrives. */
+/* Only one part of dy is read. */
 static cleat_cost cost_grad(const cleat_node *node) {
     double part = (double)cleat_tensor_bytes(node->out[0]);
     return (cleat_cost){.flops = (double)cleat_tensor_elements(node->out[0]),
                         .bytes = part * (cleat_accum(node, 1, 0) ? 3 : 2)};
 }
 
-/* Columns of a tensor from `at` on; `tensor` may be NULL. */
+/* Columns of a tensor starting at `at`; `tensor` may be NULL. */
 typedef struct columns {
     const cleat_tensor *tensor;
     int64_t at;
 } columns;
 
-/* to = accum + from, `width` columns; the accum is of to's shape. */
+/* to = accum + from, for `width` columns; accum has the shape of `to`. */
 static void launch(cleat_binder *binder, const cleat_node *node, columns from, const cleat_tensor *accum, columns to,
                    int64_t width) {
     int64_t from_width = from.tensor ? cleat_width(from.tensor) : 0, to_width = cleat_width(to.tensor);
@@ -85,7 +85,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
         launch(binder, node, (columns){node->in[i], 0}, NULL, (columns){node->out[0], at}, cleat_width(node->in[i]));
 }
 
-/* in = {dy, accum}, out = {a part's gradient} */
+/* in = {dy, accum}, out = {gradient of one part} */
 enum { DY, GRAD_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {

@@ -1,4 +1,4 @@
-/* Cross entropy with labels, for classification of rows. */
+/* Cross entropy of rows with class labels. */
 #include "cleat/ops.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_WIDTH = 1 << 20 };
 
-/* For the gradient: what the forward node saved, dloss, and the accum. */
+/* The gradient additionally has the output saved by the forward node, dloss, and the accum. */
 enum { X, LABELS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { STATISTICS = FORWARD_IN, DLOSS, GRAD_IN };
 
@@ -45,7 +45,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 25);
 }
 
-/* log softmax */
+/* The log-softmax of x. */
 static int64_t fused_bytes(const cleat_node *node) {
     return cleat_tensor_bytes(node->in[X]);
 }

@@ -1,4 +1,4 @@
-/* Patches to an image: what lies side by side in the channels of one pixel becomes patch x patch pixels. */
+/* Depth to space: the channels of one pixel become patch x patch pixels. */
 #include "cleat/ops.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"

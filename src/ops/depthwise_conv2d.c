@@ -1,4 +1,4 @@
-/* Depth-wise convolution: every channel of an image by itself. */
+/* Depthwise convolution: each channel of an image is convolved separately. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
@@ -6,7 +6,8 @@
 #include "ops/lib/shared.h"
 
 enum { MAX_KERNEL = 15, MAX_CHANNELS = 1 << 22 };
-/* Pixels that share what an item reads once (weights) or writes once (partial sums), on a CPU; a card's items are many and short. */
+/* Number of pixels per CPU work-item, for which weights are read once (pass) or a partial sum is written once
+ * (part). GPUs have many short work-items instead. */
 enum { PIXELS_A_PASS = 32, PIXELS_A_PART = 128, GPU_STRIP = 8, CARD_ITEMS_PER_UNIT = 1024 };
 
 /* in = {x, weight, bias} */
@@ -48,7 +49,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cost;
 }
 
-/* Rows of pixels, through the whole batch. */
+/* Number of image rows in the whole batch. */
 static int64_t lines(const cleat_tensor *x) {
     return x->shape[0] * x->shape[1];
 }
@@ -66,7 +67,8 @@ static void launch_extents(cleat_binder *binder, const cleat_tensor *x) {
     for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
 }
 
-/* y = accum + bias + x * weight; x may be dy and y dx, with the kernel turned round. */
+/* y = accum + bias + x * weight. For the gradient, x is dy, y is dx, and the kernel is rotated by 180
+ * degrees. */
 static void launch_apply(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
                          const cleat_tensor *weight, const cleat_tensor *bias, const cleat_tensor *accum,
                          const cleat_tensor *y, bool turned) {
@@ -101,7 +103,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost;
 }
 
-/* Rows of pixels in a partial sum of the weight's gradient. */
+/* Number of image rows per partial sum of the weight's gradient. */
 static int64_t part_lines(const cleat_tensor *x, const cleat_device_facts *facts) {
     if (facts->work_group == 1) return min(ceil_div(PIXELS_A_PART, x->shape[2]), lines(x));
     int64_t units = units_of(facts);
@@ -113,7 +115,7 @@ static int64_t part_count(const cleat_tensor *x, const cleat_device_facts *facts
     return ceil_div(lines(x), part_lines(x, facts));
 }
 
-/* Elements of a part: of weight, and bias. */
+/* Elements per part: gradients of weight and bias. */
 static int64_t part_elements(const cleat_node *node) {
     const cleat_tensor *weight = node->in[GRAD_WEIGHT];
     return (weight->shape[0] * weight->shape[1] + 1) * weight->shape[2];
@@ -135,7 +137,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_runs(binder, part_count(x, facts), x->shape[3]);
 }
 
-/* Output i, which begins at element `at` of every part. */
+/* Sums the parts of output i, which starts at element `at` of every part. */
 static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts, int i,
                          int64_t at) {
     const cleat_tensor *out = node->out[i];
@@ -170,7 +172,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of its accum. */
+/* dx may overwrite its accum. */
 static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
                                                .infer = infer_grad,
                                                .cost = cost_grad,

@@ -1,4 +1,4 @@
-/* Dropout with a mask that is drawn again in backward instead of stored. */
+/* Dropout with a mask that is regenerated in backward instead of stored. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/shared.h"
@@ -7,10 +7,12 @@
 
 typedef struct dropout_attr {
     float rate;
-    uint32_t stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
+    /* Stream of the forward node, shared by backward and by recomputation, which generate the same mask. */
+    uint32_t stream;
 } dropout_attr;
 
-/* in = {x or dy, rng, and in a gradient or behind a fused addition the other summand}, out = {y or dx} */
+/* in = {x or dy, rng, other summand (in a gradient: accum; after fusion of an addition: residual)}, out = {y
+ * or dx} */
 enum { X, RNG, FORWARD_IN, ACCUM = FORWARD_IN, FUSED_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -23,7 +25,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
 }
 
-/* Philox counters, of four elements each, that a sample of x [B, ...] uses up. */
+/* Philox counters per sample of x [B, ...]; each counter yields four elements. */
 static int64_t counters_per_sample(const cleat_tensor *x) {
     int64_t samples = x->rank > 0 ? x->shape[0] : 1;
     return (cleat_tensor_elements(x) / samples + 3) / 4;
@@ -67,7 +69,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op dropout_add = {
     .name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
-/* A residual connection. */
+/* Fuses the addition of a residual connection. */
 static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     if (consumer->op != &cleat_add_op || !sole_consumer) return false;
     node->op = &dropout_add;
@@ -86,7 +88,7 @@ static const cleat_op dropout = {.name = "dropout",
                                  .fuse = fuse,
                                  .autocast_inputs = CLEAT_IN(X)};
 
-/* Dropouts alone are counted, not nodes: the casts of a half precision would shift their masks. */
+/* Only dropouts are counted, not all nodes: the casts of half precision would change the masks. */
 static uint32_t next_stream(const cleat_graph *graph) {
     uint32_t count = 0;
     for (size_t i = 0; i < graph->node_count; ++i) count += graph->nodes[i]->op == &dropout;

@@ -1,5 +1,5 @@
-/* Rows of a table chosen by tokens; the table's gradient in a fixed order of summation (cl/embedding.cl has
- * the ways). */
+/* Embedding lookup: table rows selected by tokens. The table's gradient is summed in a fixed order
+ * (cl/embedding.cl describes the algorithms). */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
@@ -58,7 +58,7 @@ static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_f
 enum { G_DY, G_TOKENS, GRAD_IN };
 
 typedef struct sizes {
-    int64_t n, vocabulary, width, vectors; /* vectors: of a row */
+    int64_t n, vocabulary, width, vectors; /* vectors: per row */
 } sizes;
 
 static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
@@ -83,7 +83,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
                                  2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
-/* Few tokens: positions are cut into parts, summed side by side. */
+/* Small vocabularies: positions are split into parts that are summed in parallel. */
 static const char *refuse_few(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     return node->out[0]->shape[0] > FEW ? "more than 8 different tokens" : NULL;
@@ -92,7 +92,8 @@ static const char *refuse_few(const cleat_node *node, const cleat_device_facts *
 static int64_t parts_of(sizes s, const cleat_device_facts *facts) {
     int64_t units = units_of(facts);
     int64_t wanted = facts->work_group == 1 ? 8 * units : 8 * units * facts->work_group / s.vectors;
-    wanted = min(wanted, ceil_div(s.n, 32)); /* positions: at least 32 a part, or the totals cost more than the parts */
+    /* At least 32 positions per part; otherwise the final sums cost more than the parts. */
+    wanted = min(wanted, ceil_div(s.n, 32));
     if (wanted > 512) wanted = 512;
     return wanted > 0 ? wanted : 1;
 }

@@ -1,4 +1,4 @@
-/* Frame-aligned point error (cl/frame_loss.cl has the formulas). */
+/* Frame-aligned point error (formulas in cl/frame_loss.cl). */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* x, frames, reference, mask, lengths, sample_weight; then, for the gradient, what the forward node saved, dterm, and
- * two accums. */
+/* x, frames, reference, mask, lengths, sample_weight. The gradient additionally has the output saved by the
+ * forward node, dterm, and two accums. */
 enum { X, RIGID_FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
 

@@ -1,4 +1,4 @@
-/* Ops whose work the kernels of others can do before they store (cleat_op.fuse). */
+/* Ops that kernels of other ops can perform before they store their result (cleat_op.fuse). */
 #ifndef CLEAT_SRC_OPS_FUSIBLE_H
 #define CLEAT_SRC_OPS_FUSIBLE_H
 
@@ -6,13 +6,14 @@
 
 /* in = {x}, out = {y} */
 extern const cleat_op cleat_relu_op, cleat_gelu_op;
-/* in = {dy, y or x, accum}, out = {dx}: relu's slope is computed of y, gelu's of x */
+/* in = {dy, y or x, accum}, out = {dx}: the slope of relu is computed from y, that of gelu from x. */
 enum { CLEAT_SLOPE_DY, CLEAT_SLOPE_OF, CLEAT_SLOPE_IN };
 extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;
 
-/* The activations' launches, for ops that end with one. Results may lie in the bytes of any argument; accum may be NULL. */
+/* Launches of the activations for ops with an activation as epilogue. Results may overwrite any argument;
+ * accum may be NULL. */
 void cleat_launch_relu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
 void cleat_launch_gelu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
 void cleat_launch_relu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *y,
@@ -20,7 +21,7 @@ void cleat_launch_relu_grad(cleat_binder *binder, const cleat_node *node, const 
 void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *x,
                             const cleat_tensor *accum, const cleat_tensor *dx);
 
-/* Operations an element. */
+/* Operations per element. */
 enum { CLEAT_RELU_FLOPS = 1, CLEAT_GELU_FLOPS = 40, CLEAT_GELU_GRAD_FLOPS = 70 };
 
 #endif

@@ -1,4 +1,4 @@
-/* GELU with the error function. */
+/* Gaussian error linear unit, exact form with the error function. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/shared.h"

@@ -1,4 +1,4 @@
-/* The norm of the store's whole gradient. */
+/* Norm of the store's whole gradient. */
 #include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"

@@ -1,8 +1,8 @@
-/* The working copies of all parameters, made anew. */
+/* Conversion of all parameters to half weights. */
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
-/* in = {parameters}, out = {copies} */
+/* in = {parameters}, out = {half weights} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *half_weights = &node->graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS];
     if (!cleat_has_half_weights(node->graph->store))

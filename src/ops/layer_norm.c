@@ -1,4 +1,4 @@
-/* Layer normalisation over the last extent. */
+/* Layer normalization over the last dimension. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
@@ -82,7 +82,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
     return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
-/* Output i, DGAMMA or DBETA, from the partial sums. */
+/* Computes output i, DGAMMA or DBETA, from the partial sums. */
 static void bind_parameter(const cleat_node *node, cleat_binder *binder, int i) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
@@ -122,7 +122,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of dy, x, or the accum. */
+/* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .infer = infer_grad,
                                          .cost = grad_cost,

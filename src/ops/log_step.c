@@ -1,8 +1,8 @@
-/* Moves the figures of a step into a ring that the host reads every few steps. */
+/* Copies the metrics of a step to a ring buffer that the host reads every few steps. */
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
-/* The loss scale may be NULL; out = {terms, ring} */
+/* LOSS_SCALE may be NULL; out = {terms, ring} */
 enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {

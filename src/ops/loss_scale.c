@@ -1,4 +1,4 @@
-/* Dynamic loss scaling: the nodes around an AdamW step whose gradient is scaled. */
+/* Dynamic loss scaling: the nodes before and after an AdamW step with a scaled gradient. */
 #include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
@@ -61,7 +61,7 @@ typedef struct update_attr {
     int32_t interval;
 } update_attr;
 
-/* Inputs as of unscale, but CLEAN_STEPS for HYPER; out = the last three */
+/* Inputs as for unscale, with CLEAN_STEPS instead of HYPER; out = the last three */
 enum { CLEAN_STEPS = HYPER };
 
 static cleat_status infer_update(cleat_node *node, cleat_error *error) {

@@ -1,4 +1,4 @@
-/* The loss of a mask of two classes: cross entropy, focal, Dice. */
+/* Loss of a two-class mask: cross entropy, focal and Dice terms. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/rows.h"
@@ -9,7 +9,7 @@
 
 enum { PIXELS_A_PART = 4096, MAX_PARTS = 64 };
 
-/* For the gradient: what was saved, dloss and the accum as well. out = {loss, sums} or {dx} */
+/* The gradient additionally has the saved sums, dloss and the accum. out = {loss, sums} or {dx} */
 enum { X, MASK, SAMPLE_WEIGHT, FORWARD_IN };
 enum { SAVED = FORWARD_IN, DLOSS, GRAD_IN };
 
@@ -53,7 +53,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cost;
 }
 
-/* Parts of a sample, whose sums become one in a fixed order. */
+/* Number of parts per sample, whose sums are added in a fixed order. */
 static int64_t parts_of(const cleat_node *node) {
     int64_t parts = (pixels_of(node) + PIXELS_A_PART - 1) / PIXELS_A_PART;
     return parts < MAX_PARTS ? parts : MAX_PARTS;
@@ -64,7 +64,7 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return batch_of(node) * parts_of(node) * MASK_SUMS * (int64_t)sizeof(float);
 }
 
-/* The length of a part: whole vectors. */
+/* Pixels per part, a multiple of the vector width. */
 static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *facts) {
     int64_t vector_width = facts->vector_width, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
     return (part + vector_width - 1) / vector_width * vector_width;

@@ -1,4 +1,4 @@
-/* The largest of each window of an image. */
+/* Max pooling of images. */
 #include "cleat/ops.h"
 #include "ops/lib/channels.h"
 #include "ops/lib/rows.h"
@@ -6,7 +6,7 @@
 
 typedef struct max_pool_attr {
     int32_t size, stride, padding;
-    bool winner; /* noted for backward */
+    bool winner; /* whether the position of the maximum is stored for backward */
 } max_pool_attr;
 
 enum { MAX_SIZE = 16 };
@@ -19,7 +19,7 @@ static int64_t windows(int64_t extent, const max_pool_attr *attr) {
     return (extent + 2 * attr->padding - attr->size) / attr->stride + 1;
 }
 
-/* in = {x}, out = {y, winner i32 as y where a gradient is wanted} */
+/* in = {x}, out = {y, winner i32 with the shape of y if a gradient is required} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     const max_pool_attr *attr = attr_of(node);
@@ -53,7 +53,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, attr->size * attr->size);
 }
 
-/* Rows of `over` are shared among the work-groups. */
+/* The rows of `over` are distributed among the work-groups. */
 static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *const *tensors,
                    int count, const cleat_tensor *over, const cleat_tensor *x, const cleat_tensor *y) {
     cleat_channels cut = cleat_channels_of(over, binder->facts);
@@ -99,7 +99,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant grad_variants[] = {{.name = "pixels", .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of the accum. */
+/* dx may overwrite the accum. */
 static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .discontinuous = true,
                                        .infer = infer_grad,
@@ -121,7 +121,7 @@ static const cleat_op max_pool = {.name = "max_pool",
                                   .variants = variants,
                                   .autocast_inputs = CLEAT_IN(0)};
 
-/* Numbers that no image allows become one that infer refuses. */
+/* Maps values out of range for any image to -1, which infer rejects. */
 static int32_t within_i32(int64_t value) {
     return value < -1 || value > CLEAT_MAX_ROWS ? -1 : (int32_t)value;
 }

@@ -1,4 +1,4 @@
-/* Squared error of rows. */
+/* Squared error per row. */
 #include "cleat/ops.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_WIDTH = 1 << 20 };
 
-/* For the gradient: dloss and the accum as well. */
+/* The gradient additionally has dloss and the accum. */
 enum { X, TARGET, SAMPLE_WEIGHT, FORWARD_IN };
 enum { DLOSS = FORWARD_IN, GRAD_IN };
 

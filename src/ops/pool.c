@@ -1,4 +1,4 @@
-/* One row for every sample: the mean of its rows, the first or the last. */
+/* Pooling of sequences to one row per sample: the mean of the rows, the first, or the last. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/rows.h"
@@ -35,7 +35,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 2, shape, error);
 }
 
-/* A row alone is read where one is taken. */
+/* Only one row is read if the first or the last is selected. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
     bool all = ((const pool_attr *)node->attr)->mode == MEAN;
@@ -47,7 +47,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
 }
 
-/* x is the tensor [B, L, D], or its gradient. */
+/* x is the tensor [B, L, D] or its gradient. */
 static void launch(const cleat_node *node, cleat_binder *binder, const char *kernel, const cleat_tensor *x,
                    int64_t rows) {
     cleat_launch_row_kernel(binder, node, "pool.cl", kernel, x->dtype, x->shape[2]);

@@ -1,4 +1,4 @@
-/* x + sinusoidal positions. The gradient passes through. */
+/* Sinusoidal positional encoding, added to x. The gradient is dy. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
@@ -27,7 +27,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, node->in[LENGTHS] ? 400 : 1); /* of each sample, or one table for all */
+    return cleat_elementwise_cost(node, node->in[LENGTHS] ? 400 : 1); /* computed per sample, or read from one table */
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {

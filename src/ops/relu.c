@@ -1,4 +1,4 @@
-/* Rectified linear unit. */
+/* ReLU: rectified linear unit. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/shared.h"

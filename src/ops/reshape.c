@@ -1,4 +1,4 @@
-/* The same elements under another shape: no launch, no bytes of its own. */
+/* Reshape: an alias of the same bytes with another shape; launches nothing and allocates nothing. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 

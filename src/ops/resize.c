@@ -1,4 +1,4 @@
-/* Bilinear interpolation: images larger or smaller. */
+/* Bilinear resizing of images. */
 #include "cleat/ops.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
@@ -71,7 +71,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost;
 }
 
-/* Ends a launch that gathers, for each of `in` rows of `width`, those of `out` rows that look at it. */
+/* Ends a launch that gathers, for each of `in` input rows of `width`, the `out` output rows that depend on
+ * it. */
 static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t out, int64_t width) {
     cleat_launch_i32(binder, (int32_t)(outer * in));
     cleat_launch_i32(binder, (int32_t)in);

@@ -1,9 +1,9 @@
-/* From each residue's step and turn to coordinates: a scan of rigid motions (cl/rigid_chain.cl has the
- * formulas). */
+/* Coordinates of a chain from the step and rotation of each residue: a scan of rigid motions (formulas in
+ * cl/rigid_chain.cl). */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
-/* Numbers a residue: three of its step, three of its turn. */
+/* Values per residue: three for the step, three for the rotation. */
 enum { STEP_WIDTH = 6 };
 
 enum { STEPS, LENGTHS, FORWARD_IN };
@@ -23,7 +23,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, FRAMES, CLEAT_F32, 3, rigid_frames, error) : status;
 }
 
-/* About 150 operations a residue: two matrix products, a rotation from its quaternion. */
+/* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */
 static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 50);
 }
@@ -46,8 +46,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
 
-/* Behind the forward inputs those of the gradient, of which either of the last two may be absent; then the accum.
- * out = {dsteps} */
+/* The gradient's inputs follow the forward inputs; either of the last two may be absent; then the accum. out
+ * = {dsteps} */
 enum { G_COORDINATES = FORWARD_IN, G_FRAMES, DCOORDINATES, DFRAMES, GRAD_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {

@@ -1,4 +1,4 @@
-/* Softmax over the last extent. */
+/* Softmax over the last dimension. */
 #include "cleat/ops.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"

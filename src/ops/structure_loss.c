@@ -1,5 +1,5 @@
-/* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, handedness, base pairs
- * (cl/structure_loss.cl has the formulas). One op; what it measures is an attribute. */
+/* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, chirality, base pairs
+ * (formulas in cl/structure_loss.cl). One op, whose attribute selects the loss. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The kernels know the kinds by the numbers of the public enum. */
+/* The kernels identify the kinds by the values of the public enum. */
 #define SAME_KIND(name) _Static_assert((int)CLEAT_LOSS_##name == LOSS_##name, "the kernels' number of the kind")
 SAME_KIND(DISTANCE);
 SAME_KIND(LDDT);
@@ -36,7 +36,7 @@ static bool is_pair_kind(const cleat_node *node) {
 
 /* x, reference, mask, lengths, partner, sample_weight. */
 enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SAMPLE_WEIGHT, FORWARD_IN };
-/* ... and what the forward node saved, and dterm; then the accum. */
+/* The gradient additionally has the output saved by the forward node, dterm, and the accum. */
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -58,7 +58,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
 }
 
-/* A residue: its pairs, or its few neighbours. A pair has two roots, and in LDDT four exponentials. */
+/* Cost per residue: all of its pairs, or a few neighbours. A pair takes two square roots, and four
+ * exponentials for LDDT. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X];
     double pair = attributes_of(node).kind == CLEAT_LOSS_LDDT ? 620 : 140, rows = (double)(x->shape[0] * x->shape[1]),

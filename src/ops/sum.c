@@ -1,4 +1,4 @@
-/* The sum of scalars: a loss of several terms. */
+/* Sum of scalars, for a loss with several terms. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
