@@ -1,5 +1,6 @@
-/* Multi-head attention and its gradient, of a sequence to itself or to another, without an L x S tensor. The kernels know
- * queries, keys and values by base, row length and count of rows: self-attention passes them one tensor three times. */
+/* Multi-head self-attention and cross-attention and their gradients, without an L x S tensor. Kernels receive
+ * queries, keys and values as base, row length and number of rows; self-attention passes the same tensor
+ * three times. */
 #include "ops/attention/attention.h"
 #include "cleat/ops.h"
 #include "ops/lib/count.h"
@@ -13,8 +14,9 @@ typedef struct attention_attr {
     int32_t heads;
 } attention_attr;
 
-/* Inputs of both ops. Forward has the first three, and writes {y T [B, L, D], lse f32 [B, H, L]}; the gradient writes
- * {dq, dkv}. Self-attention has queries, keys and values [B, L, 3D] in place of the queries, and no KV. */
+/* Inputs of both ops. Forward uses the first three and writes {y T [B, L, D], lse f32 [B, H, L]}; the
+ * gradient writes {dq, dkv}. In self-attention, Q holds queries, keys and values [B, L, 3D], and KV is
+ * NULL. */
 enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
 
 typedef cleat_attention_operands operands;
@@ -46,7 +48,7 @@ static void add_queries(cleat_binder *binder, operands x) {
     cleat_launch_tensor(binder, x.q);
 }
 
-/* keys, values */
+/* Adds keys, values. */
 static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     const cleat_tensor *tensor = p->self ? x.q : x.kv;
     int64_t first = p->self ? p->width : 0;
@@ -54,7 +56,7 @@ static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     cleat_launch_tensor_at(binder, tensor, first + p->width);
 }
 
-/* Elements between rows. */
+/* Number of elements between consecutive rows. */
 static int32_t query_row(const problem *p) {
     return (int32_t)((p->self ? 3 : 1) * p->width);
 }
@@ -62,13 +64,13 @@ static int32_t key_row(const problem *p) {
     return (int32_t)((p->self ? 3 : 2) * p->width);
 }
 
-/* lengths of the queries, lengths of the keys */
+/* Adds the lengths of the queries and the lengths of the keys. */
 static void add_lengths(cleat_binder *binder, const problem *p) {
     cleat_launch_tensor(binder, p->lengths);
     cleat_launch_tensor(binder, p->lengths);
 }
 
-/* q, k, v, q_row, kv_row, q_lengths, k_lengths */
+/* Adds q, k, v, q_row, kv_row, q_lengths, k_lengths. */
 static void add_operands(cleat_binder *binder, const problem *p) {
     add_queries(binder, p->in);
     add_keys(binder, p, p->in);
@@ -92,25 +94,26 @@ void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
 }
 
-/* --- on a CPU ------------------------------------------------------------------------------------------------- */
+/* --- CPU ------------------------------------------------------------------------------------------------------ */
 
-/* How the CPU kernels split the queries of a head. Groups are of two vectors of queries; a block of them shares packed
- * keys. */
+/* Split of a head's queries in the CPU kernels. A group has two vectors of queries; the groups of a block
+ * share packed keys. */
 typedef struct cpu_split {
-    int64_t groups; /* of a block */
+    int64_t groups; /* per block */
     int64_t blocks;
 } cpu_split;
 
-/* Backward: a part of a head's queries, whole blocks, has its own dK and dV in scratch memory. */
+/* Backward: each part of a head's queries, a multiple of a block, has separate dK and dV in scratch
+ * memory. */
 typedef struct cpu_parts {
-    int64_t queries; /* of a part */
-    int64_t count;   /* of a head */
-    int64_t rows;    /* of dK and of dV: keys in whole tiles */
-    int64_t floats;  /* of dK and dV together, rows in whole vectors */
+    int64_t queries; /* per part */
+    int64_t count;   /* per head */
+    int64_t rows;    /* rows of dK and of dV: keys, rounded up to full tiles */
+    int64_t floats;  /* size of dK and dV together, with rows padded to full vectors */
 } cpu_parts;
 
-/* What the CPU kernels are built for: rows of a register tile, floats of a packed row, and the most groups of a
- * work-item, which lie in private memory. */
+/* Build options of the CPU kernels: rows of a register tile, floats of a packed row, and the maximum number
+ * of groups per work-item, which are kept in private memory. */
 typedef struct cpu_build {
     int64_t tile, pitch, forward_groups, backward_groups;
 } cpu_build;
@@ -125,7 +128,7 @@ static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
                                                         : 4};
 }
 
-/* All kernels of the file get the same options: they are one program. */
+/* All kernels of the file get the same options, so that they form one program. */
 static void define_cpu(cleat_binder *binder, const problem *p) {
     cpu_build build = build_for(p, binder->facts);
     cleat_launch_define(binder, "TILE", build.tile);
@@ -134,12 +137,14 @@ static void define_cpu(cleat_binder *binder, const problem *p) {
     cleat_launch_define(binder, "BACKWARD_GROUPS", build.backward_groups);
 }
 
-/* Work-items wanted: some for every compute unit, so that none waits long for the others. */
+/* Number of work-items to aim for: several per compute unit, which limits the time spent waiting for the last
+ * one. */
 static int64_t busy_for(const cleat_device_facts *facts) {
     return 4 * units_of(facts);
 }
 
-/* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
+/* Chooses the largest number of groups per block that the kernel supports, or fewer if there would be too few
+ * blocks; then equalizes the blocks. */
 static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
     int64_t all = ceil_div(p->queries, 2 * (int64_t)facts->vector_width), heads = p->batch * p->heads;
     while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
@@ -184,9 +189,9 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
 }
 
-/* --- on a card, and the plain way ----------------------------------------------------------------------------- */
+/* --- GPU, and the generic form -------------------------------------------------------------------------------- */
 
-/* Work-items of a group. */
+/* Work-items per work-group. */
 static size_t gpu_group(const cleat_device_facts *facts) {
     return facts->work_group >= 128 ? 128 : 64;
 }
@@ -198,7 +203,7 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
     return NULL;
 }
 
-/* Rows of a tile: queries in the forward kernel; queries or keys in the gradient's. */
+/* Rows of a tile: queries in the forward kernel; queries or keys in the gradient kernels. */
 static int64_t gpu_rows(const problem *p, bool forward) {
     return forward || p->head <= 64 ? 32 : 16;
 }
@@ -319,7 +324,7 @@ static cleat_attention_parts gpu_parts_for(const problem *p, const cleat_device_
     return cleat_attention_parts_for(p, facts, gpu_rows(p, false));
 }
 
-/* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
+/* delta, then the partial sums of the parts: f32 [tiles, parts, 2, rows, D / H]. */
 static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     problem p = cleat_attention_problem_of(node);
     cleat_attention_parts parts = gpu_parts_for(&p, facts);
@@ -339,7 +344,7 @@ void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, 
     cleat_launch_items(binder, p->batch * p->queries * p->heads);
 }
 
-/* All arguments that the kernels of dQ and those of dK and dV begin with. */
+/* Adds the leading arguments, which the kernels for dQ and for dK and dV have in common. */
 static void begin_grad(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
                        const char *kernel) {
     begin(binder, node, file, kernel);
@@ -444,8 +449,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
 }
 
-/* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
- * them again. And an exponential a head. */
+/* Multiply-adds per pair of a query and a key and per element of a head: 2 forward; 5 backward, one of which
+ * recomputes the scores. In addition, one exponential per pair and head. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
     enum { EXPONENTIAL = 40 };
     problem p = cleat_attention_problem_of(node);
@@ -480,7 +485,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 2);
 }
 
-/* Fails unless the queries can be cut into heads. */
+/* Fails unless the queries can be split into heads. */
 static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
     const cleat_tensor *q = node->in[Q];
     const bool self = !node->in[KV];
@@ -514,7 +519,7 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
                             cleat_dtype_name(q->dtype), (long long)q->shape[0], (long long)(2 * q->shape[2]), beside);
 }
 
-/* Kernels count rows of heads, and elements of a sequence, in ints. */
+/* Kernels count rows of heads, and elements of a sequence, in int. */
 static cleat_status check_size(const cleat_node *node, cleat_error *error) {
     problem p = cleat_attention_problem_of(node);
     int64_t longer = p.queries > p.keys ? p.queries : p.keys;
@@ -536,7 +541,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-/* The probabilities: T [B, H, L, S]. */
+/* The probabilities, which are not stored: T [B, H, L, S]. */
 static int64_t fused_bytes(const cleat_node *node) {
     problem p = cleat_attention_problem_of(node);
     return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);

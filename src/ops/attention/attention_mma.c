@@ -1,4 +1,4 @@
-/* Attention on matrix units: how it is cut into tiles, and its launches. */
+/* Attention on matrix units: tile sizes and launches. */
 #include "core/kernel_shape.h"
 #include "ops/attention/attention.h"
 #include "ops/lib/count.h"
@@ -8,15 +8,16 @@ enum { FRAGMENT = 16, VEC8 = 8 };
 
 typedef enum kernel_kind { FORWARD, DQ, DKV } kernel_kind;
 
-/* What attention_mma.clh is built for. */
+/* Build options of attention_mma.clh. */
 typedef struct tiles {
     int64_t rows, columns; /* ROWS, COLS */
     int64_t column_subgroups;
 } tiles;
 
-/* Tiles for heads of up to 32, 64 and 128 elements that keep local memory within 32 KiB, a group within 256 work-items, and a subgroup's sums
- * in its registers: one fragment of 16 x 16 takes an eighth of what Intel's smaller unit has (ocloc 22.43 spills where there are more than
- * two of them beside two of scores). */
+/* Tiles for heads of up to 32, 64 and 128 elements. They keep local memory within 32 KiB, a work-group within
+ * 256 work-items, and the sums of a subgroup in its registers: one fragment of 16 x 16 takes an eighth of the
+ * registers of Intel's smaller matrix unit (ocloc 22.43 spills with more than two such fragments beside two
+ * of scores). */
 typedef struct tiles_by_head {
     tiles forward[3], dq[3], dkv[3];
 } tiles_by_head;
@@ -80,7 +81,7 @@ void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder) {
     launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
 }
 
-/* delta, and the shares of the parts: f32 [B, parts, 2, S, D] */
+/* delta, then the partial sums of the parts: f32 [B, parts, 2, S, D]. */
 int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
     cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, tiles_of(DKV, &p, facts).rows);

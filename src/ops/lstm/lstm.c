@@ -1,9 +1,11 @@
-/* A layer of long short-term memory. Two nodes: `linear` multiplies all steps' inputs at once; `lstm` walks the steps and adds what depends
- * on the step before. How it runs: lstm_launch.c.
+/* LSTM layer as two nodes: `linear` multiplies the inputs of all steps at once, and `lstm` iterates over the
+ * steps and adds the recurrent part. Launches: lstm_launch.c.
  *
- * Kept for backward are the activated gates, which take the bytes of the linear node's products, and the cell states: 5 H elements a step
- * besides h. Backward puts the products' gradients where the gates were, and the linear node turns them into those of x, weight_ih and the
- * biases. weight_hh's gradient is a sum over the same steps in the same order, so the node that walks them backwards makes it too. */
+ * Saved for backward are the activated gates, which overwrite the output of the linear node, and the cell
+ * states: 5 H elements per step in addition to h. Backward overwrites the gates with the gradients of the
+ * linear node's output, from which the linear node computes those of x, weight_ih and the biases. The
+ * gradient of weight_hh is a sum over the same steps in the same order, so the node that iterates backward
+ * computes it too. */
 #include "ops/lstm/lstm.h"
 
 #include "cleat/ops.h"
@@ -18,7 +20,8 @@ cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
-/* Multiply-adds of the recurrent product count two; a cell takes some exponentials and divisions. */
+/* A multiply-add of the recurrent product counts as two operations; a cell takes a few exponentials and
+ * divisions. */
 static cleat_cost cost_of(const cleat_node *node, int products, double flops_per_cell) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     double cells = (double)s.batch * (double)s.length * (double)s.hidden;
@@ -41,7 +44,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-/* Products' gradients may take the bytes of the gates. */
+/* The gradients of the products may overwrite the gates. */
 static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
@@ -87,12 +90,12 @@ static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 1, 100);
 }
 
-/* tanh(c) */
+/* tanh(c), which is not stored. */
 static int64_t fused_bytes(const cleat_node *node) {
     return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
 }
 
-/* Gates may take the bytes of the products. */
+/* The gates may overwrite the products. */
 static const cleat_op lstm = {.name = "lstm",
                               .infer = infer,
                               .backward = backward,
@@ -103,7 +106,7 @@ static const cleat_op lstm = {.name = "lstm",
                               .autocast_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS) | CLEAT_IN(CLEAT_LSTM_WEIGHT),
                               .weight_inputs = CLEAT_IN(CLEAT_LSTM_WEIGHT)};
 
-/* What the linear node adds is f32 whatever autocast says. */
+/* The linear node adds its bias in f32 in every autocast mode. */
 static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
     cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *, cleat_dtype) = graph->cast;
     graph->cast = NULL;

@@ -1,11 +1,12 @@
-/* Between lstm.c (what the ops compute) and lstm_launch.c (how they run). */
+/* Interface between lstm.c (definition of the ops) and lstm_launch.c (their launches). */
 #ifndef CLEAT_SRC_OPS_LSTM_H
 #define CLEAT_SRC_OPS_LSTM_H
 
 #include "graph/launch.h"
 
-/* The recurrent part of a layer: in = {products, weight_hh}, out = {gates, h, cells}.
- * Its gradient: in = {dh, gates, h, cells, weight_hh, accums of products, weight_hh}, out = {dproducts, dweight_hh}. */
+/* Recurrent part of a layer: in = {products, weight_hh}, out = {gates, h, cells}.
+ * Its gradient: in = {dh, gates, h, cells, weight_hh, accums of products, weight_hh}, out = {dproducts,
+ * dweight_hh}. */
 enum { CLEAT_LSTM_PRODUCTS, CLEAT_LSTM_WEIGHT, CLEAT_LSTM_IN };
 enum { CLEAT_LSTM_GATES, CLEAT_LSTM_H, CLEAT_LSTM_CELLS };
 enum {
@@ -21,7 +22,7 @@ typedef struct cleat_lstm_size {
     int64_t batch, length, hidden;
 } cleat_lstm_size;
 
-/* Of a node of either op. */
+/* Returns the sizes for a node of either op. */
 cleat_lstm_size cleat_lstm_size_of(const cleat_node *node);
 
 extern const cleat_variant cleat_lstm_variants[], cleat_lstm_grad_variants[];

@@ -1,5 +1,5 @@
-/* How the nodes of lstm.c run: a block of samples a work-item with wide vectors, a few samples a group, or plain. Each walks all steps in
- * one launch. */
+/* Launches of the nodes of lstm.c: a block of samples per work-item with wide vectors, a few samples per
+ * work-group, or the generic form. Each iterates over all steps in one launch. */
 #include "lib/shared_numbers.clh"
 #include "ops/lstm/lstm.h"
 
@@ -17,12 +17,12 @@ static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
     cleat_launch_i32(binder, (int32_t)s->length);
 }
 
-/* gates, h, cells */
+/* Adds gates, h, cells. */
 static void add_outputs(cleat_binder *binder, const cleat_node *node) {
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
 }
 
-/* The weight's gradient from its parts in the workspace, [count, 4, rows, pitch]. */
+/* Sums the parts of the weight's gradient in the workspace, [count, 4, rows, pitch]. */
 static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset, int64_t count,
                          int64_t rows, int64_t pitch) {
     int64_t hidden = cleat_lstm_size_of(node).hidden;
@@ -37,23 +37,24 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t w
     cleat_launch_runs(binder, 4 * hidden, hidden);
 }
 
-/* --- wide vectors --------------------------------------------------------------------------------------------- */
+/* --- CPU: wide vectors ---------------------------------------------------------------------------------------- */
 
-/* How the work is cut, in vectors where nothing else is said. A tile over units has as many columns as fill the last
- * one best. Samples lie an odd number of vectors apart, so that they do not meet in one set of the cache. */
+/* Partition of the work; sizes are in vectors unless stated otherwise. The number of columns of a register
+ * tile is the one that leaves the last tile of the units least empty. The distance between samples is an odd
+ * number of vectors, so that they do not map to the same cache set. */
 typedef struct cpu_shape {
-    int64_t units;                   /* vectors of a row of units */
-    int64_t tile_columns, tile_rows; /* of a register tile: vectors, samples */
-    int64_t columns;                 /* of units, in whole tiles */
-    int64_t gate_rows;               /* rows of the weight, filled up */
-    int64_t gate_pitch, unit_pitch;  /* from sample to sample, of gates and of units */
-    int64_t row;                     /* of scratch memory, a sample */
-    int64_t rows, items;             /* samples of a block; work-items */
-    int64_t vector;                  /* bytes */
+    int64_t units;                   /* vectors per row of units */
+    int64_t tile_columns, tile_rows; /* size of a register tile: vectors, samples */
+    int64_t columns;                 /* vectors per row of units, rounded up to full tiles */
+    int64_t gate_rows;               /* rows of the weight, padded */
+    int64_t gate_pitch, unit_pitch;  /* distance between samples, for gates and for units */
+    int64_t row;                     /* scratch memory per sample */
+    int64_t rows, items;             /* samples per block; work-items */
+    int64_t vector;                  /* bytes per vector */
 } cpu_shape;
 
 static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { ROWS_MAX = 64 }; /* beyond, a block's rows leave the second cache */
+    enum { ROWS_MAX = 64 }; /* with more, the rows of a block do not fit in the L2 cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
     cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width),
@@ -70,7 +71,8 @@ static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *fac
     return s;
 }
 
-/* The packed weight comes first in the workspace, then the work-items' scratch, then their parts of the weight's gradient. */
+/* Workspace layout: the packed weight, the work-items' scratch memory, their parts of the weight's
+ * gradient. */
 static int64_t cpu_packed(const cpu_shape *s, bool forward) {
     return s->gate_rows * (forward ? s->units : s->columns) * s->vector;
 }
@@ -150,13 +152,13 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
                  s.columns * binder->facts->vector_width);
 }
 
-/* --- where the products' gradients go when nobody wants them: the weight's gradient is made of them ------------ */
+/* --- gradients of the products in the workspace, if not required: the weight's gradient needs them ------------- */
 
 static int64_t spare_bytes(const cleat_node *node) {
     return node->out[0] ? 0 : round_up(cleat_tensor_bytes(node->in[CLEAT_LSTM_GRAD_GATES]), 256);
 }
 
-/* They come first in the workspace. */
+/* Adds the products' gradients: the output, or the start of the workspace. */
 static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
     if (node->out[0])
         cleat_launch_tensor(binder, node->out[0]);
@@ -164,12 +166,13 @@ static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
         cleat_launch_workspace(binder, 0, cleat_dtype_size(node->in[0]->dtype));
 }
 
-/* --- groups --------------------------------------------------------------------------------------------------- */
+/* --- GPU: work-groups with local memory ----------------------------------------------------------------------- */
 
 typedef struct gpu_shape {
-    int64_t lanes, blocks, samples; /* work-items side by side; units and samples of each */
-    int64_t packed;                 /* bytes */
-    int64_t tiles, splits, depth;   /* of the weight's gradient */
+    /* Work-items along the units of a sample; units per work-item; samples per work-group. */
+    int64_t lanes, blocks, samples;
+    int64_t packed;               /* bytes of the packed weight */
+    int64_t tiles, splits, depth; /* of the weight's gradient */
 } gpu_shape;
 
 static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
@@ -205,7 +208,8 @@ static int64_t gpu_parts(const cleat_node *node, const gpu_shape *s) {
     return node->out[1] ? s->splits * 4 * hidden * hidden * FLOAT_BYTES : 0;
 }
 
-/* Products' gradients, then the packed weight, whose bytes the parts of its gradient take later. */
+/* The products' gradients, then the packed weight, which is later overwritten by the parts of its
+ * gradient. */
 static int64_t gpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     gpu_shape s = shape_gpu(node, facts);
     int64_t parts = gpu_parts(node, &s);
@@ -266,7 +270,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     if (node->out[1]) launch_gpu_weight(binder, node, &s);
 }
 
-/* --- plain ---------------------------------------------------------------------------------------------------- */
+/* --- generic -------------------------------------------------------------------------------------------------- */
 
 static int64_t plain_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
