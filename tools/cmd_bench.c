@@ -31,7 +31,7 @@ typedef struct subjects {
     size_t count;
 } subjects;
 
-/* --- which ---------------------------------------------------------------------------------------------------- */
+/* --- selection of workloads ----------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end) {
     size_t length = strlen(text), tail = strlen(end);

@@ -181,7 +181,7 @@ static void add_learning_rate(cJSON *object, const plan_result *plan) {
     add_text(item, "error", plan->rates.error.text);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- whole document ----------------------------------------------------------------------------------------------- */
 
 static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     const cleat_fit_report *report = &card->report;

@@ -105,7 +105,7 @@ cleat_status cleat_autotune_bench_open(const cleat_autotune_request *request, co
     return status;
 }
 
-/* --- the clock ------------------------------------------------------------------------------------------------ */
+/* --- timing --------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_autotune_bench_burst(cleat_autotune_bench *a, size_t i, cleat_error *error) {
     cleat_autotune_candidate *r = &a->candidates[i];
@@ -177,7 +177,7 @@ static cleat_status run_rounds(cleat_autotune_bench *a, cleat_error *error) {
     return status;
 }
 
-/* --- the call ------------------------------------------------------------------------------------------------- */
+/* --- public call ---------------------------------------------------------------------------------------------- */
 
 /* Runs each candidate separately to find those that fail; they are excluded and keep their error. The default
  * must not fail. */

@@ -9,7 +9,7 @@
 
 static const double CLIFF = 0.85, NEAR_BEST = 0.97, TIMES_EXPECTED = 10;
 
-/* --- judging -------------------------------------------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------------------------------------------ */
 
 static void find_best(cleat_batch_search *search, double *fastest) {
     for (size_t i = 0; i < search->count; ++i) {
@@ -54,7 +54,7 @@ void cleat_batch_search_select(cleat_batch_search *search) {
                  (long long)search->best);
 }
 
-/* --- one try -------------------------------------------------------------------------------------------------- */
+/* --- one attempt ---------------------------------------------------------------------------------------------- */
 
 typedef struct attempt {
     const cleat_batch_searcher *searcher;

@@ -91,7 +91,7 @@ static cleat_status run_job(void *user, int64_t count, cleat_error *error) {
     return status == CLEAT_OK && !job->step ? cleat_exec_finish(job->exec, error) : status;
 }
 
-/* --- figures -------------------------------------------------------------------------------------------------- */
+/* --- results -------------------------------------------------------------------------------------------------- */
 
 static double peak_rss_mb(void) {
     struct rusage usage;
@@ -116,7 +116,7 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
     result->data_known = job->data_known;
 }
 
-/* --- the call ------------------------------------------------------------------------------------------------- */
+/* --- public call ---------------------------------------------------------------------------------------------- */
 
 /* Opens the device separately, so that the measurement's allocations are not counted as the workload's. */
 static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
@@ -154,7 +154,7 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
     return status;
 }
 
-/* --- in a process of its own ---------------------------------------------------------------------------------- */
+/* --- in a child process --------------------------------------------------------------------------------------- */
 
 typedef struct report {
     cleat_status status;

@@ -50,7 +50,7 @@ cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request);
 /* Finds the workload of a request: its profile, or the workload of the given name. */
 cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_entry *entry, cleat_error *error);
 
-/* --- how near the peak (roofline.c) --- */
+/* --- ratio to the peak rates (roofline.c) --- */
 
 /* Sets gflops, gbytes_per_second, share_of_peak and memory_bound of a result whose ms_median and peak are
  * set. Raises those rates of result->peak that the workload exceeds. */

@@ -15,7 +15,7 @@
 
 enum { MAX_ROUNDS = 1000 };
 
-/* --- figures -------------------------------------------------------------------------------------------------- */
+/* --- statistics ----------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
                                cleat_error *error) {
@@ -31,7 +31,7 @@ cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t
     return CLEAT_OK;
 }
 
-/* --- what a command tells ------------------------------------------------------------------------------------- */
+/* --- output of a command -------------------------------------------------------------------------------------- */
 
 /* Returns the last non-empty line; "" if there is none. */
 static void last_line(const char *output, const char **line, size_t *length) {
@@ -76,7 +76,7 @@ cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_
     return CLEAT_OK;
 }
 
-/* --- running it ----------------------------------------------------------------------------------------------- */
+/* --- running a command ---------------------------------------------------------------------------------------- */
 
 static cleat_status read_all(FILE *pipe, char **output, cleat_error *error) {
     char buffer[4096];
@@ -120,7 +120,7 @@ static cleat_status format_script(const cleat_bench_entry *entry, const char *co
     return cleat_text_detach(&text, script, error);
 }
 
-/* --- taking turns --------------------------------------------------------------------------------------------- */
+/* --- alternating rounds --------------------------------------------------------------------------------------- */
 
 /* Results of the rounds so far, [rounds] each. */
 typedef struct turns {

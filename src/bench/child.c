@@ -34,7 +34,7 @@ _Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) 
     _exit(0);
 }
 
-/* --- the caller's side ---------------------------------------------------------------------------------------- */
+/* --- in the caller -------------------------------------------------------------------------------------------- */
 
 /* Splits the received bytes into records. */
 typedef struct collector {

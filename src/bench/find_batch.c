@@ -137,7 +137,7 @@ static void attempt(void *user, const cleat_batch_trial *trial, int out) {
     cleat_tuning_destroy(finder.tuning);
 }
 
-/* --- the call: in the parent ---------------------------------------------------------------------------------- */
+/* --- public call: in the parent ------------------------------------------------------------------------------- */
 
 static cleat_status choose_length(batch_finder *finder, bool *data_known, cleat_error *error) {
     cleat_lengths all;

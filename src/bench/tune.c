@@ -17,7 +17,7 @@
 
 enum { SLOW_LIMIT = 2, MAX_ROUNDS = 3 };
 
-/* --- judging -------------------------------------------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------------------------------------------ */
 
 void cleat_tune_select(cleat_tune_node *node) {
     const cleat_tune_candidate *c = node->candidates;
@@ -41,7 +41,7 @@ void cleat_tune_select(cleat_tune_node *node) {
         snprintf(node->why, sizeof node->why, "the default; no other variant ran");
 }
 
-/* --- what a workload runs ------------------------------------------------------------------------------------- */
+/* --- nodes of a workload -------------------------------------------------------------------------------------- */
 
 static size_t find_candidates(const cleat_node *node, const cleat_device_facts *facts,
                               const cleat_variant *found[CLEAT_TUNE_CANDIDATES]) {
@@ -128,7 +128,7 @@ cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error 
     return status;
 }
 
-/* --- contests ------------------------------------------------------------------------------------------------- */
+/* --- benchmarks ----------------------------------------------------------------------------------------------- */
 
 /* Returns the bucket of the planned workload to which the node being timed belongs; NULL: none has its
  * size. */
@@ -351,7 +351,7 @@ static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     return status;
 }
 
-/* --- what it brings ------------------------------------------------------------------------------------------- */
+/* --- speed-up ------------------------------------------------------------------------------------------------- */
 
 static void sum_step(const cleat_tuner *t) {
     cleat_tune_report *report = t->report;
@@ -385,7 +385,7 @@ static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
     return status;
 }
 
-/* --- the call ------------------------------------------------------------------------------------------------- */
+/* --- public call ---------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_profile_create_model(t->profile, &t->model, error);

@@ -7,7 +7,7 @@
 #include "cleat/exec.h"
 #include "graph/tuning.h"
 
-/* --- a contest ------------------------------------------------------------------------------------------------ */
+/* --- a benchmark of variants ---------------------------------------------------------------------------------- */
 
 typedef struct cleat_autotune_request {
     cleat_device *device;

@@ -322,7 +322,7 @@ cleat_status cleat_tuner_search_clblast(cleat_tuner *t, cleat_clblast_answer *an
     return status;
 }
 
-/* --- in a child ----------------------------------------------------------------------------------------------- */
+/* --- in a child process --------------------------------------------------------------------------------------- */
 
 typedef struct child_request {
     const cleat_profile *profile;

@@ -269,7 +269,7 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     return relu ? cleat_relu(graph, sum) : sum;
 }
 
-/* --- known statistics ----------------------------------------------------------------------------------------- */
+/* --- inference ------------------------------------------------------------------------------------------------ */
 
 static cleat_status infer_inference(cleat_node *node, cleat_error *error) {
     cleat_status status = infer_common(node, error);

@@ -9,7 +9,7 @@ enum { MAX_PARTS = 8 };
 
 _Static_assert(MAX_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
 
-/* --- side by side --------------------------------------------------------------------------------------------- */
+/* --- concat --------------------------------------------------------------------------------------------------- */
 
 /* Attribute of the gradient of one part. */
 typedef struct slice_attr {
@@ -136,7 +136,7 @@ cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n
     return node ? node->out[0] : NULL;
 }
 
-/* --- apart ---------------------------------------------------------------------------------------------------- */
+/* --- chunk ---------------------------------------------------------------------------------------------------- */
 
 typedef struct chunk_attr {
     int64_t parts;

@@ -55,7 +55,7 @@ void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states
     *hyper = node->out[1];
 }
 
-/* --- after it --- */
+/* --- after AdamW --- */
 
 typedef struct update_attr {
     int32_t interval;

@@ -215,7 +215,7 @@ static void expect_casts(const op_check *p, int64_t rows, const float *const *in
     }
 }
 
-/* --- all of them ---------------------------------------------------------------------------------------------- */
+/* --- table of checks ------------------------------------------------------------------------------------------ */
 
 static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
     {"a product", 512, build_product, expect_product}, /* suits CLBlast; the sum is too short to be split */

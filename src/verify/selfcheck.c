@@ -38,7 +38,7 @@ static const char *subject_of(const checker *c, char text[96]) {
     return text;
 }
 
-/* --- kept on disk --------------------------------------------------------------------------------------------- */
+/* --- record on disk ------------------------------------------------------------------------------------------- */
 
 /* Path of the file that records a pass on this device; its name is a hash of all inputs of the check. */
 static cleat_status passed_path(const checker *c, char *path, size_t size, cleat_error *error) {

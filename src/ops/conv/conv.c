@@ -14,7 +14,7 @@ typedef struct conv_attr {
     int64_t stride, padding;
 } conv_attr;
 
-/* --- the ops as products -------------------------------------------------------------------------------------- */
+/* --- the ops as GEMMs ----------------------------------------------------------------------------------------- */
 
 /* out = {y} */
 enum { X, WEIGHT, BIAS, FORWARD_IN };

@@ -37,7 +37,7 @@ void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
  * (cl/lib/result.clh). */
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *conv);
 
-/* --- products for cards (cl/conv/conv_gemm.clh): what conv_gpu.c and conv_mma.c share --- */
+/* --- GEMMs for GPUs (cl/conv/conv_gemm.clh), shared by conv_gpu.c and conv_mma.c --- */
 
 /* Returns the work as counted by the kernels: each contiguous range of k is rounded up to multiples of
  * `step`, each range of n to multiples of a vec4. */

@@ -7,7 +7,7 @@
 
 enum { FLOAT_BYTES = 4, VEC4 = 4 };
 
-/* --- what all products share ------------------------------------------------------------------------------------- */
+/* --- common to all GEMMs ----------------------------------------------------------------------------------------- */
 
 cleat_tile_work cleat_conv_tile_work(const cleat_conv *c, int64_t step) {
     cleat_tile_work work = {.gemms = 1};
@@ -86,7 +86,7 @@ void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cle
     if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_accum, c->sums, tiling.k.count);
 }
 
-/* --- groups ------------------------------------------------------------------------------------------------------ */
+/* --- without matrix units ---------------------------------------------------------------------------------------- */
 
 /* ALIGNED4 of the kernel. */
 static bool aligned4(const cleat_conv *c) {

@@ -21,7 +21,7 @@ void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
     if (c->kind == CLEAT_CONV_DW && c->weight->dtype != c->y->dtype) cleat_launch_define(binder, "C_F32", 1);
 }
 
-/* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
+/* --- CPU: register tiles of one work-item ---------------------------------------------------------------------- */
 
 /* The block of results computed by a work-item; names as in gemm_cpu.clh. */
 typedef struct cpu_shape {
@@ -50,7 +50,7 @@ static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 
-/* --- lanes: y and dx -------------------------------------------------------------------------------------------- */
+/* --- CPU: y and dx ---------------------------------------------------------------------------------------------- */
 
 /* Number of pixels in a contiguous range: all of y, or the maximum over the phases of dx. */
 static int64_t pixels_of(const cleat_conv *c) {
@@ -102,7 +102,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_groups(binder, s.items);
 }
 
-/* --- lanes: dw -------------------------------------------------------------------------------------------------- */
+/* --- CPU: dw ---------------------------------------------------------------------------------------------------- */
 
 /* Vectors per panel: three make better use of the values read than two, if this does not leave more columns
  * empty. */
@@ -180,7 +180,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
         bind_pixels(binder, node, &c);
 }
 
-/* --- plain ---------------------------------------------------------------------------------------------------- */
+/* --- generic -------------------------------------------------------------------------------------------------- */
 
 static void launch_plain(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
                          const cleat_tensor *const *tensors, int count) {

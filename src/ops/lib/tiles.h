@@ -61,7 +61,7 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* Adds the tile's defines to the most recent launch. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
 
-/* --- variants: a kernel with the tile that an estimate likes best, and for the tuner with each single one --- */
+/* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 
 typedef struct cleat_tiled {
     bool mma; /* use the tiles for matrix units */

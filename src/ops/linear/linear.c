@@ -7,7 +7,7 @@
 #include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 
-/* --- the ops as products -------------------------------------------------------------------------------------- */
+/* --- the ops as GEMMs ----------------------------------------------------------------------------------------- */
 
 typedef enum linear_kind { FORWARD, DX, DW, DB } linear_kind;
 

@@ -36,7 +36,7 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
                          const cleat_tensor *accum, const cleat_tensor *out, int64_t count);
 
-/* --- what the files that launch products share --- */
+/* --- shared by linear_launch.c and linear_mma.c --- */
 
 /* Workspace bytes of a GEMM with split k: the parts of C [count, m, n], then those of the sums [count, m],
  * all f32. */

@@ -85,7 +85,7 @@ void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cl
         cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_accum, p->sums, s.count);
 }
 
-/* --- sums alone ----------------------------------------------------------------------------------------------- */
+/* --- sums only ------------------------------------------------------------------------------------------------ */
 
 static cleat_k_split split_sums(const cleat_gemm *p) {
     int64_t depth = ceil_div(p->k, min(CLEAT_SPLITS_MAX, ceil_div(p->k, CLEAT_SPLITS_MAX)));
@@ -233,7 +233,7 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
     if (p.sums) launch_sums(binder, node, &p, 0);
 }
 
-/* --- groups: register tiles over local memory ----------------------------------------------------------------- */
+/* --- GPU: register tiles over local memory -------------------------------------------------------------------- */
 
 /* Intel's compiler spills the sums of a work-item if there are more than 16 of them, unless it is given a
  * small sub-group size; with half storage it spills more than 16 in any case (ocloc 22.43). */
@@ -282,7 +282,7 @@ CLEAT_TILED_VARIANT(linear_gpu_large, gpu, CLEAT_TILE_LARGE)
 CLEAT_TILED_VARIANT(linear_gpu_medium, gpu, CLEAT_TILE_MEDIUM)
 CLEAT_TILED_VARIANT(linear_gpu_small, gpu, CLEAT_TILE_SMALL)
 
-/* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
+/* --- CPU: register tiles of one work-item --------------------------------------------------------------------- */
 
 typedef struct cpu_shape {
     int64_t tile_rows, tile_vecs, chunk; /* TILE_ROWS, TILE_VECS, CHUNK */
@@ -390,7 +390,7 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
 }
 
-/* --- plain ---------------------------------------------------------------------------------------------------- */
+/* --- generic -------------------------------------------------------------------------------------------------- */
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
