@@ -64,8 +64,9 @@ static cleat_status raise_rates(const cleat_bench_job *job, double seconds, roof
     return status;
 }
 
-/* Of the raised rates, keeps what is certain: the operations that a rate of arithmetic bounds, over the whole time. A
- * raised rate of memory is that of a cache, and plans count on the memory's own. */
+/* Keeps only the proven part of the raised rates: the number of operations bounded by an arithmetic rate,
+ * divided by the whole time. A raised memory rate is not kept, because it is the rate of a cache, whereas plans
+ * need the rate of the memory itself. */
 static void keep_raised(const cleat_bench_job *job, const cleat_rates *measured, const roofline *sum, double seconds,
                         const cleat_bench_result *result) {
     cleat_rates kept = *measured;

@@ -176,7 +176,7 @@ static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Families outside of the library have none. */
+/* Model families defined outside the library have no check file. */
 static bool has_trajectory(const char *model) {
     const cleat_embedded *file = cleat_embedded_checks;
     while (file->name && strcmp(file->name, model) != 0) ++file;
