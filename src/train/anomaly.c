@@ -1,4 +1,5 @@
-/* Runs of a step under the watch: once more after it went wrong, or each step where that is asked for. */
+/* Anomaly detection: diagnostic runs of a step with finite checks, either once more after its results were
+ * not finite, or on every step (run.check_finite). What is found is worded in anomaly_text.c. */
 #include "train/anomaly.h"
 
 #include "core/memory.h"
@@ -7,11 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A diagnosis at most so many steps after the last; samples that are named; steps in a row without an update before a loss scale
- * is no longer to blame. */
+/* EVERY: minimum number of steps between two diagnoses. NAMED_SAMPLES: samples named in a message.
+ * SKIPPED_IN_A_ROW: consecutive steps without an update after which the loss scale no longer explains
+ * them. */
 enum { EVERY = 1000, NAMED_SAMPLES = 8, SKIPPED_IN_A_ROW = 20 };
 
-/* --- the watch over parts of a step --------------------------------------------------------------------------- */
+/* --- finite checks over parts of a step ----------------------------------------------------------------------- */
 
 static bool is_scaled(const cleat_anomaly_detector *detector) {
     return detector->engine->session->work->storage == CLEAT_F16;
@@ -23,8 +25,9 @@ static bool reads(const cleat_node *node, const cleat_tensor *tensor) {
     return false;
 }
 
-/* Nodes of the update graph that need nothing but gradients: their norm. What follows reads the step's hyper-parameters, which are not
- * there before the update itself. */
+/* Number of leading nodes of the update graph that need only the gradients: they compute the gradient
+ * norm. The nodes after them read the hyper-parameters of the step, which are uploaded only for the update
+ * itself. */
 static size_t norm_nodes(const cleat_workload *work) {
     const cleat_graph *update = work->update.graph;
     size_t n = 0;
@@ -45,7 +48,8 @@ static void format_norm(const cleat_anomaly_detector *detector, const cleat_anom
     cleat_anomaly_format(anomaly, &context, text);
 }
 
-/* The parameter's value where its working copy is bad; false where it cannot be had. */
+/* Reads the f32 value of the parameter whose half-precision working copy is not finite; false if the read
+ * fails. */
 static bool read_parameter(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, float *value) {
     const int64_t count = cleat_session_flat(detector->engine->session);
     float *values = cleat_alloc((size_t)count, sizeof *values);
@@ -88,7 +92,7 @@ static cleat_status fail_anomaly(const cleat_anomaly_detector *detector, cleat_t
     return status;
 }
 
-/* 1 where there is none. */
+/* *loss_scale is 1 without loss scaling. */
 static cleat_status read_loss_scale(const cleat_anomaly_detector *detector, float *loss_scale, cleat_error *error) {
     cleat_loss_scale_values state;
     *loss_scale = 1;
@@ -98,7 +102,7 @@ static cleat_status read_loss_scale(const cleat_anomaly_detector *detector, floa
     return status;
 }
 
-/* The micro-batch again, with a loss scale of 1. */
+/* Runs the micro-batch again with a loss scale of 1. */
 static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                    const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
     cleat_loss_scale_values state;
@@ -111,7 +115,8 @@ static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat
     return status;
 }
 
-/* What is not finite without the loss scale either: *finding has no tensor where everything is. States and gradients stay as they are. */
+/* Finds tensors that are not finite even without a loss scale: anomaly->tensor stays NULL if all are
+ * finite. States and gradients are restored afterwards. */
 static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed *fed,
                                   cleat_anomaly *anomaly, cleat_error *error) {
     cleat_session *session = detector->engine->session;
@@ -122,7 +127,7 @@ static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_
     if (status == CLEAT_OK) status = cleat_finite_check_snapshot(detector->check, error);
     if (status == CLEAT_OK) {
         detector->engine->is_savable = false;
-        status = cleat_finite_check_restore(detector->check, error); /* gradients of zero */
+        status = cleat_finite_check_restore(detector->check, error); /* zeroes the gradients */
         if (status == CLEAT_OK) status = check_unscaled(detector, graph, fed, anomaly, error);
         if (status == CLEAT_OK) status = cleat_finite_check_restore(detector->check, error);
         if (status == CLEAT_OK) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
@@ -147,12 +152,15 @@ static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_grap
     cleat_free(message);
 }
 
-/* Something is not finite: in forward, or without a loss scale above 1, that is an error, and else only what is so without the scale too. */
+/* Handles a tensor that is not finite. In the forward pass, or without a loss scale above 1, it is an
+ * error. In the backward pass under a larger loss scale, it is an error only if it is not finite with a
+ * loss scale of 1 either. */
 static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                    const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
     const cleat_graph *nodes = graph->graph;
     const bool backward = anomaly->node ? (size_t)anomaly->node->index >= nodes->forward_nodes
-                                        : anomaly->tensor->role == CLEAT_ROLE_GRADIENT; /* of a micro-batch before */
+                                        /* of an earlier micro-batch */
+                                        : anomaly->tensor->role == CLEAT_ROLE_GRADIENT;
     cleat_anomaly unscaled = {0};
     cleat_text text = {0};
     float loss_scale = 1;
@@ -185,7 +193,7 @@ cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cle
     return status;
 }
 
-/* Under a loss scale above 1 the gradient may be that of an overflow. */
+/* Under a loss scale above 1, a gradient that is not finite may be a mere overflow and is not checked. */
 cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error *error) {
     cleat_anomaly anomaly = {0};
     cleat_text text = {0};
@@ -198,9 +206,9 @@ cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error 
     return fail_anomaly(detector, &text, error);
 }
 
-/* --- a step once more ----------------------------------------------------------------------------------------- */
+/* --- diagnostic re-run of a step ------------------------------------------------------------------------------ */
 
-/* The next micro-batch of the pass, which is one of step `step`. */
+/* Runs the next micro-batch of the pass again, with finite checks, as part of step `step`. */
 static cleat_status rerun_micro_batch(cleat_anomaly_detector *detector, cleat_finite_check *check, int64_t step,
                                       const cleat_global_batch *global_batch, cleat_anomaly *anomaly, cleat_text *text,
                                       cleat_error *error) {
@@ -297,9 +305,10 @@ static cleat_status rerun_step(cleat_anomaly_detector *detector, const cleat_ste
     return undone;
 }
 
-/* --- which steps ---------------------------------------------------------------------------------------------- */
+/* --- choice of the steps to diagnose -------------------------------------------------------------------------- */
 
-/* A loss scale that is too high makes gradients overflow, and falls: that is how it finds its place. */
+/* Dynamic loss scaling finds the largest usable scale by overflow: gradients overflow where the scale is
+ * too high, and the scale is then reduced. */
 static bool is_expected_overflow(const cleat_anomaly_detector *detector, const cleat_step_stats *stats) {
     if (!is_scaled(detector) || !isfinite(stats->loss)) return false;
     return stats->loss_scale > 1 && detector->skipped < SKIPPED_IN_A_ROW;

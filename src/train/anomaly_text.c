@@ -1,10 +1,10 @@
-/* From a finding to sentences. */
+/* Words an anomaly as a message for the user. */
 #include "train/anomaly_text.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Operands up to here do not overflow f32 in any op, exp included. */
+/* Operands of at most this magnitude do not overflow f32 in any op, exp included. */
 static const float ordinary = 80.0f;
 
 /* "[1, 3, 5]" */
@@ -15,7 +15,7 @@ static void format_index(const cleat_tensor *tensor, int64_t element, cleat_text
     cleat_text_add(text, "]");
 }
 
-/* Whose the element is, where the first axis of the tensor is that of samples. */
+/* Names the sample of the element, if the first dimension of the tensor is the batch. */
 static void format_sample(const cleat_tensor *tensor, int64_t element, const cleat_anomaly_context *context,
                           cleat_text *text) {
     bool of_batch = tensor->role == CLEAT_ROLE_ACTIVATION || tensor->role == CLEAT_ROLE_INPUT;
@@ -59,7 +59,7 @@ static float largest_operand(const cleat_anomaly *anomaly) {
     return largest;
 }
 
-/* The node's operands were finite, its result is not. */
+/* The operands of the node were finite, and its result is not. */
 static void format_computed_cause(const cleat_anomaly *anomaly, bool backward, const cleat_anomaly_context *context,
                                   cleat_text *text) {
     if (anomaly->tensor->dtype == CLEAT_F16 && backward && context->scaled)
@@ -78,7 +78,7 @@ static void format_computed_cause(const cleat_anomaly *anomaly, bool backward, c
                              "train.max_grad_norm, or a longer warm-up, may help");
 }
 
-/* A working copy of parameters, in half precision. */
+/* The tensor is a half-precision working copy of parameters. */
 static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_context *context, cleat_text *text) {
     if (context->parameter && isfinite(*context->parameter))
         cleat_text_add(text,
@@ -92,7 +92,7 @@ static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_cont
                              "resume from an earlier checkpoint, with a smaller train.learning_rate");
 }
 
-/* It was bad before any node ran. */
+/* The tensor was not finite before any node ran. */
 static void format_prior_cause(const cleat_tensor *tensor, const cleat_anomaly_context *context, cleat_text *text) {
     switch (tensor->role) {
     case CLEAT_ROLE_COPY:
@@ -110,7 +110,7 @@ static void format_prior_cause(const cleat_tensor *tensor, const cleat_anomaly_c
     }
 }
 
-/* An input that made a result bad. */
+/* Describes the input that made the result not finite. */
 static void format_source(const cleat_anomaly *anomaly, const cleat_anomaly_context *context, cleat_text *text) {
     cleat_text_add(text, "The input ");
     format_tensor(anomaly->source, text);

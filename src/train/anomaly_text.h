@@ -1,4 +1,4 @@
-/* What the watch found, in words. */
+/* Wording of an anomaly that a finite check found. */
 #ifndef CLEAT_SRC_ANOMALY_TEXT_H
 #define CLEAT_SRC_ANOMALY_TEXT_H
 
@@ -6,18 +6,19 @@
 #include "core/text.h"
 #include "exec/finite_check.h"
 
-/* Where it was found. */
+/* Where the anomaly was found. */
 typedef struct cleat_anomaly_context {
     const cleat_graph *graph;
     const cleat_dataset *dataset;
-    const cleat_micro_batch *micro_batch; /* the micro-batch; NULL: of no sample */
-    int64_t slots;                        /* of it, those without a sample included */
-    bool scaled;                          /* gradients are multiplied by a loss scale */
-    const float
-        *parameter; /* where the tensor is a working copy: the parameter's value at its first bad element; else NULL */
+    const cleat_micro_batch *micro_batch; /* micro-batch of the anomaly; NULL: it belongs to no sample */
+    int64_t slots;                        /* size of the micro-batch, empty slots included */
+    bool scaled;                          /* the gradients are multiplied by a loss scale */
+    /* for a working copy: f32 value of the parameter at its first bad element; else NULL */
+    const float *parameter;
 } cleat_anomaly_context;
 
-/* Adds a few sentences: tensor, op, elements, what the op read, the cause and what to do about it. `anomaly` has a tensor. */
+/* Adds a few sentences to `text`: tensor, op, elements, operands of the op, cause and remedy. `anomaly`
+ * must have a tensor. */
 void cleat_anomaly_format(const cleat_anomaly *anomaly, const cleat_anomaly_context *context, cleat_text *text);
 
 #endif

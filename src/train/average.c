@@ -1,4 +1,4 @@
-/* Averaging the parameters over epochs, on the host: once an epoch, a copy of the parameters is read. */
+/* Parameter averaging over epochs, on the host: the parameters are read from the device once per epoch. */
 #include "train/average.h"
 
 #include "core/memory.h"

@@ -1,4 +1,4 @@
-/* The time budget: measured steps, a forecast, and the moment to stop. */
+/* The time budget: rates of measured steps, the forecast of a run, and the decision to stop. */
 #include "train/budget.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 
 enum { WARM_UP_STEPS = 3 };
 
-/* A few slow steps are as good as many fast ones: so many, and so many seconds of them unless they are many more. */
+/* Steps to measure before a forecast. A few slow steps are as reliable as many fast ones: ENOUGH_STEPS
+ * must also have taken `enough_seconds` together, unless ENOUGH_FAST_STEPS were measured. */
 enum { ENOUGH_STEPS = 8, ENOUGH_FAST_STEPS = 64, ENOUGH_AT_EPOCH_END = 3 };
 static const double enough_seconds = 1, enough_of_the_work = 0.75;
 
@@ -69,7 +70,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The lower median: of two, a hiccup is the larger one. */
+/* The lower median: of two rates, the larger one may be a hiccup. */
 static double median_rate(const cleat_step_rates *kind) {
     double sorted[CLEAT_BUDGET_RECENT];
     size_t count = kind->count < CLEAT_BUDGET_RECENT ? (size_t)kind->count : CLEAT_BUDGET_RECENT;
@@ -78,8 +79,8 @@ static double median_rate(const cleat_step_rates *kind) {
     return sorted[(count - 1) / 2];
 }
 
-/* Of kinds that were not measured: the mean of the measured ones, each by its part of an epoch; before there are any,
- * the fastest of the steps that warm up. */
+/* Rate of kinds that were not measured: the mean of the measured kinds, weighted by their part of an
+ * epoch. Before any kind is measured, it is the fastest warm-up step. */
 static double common_rate(const cleat_budget *budget) {
     double seconds = 0, work = 0, warm_up = 0;
     for (size_t k = 0; k < budget->n_kinds; ++k) {
@@ -124,7 +125,7 @@ double cleat_budget_checkpoint_seconds(const cleat_budget *budget) {
     return mean_seconds(&budget->checkpoint, budget->checkpoint.guess);
 }
 
-/* --- the moment to stop --------------------------------------------------------------------------------------- */
+/* --- the decision to stop ------------------------------------------------------------------------------------- */
 
 static double worst_slowness(const cleat_budget *budget) {
     double worst = 1;
@@ -146,15 +147,15 @@ bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind
 
 /* --- forecast ------------------------------------------------------------------------------------------------- */
 
-/* How often something happens in `epochs` that happens every so many of them, and where the run ends there, also after
- * the last. */
+/* Number of events in `epochs` epochs, with one event after each `every` epochs. If the run ends there,
+ * the last epoch always has one. */
 static double count_events(int64_t epochs, int64_t every, bool ends) {
     if (epochs <= 0) return 0;
     if (every <= 0) return ends ? 1 : 0;
     return (double)(epochs / every + (ends && epochs % every != 0 ? 1 : 0));
 }
 
-/* Seconds from the first step until `steps` are done. */
+/* Seconds from the first step until `steps` steps are done. */
 static double schedule_seconds(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps,
                                bool ends) {
     int64_t epochs = steps / shape->steps_per_epoch;
@@ -172,14 +173,14 @@ static double schedule_seconds(const cleat_budget *budget, const cleat_schedule_
     return seconds;
 }
 
-/* What is used of the budget when a run of `epochs` ends. */
+/* Seconds of the budget used when a run of `epochs` epochs ends. */
 static double end_seconds(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
                           int64_t epochs) {
     double whole = schedule_seconds(budget, shape, epochs * shape->steps_per_epoch, true);
     return used + whole - schedule_seconds(budget, shape, steps, false);
 }
 
-/* The most epochs that end within `limit`; 0 where none does. */
+/* Maximum number of epochs that end within `limit` seconds; 0 if none does. */
 static int64_t max_epochs(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
                           double limit) {
     int64_t fit = 0, too_many = shape->epochs + 1;

@@ -1,9 +1,10 @@
-/* The time budget: what steps, evaluations and checkpoints were measured to take, what an epoch and the run will take,
- * how many epochs fit, and when a run must stop. Pure: durations go in; it looks at no clock.
- *
- * Windows of different length buckets ("kinds") take different times, so a step is measured in seconds per unit of
- * work, a kind at a time; the unit is the caller's (here positions, padding included). A device works
- * asynchronously: steps are queued, and done at the next point where the host waited for it. */
+/* The time budget: measured times of steps, evaluations and checkpoints; the forecast of an epoch and of
+ * the run; the number of epochs that fit; the decision to stop. The functions are pure: durations are
+ * passed in, and no clock is read.
+ * Global batches of different length buckets ("kinds") take different times, so a step is measured in
+ * seconds per unit of work, separately for each kind. The caller chooses the unit (the trainer uses
+ * positions, padding included). A device works asynchronously: steps are queued, and are known to be done
+ * when the host next waits for it. */
 #ifndef CLEAT_SRC_BUDGET_H
 #define CLEAT_SRC_BUDGET_H
 
@@ -11,89 +12,96 @@
 
 enum { CLEAT_BUDGET_KINDS = 16, CLEAT_BUDGET_RECENT = 16 };
 
-/* Something that happens now and then. */
+/* Durations of a recurring event (evaluation, checkpoint), in seconds. */
 typedef struct cleat_event_stats {
     int64_t count;
-    double total, slowest; /* seconds */
-    double guess;          /* seconds, until the first was measured */
+    double total, slowest; /* of the measured events */
+    double guess;          /* estimate used until the first event is measured */
 } cleat_event_stats;
 
 typedef struct cleat_step_rates {
-    int64_t seen;                       /* steps of this kind measured by themselves */
-    int64_t count;                      /* of these, without the ones that warm up */
-    double warm_up;                     /* seconds a unit of work, the fastest of those */
-    double recent[CLEAT_BUDGET_RECENT]; /* and of the others, the last ones in turn */
+    int64_t seen;   /* steps of this kind measured individually */
+    int64_t count;  /* of these, the steps after the warm-up */
+    double warm_up; /* fastest warm-up step, in seconds per unit of work */
+    /* ring buffer of the latest other steps, in seconds per unit of work */
+    double recent[CLEAT_BUDGET_RECENT];
 } cleat_step_rates;
 
 typedef struct cleat_budget {
-    double seconds; /* all processes of the run together; 0: no budget */
-    double reserve; /* part of it that forecasts leave free */
+    double seconds; /* for all processes of the run together; 0: no budget */
+    double reserve; /* fraction of the budget that forecasts leave free */
     size_t n_kinds;
     double epoch_work[CLEAT_BUDGET_KINDS];
-    double evaluation_share; /* samples to evaluate / samples to train on */
-    double start_seconds;    /* from the process's start to its first step */
+    double evaluation_share; /* number of evaluation samples / number of training samples */
+    double start_seconds;    /* from the start of the process to its first step */
     cleat_event_stats evaluation, checkpoint;
 
     cleat_step_rates kinds[CLEAT_BUDGET_KINDS];
-    int64_t seen, measured;               /* steps, as in cleat_step_rates */
-    double measured_seconds;              /* of the measured steps */
-    int64_t queued;                       /* steps handed to the device, not known to be done */
-    size_t queued_kind;                   /* of the last one */
-    double queued_work, queued_seconds;   /* of the last one; of all, predicted */
-    double slowness[CLEAT_BUDGET_RECENT]; /* measured / predicted seconds, the last ones in turn */
+    int64_t seen, measured;  /* steps, as in cleat_step_rates */
+    double measured_seconds; /* total of the measured steps */
+    int64_t queued;          /* steps passed to the device and not known to be done */
+    size_t queued_kind;      /* of the last queued step */
+    /* work of the last queued step; predicted seconds of all queued steps */
+    double queued_work, queued_seconds;
+    double slowness[CLEAT_BUDGET_RECENT]; /* measured / predicted seconds; ring buffer */
     int64_t n_slowness;
 } cleat_budget;
 
-/* What a run consists of. */
+/* The parts of a run that a forecast adds up. */
 typedef struct cleat_schedule_shape {
     int64_t steps_per_epoch, epochs;
-    int64_t min_epochs;         /* a schedule is not shortened below: the warm-up and one more */
-    bool evaluates;             /* there are samples to evaluate */
-    int64_t evaluate_every;     /* epochs; 0: after the last one only */
-    int64_t checkpoint_every;   /* epochs; 0: after the last one only */
-    int64_t checkpoint_minutes; /* 0: none by time */
+    int64_t min_epochs;         /* minimum length of a shortened schedule: the warm-up and one more epoch */
+    bool evaluates;             /* evaluation samples exist */
+    int64_t evaluate_every;     /* period in epochs; 0: only after the last epoch */
+    int64_t checkpoint_every;   /* period in epochs; 0: only after the last epoch */
+    int64_t checkpoint_minutes; /* period in minutes; 0: no checkpoints by time */
 } cleat_schedule_shape;
 
 typedef struct cleat_time_forecast {
-    double step_seconds;  /* mean of an epoch */
-    double epoch_seconds; /* its steps */
-    double run_seconds;   /* the whole run: start, steps, evaluations, checkpoints */
-    double end_seconds;   /* of the budget used when the run ends */
-    bool fits;            /* end_seconds is within the budget less the reserve; true without a budget */
-    int64_t runs;         /* such runs that fit into the whole budget less the reserve */
-    int64_t epochs;       /* the schedule: as asked for, or what fits, if that is at least shape->min_epochs */
+    double step_seconds;  /* mean over an epoch */
+    double epoch_seconds; /* training steps of an epoch only */
+    double run_seconds;   /* the whole run: startup, steps, evaluations, checkpoints */
+    double end_seconds;   /* time of the budget used when the run ends */
+    /* end_seconds is within the budget less the reserve; always true without a budget */
+    bool fits;
+    int64_t runs; /* number of such runs that fit the whole budget less the reserve */
+    /* length of the schedule: as requested, or as many epochs as fit if these are at least
+     * shape->min_epochs */
+    int64_t epochs;
 } cleat_time_forecast;
 
-/* The seconds of `event`, measured. */
+/* Adds a measured event of `seconds` seconds. */
 void cleat_event_stats_add(cleat_event_stats *event, double seconds);
 
-/* A step was handed to the device: a window of `kind`, `work` units (> 0). */
+/* Records a step that was passed to the device: a global batch of `kind` with `work` units (> 0). */
 void cleat_budget_queue(cleat_budget *budget, size_t kind, double work);
-/* All queued steps are done, `seconds` after the steps before them were. A step that was alone in the queue measures
- * its kind. The first three of all and the first of a kind compile and fault in: they count only while
- * there is nothing else. */
+/* Records that all queued steps are done, `seconds` after the previous ones. Only a step that was alone in
+ * the queue measures its kind. The first three steps of all, and the first of each kind, include
+ * compilation and page faults: their rates are used only while there are no others. */
 void cleat_budget_done(cleat_budget *budget, double seconds);
-/* Enough was measured for a forecast: 8 steps that took a second together, or 64, over kinds that make up three
- * quarters of an epoch's work. At the end of an epoch 3 steps that took a second will do, or 8. Until then steps are to
- * be measured one by one. */
+/* Whether enough steps were measured for a forecast: 8 steps that took a second together, or 64 steps, of
+ * kinds that make up three quarters of the work of an epoch. At the end of an epoch, 3 steps that took a
+ * second, or 8 steps, are sufficient. Until then the caller should measure steps individually. */
 bool cleat_budget_is_measured(const cleat_budget *budget, bool epoch_end);
 
-/* The seconds of a step, by the median of what was measured; a kind that was not measured goes by the others. 0:
- * nothing is known. */
+/* Predicted seconds of a step, from the median of its measured kind; a kind that was not measured uses the
+ * rates of the others. 0: nothing was measured. */
 double cleat_budget_step_seconds(const cleat_budget *budget, size_t kind, double work);
-/* Evaluation and checkpoint, mean of the measured ones. Before: an evaluation takes a third of an epoch's time for as
- * many samples (forward without backward), a checkpoint its guess. */
+/* Mean seconds of the measured evaluations and checkpoints. Before the first one, an evaluation is taken
+ * to cost a third of the training time of the same number of samples (forward without backward), and a
+ * checkpoint its `guess`. */
 double cleat_budget_evaluation_seconds(const cleat_budget *budget);
 double cleat_budget_checkpoint_seconds(const cleat_budget *budget);
 
-/* Seconds that the next step (as in cleat_budget_queue) may need until its checkpoint is written: what is queued and
- * the step as slow as the slowest of late, the slowest evaluation if one is due, the slowest checkpoint. */
+/* Upper estimate of the seconds until the checkpoint after the next step (as in cleat_budget_queue) is
+ * written: the queued steps and this step at the slowest recent rate, the slowest evaluation if one is
+ * due, and the slowest checkpoint. */
 double cleat_budget_needs(const cleat_budget *budget, size_t kind, double work, bool evaluation);
-/* The next step could end with `used` seconds and its own beyond the budget. */
+/* Whether the next step could end beyond the budget, of which `used` seconds are already spent. */
 bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind, double work, bool evaluation);
 
-/* After `steps` optimizer steps that used `used` seconds of the budget. Each evaluation is taken to leave a checkpoint,
- * as it does while the metric gets better. */
+/* Forecast after `steps` optimizer steps that used `used` seconds of the budget. Every evaluation is
+ * assumed to write a checkpoint, as it does while the metric improves. */
 void cleat_budget_forecast(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
                            cleat_time_forecast *forecast);
 

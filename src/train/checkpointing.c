@@ -1,4 +1,5 @@
-/* Checkpoints of a training run: device to file and back. */
+/* Checkpoints of a training run: reads the training state from the device for saving, and writes it back
+ * on resume. */
 #include "train/checkpointing.h"
 
 #include "cleat/train.h"
@@ -8,17 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is saved: the model (parameters and buffers, or their average), both moments, and where an average is the model also the parameters
- * and buffers as trained. */
+/* Saved copies: the model (parameters and buffers, or their average), both moments, and with averaging
+ * also the trained parameters and buffers. */
 enum { MODEL, MOMENT1, MOMENT2, TRAINED, COPIES };
 
-/* Host copies of them, and the tensors that describe them. */
+/* Host copies of the saved values, and the tensors that describe them. */
 typedef struct snapshot {
-    int copies; /* COPIES, or one less without an average */
+    int copies; /* COPIES, or one less without averaging */
     float *values[COPIES];
     cleat_st_tensor *tensors[COPIES];
     size_t counts[COPIES];
-    cleat_st_tensor *optim; /* all but the model, renamed */
+    cleat_st_tensor *optim; /* all tensors but the model's, renamed */
     size_t optim_count;
     char (*names)[CLEAT_NAME + 16];
 } snapshot;
@@ -46,7 +47,7 @@ static cleat_status allocate_copies(const cleat_session *session, snapshot *made
     return CLEAT_OK;
 }
 
-/* optim.safetensors holds NAME.moment1, NAME.moment2, and with an average NAME.trained. */
+/* optim.safetensors contains NAME.moment1, NAME.moment2, and with averaging NAME.trained. */
 static cleat_status snapshot_create(const cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
     made->copies = cleat_average_is_on(&engine->average) ? COPIES : COPIES - 1;
@@ -65,7 +66,7 @@ static cleat_status snapshot_create(const cleat_engine *engine, snapshot *made, 
     return CLEAT_OK;
 }
 
-/* The copy that holds the parameters training goes on from. */
+/* The copy with the parameters from which training continues. */
 static float *trained_copy(const snapshot *copy) {
     return copy->values[copy->copies == COPIES ? TRAINED : MODEL];
 }
@@ -108,8 +109,8 @@ cleat_status cleat_checkpointing_collect(cleat_engine *engine, cleat_train_state
     return CLEAT_OK;
 }
 
-/* A run may go on in another precision: parameters and moments are f32 in all. What f16 has besides is dropped, or starts as in
- * a new run. */
+/* A run may be resumed in another precision, because parameters and moments are always f32. The additional
+ * state of f16, its loss scale, is then dropped, or starts as in a new run. */
 static cleat_status resume_loss_scale(cleat_session *session, cleat_train_state *state, cleat_error *error) {
     cleat_loss_scale_values loss_scale;
     if (!cleat_session_has_loss_scale(session)) {

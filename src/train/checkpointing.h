@@ -1,4 +1,5 @@
-/* Checkpoints of a training run: from the device into files, and back. */
+/* Checkpoints of a training run: saving the training state of an engine to files, and resuming from them.
+ * The file format belongs to checkpoint/. */
 #ifndef CLEAT_SRC_CHECKPOINTING_H
 #define CLEAT_SRC_CHECKPOINTING_H
 
@@ -6,17 +7,19 @@
 #include "train/engine.h"
 #include "train/run_settings.h"
 
-/* Completes the state by what the engine holds: loss scale, epochs averaged. */
+/* Adds the engine's part to *state: the loss scale and the number of averaged epochs. */
 cleat_status cleat_checkpointing_collect(cleat_engine *engine, cleat_train_state *state, cleat_error *error);
-/* Writes a checkpoint of `state`, which is complete, and of the engine's parameters, moments and average. */
+/* Writes a checkpoint of `state`, which must be complete, and of the engine's parameters, moments and
+ * average. */
 cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
                                       const cleat_profile *profile, const cleat_dataset *dataset, bool best,
                                       cleat_error *error);
 
-/* CLEAT_ERR_PROFILE where the checkpoint of the run in `folder` was trained with settings that compute something else. */
+/* CLEAT_ERR_PROFILE if the checkpoint of the run in `folder` was trained with settings that change the
+ * result. */
 cleat_status cleat_checkpointing_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                                 const char *folder, cleat_error *error);
-/* Brings the checkpoint back into the engine, and its state into *state. */
+/* Loads the checkpoint into the engine, and its training state into *state. */
 cleat_status cleat_checkpointing_resume(const cleat_checkpoint *checkpoint, cleat_engine *engine,
                                         cleat_train_state *state, cleat_error *error);
 

@@ -1,16 +1,16 @@
-/* The deadline of a training run: says what the run will take, shortens its schedule to the time budget, and knows when
- * the run must stop. */
+/* The deadline of a training run: forecasts the run time, shortens the schedule to the time budget, and
+ * decides when the run must stop. */
 #include "train/deadline.h"
 
 #include <stdio.h>
 
-/* `reserve` of a budget is kept for what forecasts do not know; a disk is taken to write so fast until the first
- * checkpoint was written. */
+/* `reserve`: fraction of the budget kept for what forecasts cannot predict. `disk_bytes_per_second`:
+ * assumed disk speed until the first checkpoint has been written. */
 static const double reserve = 0.05, disk_bytes_per_second = 100e6;
 
 _Static_assert((int)CLEAT_BUDGET_KINDS >= (int)CLEAT_BUCKETS, "each length bucket is a kind of step");
 
-/* Positions that are computed in micro-batches of a kind, padding included. */
+/* Computed positions of the micro-batches of a kind, padding included. */
 static double work_of(const cleat_deadline *deadline, int64_t micro_batches, size_t kind) {
     const cleat_bucket *bucket = &deadline->session->work->buckets[kind];
     return (double)micro_batches * (double)bucket->micro_batch_size * (double)bucket->length;
@@ -42,7 +42,8 @@ void cleat_deadline_open(cleat_deadline *deadline, const cleat_profile *profile,
                                             .evaluation_share = (double)data->val_count / (double)data->train_count,
                                             .checkpoint = {.guess = bytes / disk_bytes_per_second},
                                             .start_seconds = cleat_seconds() - clock->started}};
-    for (size_t b = 0; b < work->n_buckets; ++b) /* all epochs have the same global batches, in another order */
+    /* all epochs have the same global batches, in a different order */
+    for (size_t b = 0; b < work->n_buckets; ++b)
         deadline->budget.epoch_work[b] =
             work_of(deadline, cleat_bucket_micro_batches(&work->buckets[b], data->lengths.samples[b]), b);
     clock->synced = cleat_seconds();
@@ -60,9 +61,9 @@ void cleat_deadline_queued(cleat_deadline *deadline, cleat_step_work step) {
     cleat_budget_queue(&deadline->budget, step.kind, step.work);
 }
 
-/* --- the plan ------------------------------------------------------------------------------------------------- */
+/* --- forecast and schedule ------------------------------------------------------------------------------------ */
 
-/* Seconds as people say them; short ones with a fraction. */
+/* Formats a duration for the user; below a minute with a fraction. */
 static const char *duration(double seconds, char text[24]) {
     if (seconds < 60)
         snprintf(text, 24, "%.3g s", seconds);
@@ -134,13 +135,13 @@ void cleat_deadline_report(const cleat_deadline *deadline, const cleat_run_clock
     report->runs_in_budget = made.runs;
 }
 
-/* --- the moment to stop --------------------------------------------------------------------------------------- */
+/* --- the decision to stop ------------------------------------------------------------------------------------- */
 
 cleat_status cleat_deadline_is_near(cleat_deadline *deadline, cleat_run_clock *clock, cleat_step_work step,
                                     bool evaluation, cleat_train_state *state, bool *near, cleat_error *error) {
     cleat_budget *budget = &deadline->budget;
     bool must = cleat_budget_must_stop(budget, cleat_run_clock_used(clock), step.kind, step.work, evaluation);
-    if (must && budget->queued > 0) { /* wait for what is queued, then look again */
+    if (must && budget->queued > 0) { /* wait for the queued steps, then check again */
         cleat_status status = cleat_exec_finish(deadline->session->exec, error);
         if (status) return status;
         cleat_deadline_synced(deadline, clock);

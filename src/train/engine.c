@@ -1,4 +1,4 @@
-/* Opening and closing what trains: the parts around a session. */
+/* Opening and closing the engine: the parts around a session. */
 #include "train/engine.h"
 
 static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *error) {

@@ -1,4 +1,4 @@
-/* Evaluation: a pass without gradients, its loss terms and metrics. */
+/* Evaluation: one pass without gradients; its loss terms and metrics. */
 #include "train/evaluate.h"
 
 #include "checkpoint/checkpoint.h"
@@ -22,7 +22,7 @@ static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, con
     return status;
 }
 
-/* What the loss of a whole pass is the mean over. */
+/* The whole pass as one global batch, because the loss is the mean over it. */
 static cleat_global_batch whole_pass(const cleat_batches *batches) {
     cleat_global_batch all = {.micro_batches = cleat_batches_count(batches)}, global_batch;
     for (size_t w = 0; cleat_batches_global_batch(batches, w, &global_batch); ++w) {
@@ -52,8 +52,8 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     return status;
 }
 
-/* The terms are running sums on the device: zero before a pass, zero again after it, for the training step
- * that follows. */
+/* The terms are running sums on the device. They must be zero before a pass, and zero again after it for
+ * the next training step. */
 static cleat_status read_and_clear_terms(cleat_session *session, float *terms, cleat_error *error) {
     float zeros[CLEAT_MAX_METRICS] = {0};
     cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
@@ -94,7 +94,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     return status;
 }
 
-/* Of the training samples those the profile trains on. */
+/* Training samples are limited to those that the profile trains on. */
 static cleat_status list_split(const cleat_profile *profile, const cleat_dataset *dataset, cleat_split split,
                                uint32_t **samples, size_t *count, cleat_error *error) {
     size_t limit = (size_t)profile->data->limit;
@@ -111,7 +111,7 @@ static cleat_status list_all(const cleat_dataset *dataset, uint32_t **samples, s
     return CLEAT_OK;
 }
 
-/* Data without splits are held out: they are what `val` and `test` ask for. */
+/* Data without splits are held-out data: `val` and `test` select all of them. */
 static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *dataset, const char *split,
                                    uint32_t **samples, size_t *count, cleat_error *error) {
     int s = 0;

@@ -1,4 +1,4 @@
-/* Evaluation of a session's parameters over some samples. */
+/* Evaluation of a session's parameters on a list of samples. */
 #ifndef CLEAT_SRC_EVALUATE_H
 #define CLEAT_SRC_EVALUATE_H
 
@@ -6,8 +6,9 @@
 #include "session/feed.h"
 #include "train/output_check.h"
 
-/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. bad [CLEAT_OUTPUT_CHECK_TEXT]: which outputs, or that the
- * loss, are not finite, and what helps; "" where all are. */
+/* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
+ * [CLEAT_OUTPUT_CHECK_TEXT]: describes outputs or a loss that are not finite, with a remedy; "" if all are
+ * finite. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
                                     const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,
                                     cleat_error *error);

@@ -1,4 +1,4 @@
-/* Bringing a trained model back. */
+/* Loading a trained model for evaluation or prediction. */
 #include "train/load_model.h"
 
 #include "checkpoint/checkpoint.h"
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* A checkpoint that went bad in a file: what comes of it is not finite either. */
+/* Warns about a checkpoint whose tensors are not finite: its results will not be finite either. */
 static void warn_not_finite(const cleat_checkpoint *checkpoint, const cleat_st_tensor *tensors, size_t count) {
     for (size_t i = 0; i < count; ++i) {
         const float *values = tensors[i].data;
@@ -35,7 +35,7 @@ static cleat_status load_values(cleat_session *session, const cleat_checkpoint *
     return status;
 }
 
-/* All samples count: which of them are evaluated is not known here. */
+/* All samples count, because the samples to evaluate are not known here. */
 static cleat_status choose_lengths(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset,
                                    cleat_lengths *lengths, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);

@@ -1,4 +1,4 @@
-/* A trained model brought back: device, data, session, with a checkpoint's parameters and buffers. */
+/* A trained model: device, data, and a session with the parameters and buffers of a checkpoint. */
 #ifndef CLEAT_SRC_LOAD_MODEL_H
 #define CLEAT_SRC_LOAD_MODEL_H
 
@@ -12,8 +12,8 @@ typedef struct cleat_loaded_model {
     cleat_session *session;
 } cleat_loaded_model;
 
-/* `checkpoint`: a checkpoint folder, or a run folder, of which the best is taken. `data`: what to evaluate or
- * predict. */
+/* `checkpoint`: a checkpoint folder, or a run folder, of which the best checkpoint is loaded. `data`: the
+ * data to evaluate or predict. */
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_loaded_model *loaded, cleat_error *error);
 void cleat_loaded_model_close(cleat_loaded_model *loaded);

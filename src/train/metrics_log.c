@@ -1,4 +1,4 @@
-/* The metrics log: JSON lines, appended; cut back to a checkpoint's records on resume. */
+/* The metrics log: JSON lines, appended, and truncated to the records of the checkpoint on resume. */
 #include "train/metrics_log.h"
 
 #include "core/files.h"
@@ -24,7 +24,8 @@ static cleat_status io_fail(const cleat_metrics_log *log, const char *what, clea
     return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot %s: %s", log->path, what, strerror(errno));
 }
 
-/* Bytes of the first `keep` complete lines of the file; sets log->records to how many there are. */
+/* Finds the size in bytes of the first `keep` complete lines of the file, and sets log->records to their
+ * number. */
 static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *error) {
     char *text;
     size_t size;
@@ -80,7 +81,7 @@ int64_t cleat_metrics_log_records(const cleat_metrics_log *log) {
     return log->records;
 }
 
-/* One write; what a full disk takes only in part is taken back. */
+/* Appends the line with one write; a partial write (full disk) is truncated. */
 static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat_error *error) {
     ssize_t put;
     do put = write(log->file, line->data, line->size);

@@ -1,4 +1,4 @@
-/* What a checkpoint says about a session. */
+/* Description of a session in checkpoints: settings and named tensors. */
 #include "train/model_tensors.h"
 
 #include "core/memory.h"
@@ -26,8 +26,8 @@ static cleat_st_tensor tensor_over(const cleat_tensor *tensor, float *values) {
     return made;
 }
 
-/* PREFIX_mean [C] with PREFIX_var [C] behind it is PREFIX [2, C] in files, as it always was, so that checkpoints of
- * earlier versions load, and earlier versions load ours. */
+/* PREFIX_mean [C] followed by PREFIX_var [C] is stored as PREFIX [2, C]. The file format predates the
+ * separate tensors, so older checkpoints load here, and older versions load new ones. */
 static bool is_pair(const cleat_tensor *mean, const cleat_tensor *var, size_t *prefix) {
     const size_t length = strlen(mean->name), tail = sizeof "_mean" - 1;
     if (length < tail || strcmp(mean->name + length - tail, "_mean") != 0) return false;
@@ -42,7 +42,8 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *values, 
     const cleat_store *store = session->work->store;
     const cleat_tensor *buffer, *next;
     size_t most = cleat_store_count(store) + store->buffer_count, made = 0, prefix;
-    cleat_st_tensor *all = cleat_alloc(most, sizeof *all + CLEAT_NAME); /* names of pairs stand behind the tensors */
+    /* names of pairs follow the tensors in the same allocation */
+    cleat_st_tensor *all = cleat_alloc(most, sizeof *all + CLEAT_NAME);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     char(*names)[CLEAT_NAME] = (char(*)[CLEAT_NAME])(all + most);
     for (; made < cleat_store_count(store); ++made) {

@@ -1,11 +1,12 @@
-/* What a checkpoint says about a session: the model's settings, and its tensors by name. */
+/* Description of a session in checkpoints: the settings of the model, and its tensors by name. */
 #ifndef CLEAT_SRC_MODEL_TENSORS_H
 #define CLEAT_SRC_MODEL_TENSORS_H
 
 #include "core/safetensors.h"
 #include "session/session.h"
 
-/* The settings a checkpoint's parameters depend on; `settings` [CLEAT_SETTINGS], texts in `texts`. */
+/* Settings that a checkpoint's parameters depend on: `settings` [CLEAT_SETTINGS], with their strings in
+ * `texts`. */
 enum { CLEAT_SETTINGS = 16 };
 typedef struct cleat_settings {
     cleat_st_metadata items[CLEAT_SETTINGS];
@@ -14,8 +15,9 @@ typedef struct cleat_settings {
 } cleat_settings;
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);
 
-/* The session's parameters (or one of their moments) as checkpoint tensors over a host copy of the flat buffer; with `buffers` also
- * the store's buffers, over [cleat_session_values]. The caller frees *tensors [*count] (cleat_free). */
+/* The session's parameters (or one of their moments) as checkpoint tensors over `values`, a host copy of
+ * the flat buffer. With `buffers`, the store's buffers are included, and `values` is
+ * [cleat_session_values]. The caller frees *tensors [*count] (cleat_free). */
 cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
                                    size_t *count, cleat_error *error);
 

@@ -1,5 +1,7 @@
-/* The ladder down when a card has less memory than was planned with: each rung is said aloud. What a step computes
- * does not depend on the rung, only how its window is cut; but batch normalisation sees micro-batches. */
+/* Fallbacks when a device has less memory than planned; every fallback is logged. A fallback changes only
+ * how the global batch is split into micro-batches, not the result of a step. Batch normalisation is the
+ * exception: its statistics are those of a micro-batch. Shorter sequences, the last fallback, do change
+ * the result. */
 #include "train/oom_fallback.h"
 
 #include "checkpoint/checkpoint.h"
@@ -10,7 +12,7 @@
 
 enum { LENGTH_STEP = 8 };
 
-/* Three quarters of the longest length, as far as data.min_length allows. */
+/* Shortens sequences to three quarters of the maximum length, but not below data.min_length. */
 static bool shorten(cleat_run_settings *settings) {
     int64_t least = settings->profile->data->min_length, most = settings->profile->data->max_length;
     int64_t length = most * 3 / 4 / LENGTH_STEP * LENGTH_STEP;
@@ -48,7 +50,7 @@ bool cleat_oom_fallback(cleat_memory_limit *memory, cleat_run_settings *settings
         return true;
     }
     if (shorten(settings)) return true;
-    if (memory->refused.status) { /* the device had the first word */
+    if (memory->refused.status) { /* report the original refusal of the device */
         cleat_error last = *error;
         *error = memory->refused;
         cleat_fail_in(error, error->status, "no smaller setting fits either (%.600s); the device reported", last.text);

@@ -1,11 +1,11 @@
-/* Looking at outputs on the host, where they are read anyway. */
+/* Finite check of outputs on the host, where they are read anyway. */
 #include "train/output_check.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Values of a sample's output that mean something. Where an output has a row for each place of a sequence, those behind the sample's end are
- * padding. */
+/* Number of meaningful values in a sample's output. If the output has a row per sequence position, the
+ * rows after the end of the sample are padding. */
 static int64_t own_values(const cleat_session *session, const cleat_fed *fed, uint32_t sample, int64_t each) {
     const cleat_tensor *output = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t length = fed->host.length, own = cleat_dataset_length(fed->host.dataset, sample);

@@ -1,5 +1,5 @@
-/* Prediction: outputs of a checkpoint for sequences without references, written as the model family writes
- * them. */
+/* Prediction: outputs of a checkpoint for samples without targets, in the output format of the model
+ * family. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "train/load_model.h"
@@ -45,7 +45,8 @@ static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fe
     return CLEAT_OK;
 }
 
-/* Writes the batch's predictions into the folder and forgets their values: images by the thousand do not fit memory. */
+/* Writes the predictions of the batch into the folder and frees their values, because thousands of images
+ * do not fit into memory. */
 static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const char *folder,
                                 outputs *kept, cleat_error *error) {
     cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);
@@ -61,7 +62,7 @@ static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fe
     return status;
 }
 
-/* `folder` NULL: the predictions are kept. */
+/* `folder` NULL: the predictions are kept in memory. */
 static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, const cleat_fed *fed,
                                   const char *folder, outputs *kept, cleat_error *error) {
     const cleat_work_graph *graph = &loaded->session->work->evaluate[fed->micro_batch->bucket];

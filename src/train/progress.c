@@ -1,4 +1,4 @@
-/* Progress: a bar or lines, handed to a callback. */
+/* Progress: a bar or lines, passed to a callback. */
 #include "train/progress.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ void cleat_duration_text(double seconds, char text[24]) {
 }
 
 static int usable_width(int width) {
-    if (width < 20) return 80; /* not known */
+    if (width < 20) return 80; /* unknown width */
     return width < LINE / 2 ? width : LINE / 2;
 }
 
@@ -56,8 +56,8 @@ static void remaining_text(const cleat_progress *progress, int64_t step, double 
     snprintf(text, 32, "  ETA %s", duration);
 }
 
-/* "\r[####................]  20% 80/400  text  ETA 3 s", cut to the terminal, blanks over what stood there
- * before. */
+/* "\r[####................] 20% 80/400 text ETA 3 s", cut to the terminal width, and padded with blanks to
+ * overwrite the previous line. */
 static void draw_bar(cleat_progress *progress, int64_t step, const char *text, const char *remaining) {
     char line[LINE], out[2 * LINE], bar[BAR + 1];
     int filled = (int)(percent(progress, step) / 100 * BAR);

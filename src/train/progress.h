@@ -1,33 +1,34 @@
-/* Progress as text: a bar that redraws itself on a terminal, plain lines in a log. Prints nothing itself:
- * text goes to a callback. */
+/* Progress as text: a bar redrawn in place on a terminal, plain lines in a log. This file prints nothing
+ * itself: all text is passed to a callback. */
 #ifndef CLEAT_SRC_PROGRESS_H
 #define CLEAT_SRC_PROGRESS_H
 
 #include "cleat/core.h"
 
-/* `text` is to be written as it is (it brings its own "\r" or "\n"). */
+/* `text` must be written unchanged; it contains its own "\r" or "
+ * ". */
 typedef void (*cleat_progress_fn)(void *user, const char *text);
 
 typedef struct cleat_progress {
     cleat_progress_fn write;
     void *user;
-    bool terminal;      /* a bar; else lines */
+    bool terminal;      /* true: a bar; false: lines */
     int width;          /* columns of the terminal */
     int64_t total;      /* steps of the whole run */
-    int64_t first_step; /* where this process began: the ETA counts only its own steps */
-    double start, last; /* seconds, of the clock handed to update */
-    int drawn;          /* columns of the bar that stands on the terminal's last line */
+    int64_t first_step; /* first step of this process; the ETA uses only its own steps */
+    double start, last; /* in seconds, of the clock passed to update */
+    int drawn;          /* columns of the bar on the last line of the terminal */
 } cleat_progress;
 
-/* `write` NULL turns everything off. `now`: seconds of any steady clock. */
+/* `write` NULL disables all output. `now`: seconds of any monotonic clock. */
 void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal, int width,
                           int64_t first_step, int64_t total, double now);
-/* Step `step` of `total` is done; `text` says more ("epoch 3/40  loss 1.25"). Draws at most 10 times a second
- * on a terminal, and a line every 10 seconds in a log; always when `force`. */
+/* Reports that step `step` of `total` is done; `text` adds details ("epoch 3/40 loss 1.25"). Draws at most
+ * 10 times a second on a terminal, and one line every 10 seconds in a log; always draws with `force`. */
 void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force);
-/* A line of its own, above the bar. */
+/* Writes a separate line above the bar. */
 void cleat_progress_line(cleat_progress *progress, const char *text);
-/* Ends the bar: the cursor stands on a fresh line. */
+/* Ends the bar and moves the cursor to a new line. */
 void cleat_progress_end(cleat_progress *progress);
 
 /* "3 s", "4 min 05 s", "2 h 07 min", "3 d 04 h". `text` [24]. */

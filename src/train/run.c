@@ -1,4 +1,4 @@
-/* The run's folder, the lock that keeps a second run out of it, and lines for the user. */
+/* The run folder, its lock against a second run, and lines for the user. */
 #include "train/run.h"
 
 #include "checkpoint/checkpoint.h"
@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Seconds to wait for a process that is just ending. */
+/* Seconds to wait for a process that is about to end. */
 static const double PATIENCE = 1;
 
-/* runs/TYPE-DATE-TIME, with "-2", "-3", ... behind it where another run began in the same second. */
+/* Creates runs/TYPE-DATE-TIME, with the suffix "-2", "-3", ... if another run started in the same second. */
 static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
     char stamp[32], type[64], name[128];
     time_t now = time(NULL);
@@ -45,7 +45,7 @@ static cleat_status choose(cleat_run *run, const cleat_profile *profile, cleat_e
     return cleat_folder_make(run->folder, error);
 }
 
-/* Two runs in one folder would cut each other's log and remove each other's checkpoints. */
+/* Two runs in the same folder would truncate each other's log and remove each other's checkpoints. */
 static cleat_status lock(cleat_run *run, cleat_error *error) {
     char path[CLEAT_PATH + 32];
     cleat_error why = {0};

@@ -1,4 +1,4 @@
-/* The times of a run: seconds of cleat_seconds, and the durations that earlier processes used. */
+/* Times of a run: points in time in seconds of cleat_seconds, and durations of earlier processes. */
 #ifndef CLEAT_SRC_RUN_CLOCK_H
 #define CLEAT_SRC_RUN_CLOCK_H
 
@@ -7,16 +7,17 @@
 #include <stdbool.h>
 
 typedef struct cleat_run_clock {
-    double started;         /* the call of cleat_train */
-    double lap;             /* end of the last part of the start (startup_timing.h) */
-    double waited;          /* duration: what the session had waited for programs by then */
-    double synced;          /* when the host last waited for the device, or last did something else than training */
-    double last_checkpoint; /* when it was written, or training began */
+    double started; /* call of cleat_train */
+    double lap;     /* end of the last measured part of the startup (startup_timing.h) */
+    double waited;  /* duration: total wait of the session for programs at that point */
+    /* last time the host waited for the device, or finished work other than training */
+    double synced;
+    double last_checkpoint; /* last checkpoint, or the start of training */
     double resumed;         /* duration: time used by earlier processes of this run ... */
-    bool is_resumed;        /* ... which is known: set once a process */
+    bool is_resumed;        /* ... is known: set once per process */
 } cleat_run_clock;
 
-/* Seconds that all processes of the run used. */
+/* Seconds used by all processes of the run. */
 static inline double cleat_run_clock_used(const cleat_run_clock *clock) {
     return clock->resumed + cleat_seconds() - clock->started;
 }

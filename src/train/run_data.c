@@ -1,4 +1,4 @@
-/* The data of a run: opened, counted, laid out epoch by epoch. */
+/* The data of a run: opening, counting, and the batches of each epoch. */
 #include "train/run_data.h"
 
 #include "data/batches.h"

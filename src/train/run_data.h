@@ -1,4 +1,5 @@
-/* What a run trains on: the dataset, the samples of its splits, the batches of the epoch in progress. */
+/* The training data of a run: the dataset, the samples of its splits, the batches of the epoch in
+ * progress. */
 #ifndef CLEAT_SRC_RUN_DATA_H
 #define CLEAT_SRC_RUN_DATA_H
 
@@ -9,24 +10,28 @@
 
 typedef struct cleat_run_data {
     cleat_dataset *dataset;
-    uint32_t *train, *val; /* [train_count], [val_count]: samples of the splits, train cut to data.limit */
+    /* [train_count], [val_count]: samples of the splits; the training split is limited to data.limit */
+    uint32_t *train, *val;
     size_t train_count, val_count;
-    cleat_lengths lengths; /* the length buckets, and how many training samples fall into each */
-    cleat_batches *pass;   /* of the epoch in progress; NULL between two */
-    cleat_rng_key rng_key; /* of that epoch */
+    cleat_lengths lengths; /* length buckets, with the number of training samples in each */
+    cleat_batches *pass;   /* batches of the epoch in progress; NULL between epochs */
+    cleat_rng_key rng_key; /* key of that epoch */
 } cleat_run_data;
 
-/* Opens profile->data.path; `fitted` is the checkpoint folder whose fitted preprocessing is used, NULL: it is fitted.
- * CLEAT_ERR_NOT_FOUND where there is nothing to train on. On failure *data is closed by cleat_run_data_close. */
+/* Opens profile->data.path. `fitted`: checkpoint folder whose fitted preprocessing is used; NULL: it is
+ * fitted to the data. CLEAT_ERR_NOT_FOUND if there are no training samples. The caller closes *data with
+ * cleat_run_data_close, also on failure. */
 cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
                                  const char *fitted, cleat_error *error);
 void cleat_run_data_close(cleat_run_data *data);
 
-/* Chooses the length buckets and counts their samples. CLEAT_ERR_ARGUMENT: a sample is too long for all of them. */
+/* Chooses the length buckets and counts their samples. CLEAT_ERR_ARGUMENT: a sample is too long for every
+ * bucket. */
 cleat_status cleat_run_data_count(cleat_run_data *data, const cleat_model *model, const cleat_profile *profile,
                                   cleat_error *error);
 
-/* Lays out the batches of epoch `epoch` (the first is 0), and frees them. */
+/* cleat_run_data_begin_epoch creates the batches of epoch `epoch` (counted from 0),
+ * cleat_run_data_end_epoch frees them. */
 cleat_status cleat_run_data_begin_epoch(cleat_run_data *data, const cleat_workload *work, uint64_t seed, int64_t epoch,
                                         cleat_error *error);
 void cleat_run_data_end_epoch(cleat_run_data *data);

@@ -1,4 +1,4 @@
-/* The profile of a run: copies of it are made here only. */
+/* The profile of a run; the only place where copies of it are made. */
 #include "train/run_settings.h"
 
 void cleat_run_settings_free(cleat_run_settings *settings) {

@@ -1,4 +1,4 @@
-/* The learning rate as a function of the step. */
+/* The learning rate as a function of the optimizer step. */
 #include "train/schedule.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Opening a training run: data, device, session, schedule, log; fresh or resumed. */
+/* Opening a training run, fresh or resumed: data, device, session, schedule, log. */
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "train/checkpointing.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run whose sequences were cut continues with them. */
+/* A run whose sequences were shortened continues with the shorter length. */
 static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) {
     const char *folder = trainer->run.folder;
     if (!trainer->run.resume || !cleat_checkpoint_exists(folder)) return CLEAT_OK;
@@ -21,7 +21,7 @@ static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) 
     return CLEAT_OK;
 }
 
-/* Many profiles set these for data with a validation split. */
+/* Only a warning, because many profiles set these keys for data that have a validation split. */
 static void warn_no_validation(const cleat_trainer *trainer) {
     const bool is_set = trainer->settings.profile->run.early_stopping_patience > 0 ||
                         strcmp(trainer->settings.profile->run.metric, "loss") != 0;
@@ -42,8 +42,8 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
 _Static_assert((int)CLEAT_STATE_BUCKETS >= (int)CLEAT_BUCKETS && (int)CLEAT_PROFILE_LIST >= (int)CLEAT_STATE_BUCKETS,
                "a checkpoint and a list of a profile hold a micro-batch size of each bucket");
 
-/* Of the run's earlier processes: the same micro-batches give the same bits. False where there was none, where the
- * profile asks for others, or where memory was short. */
+/* Micro-batch sizes of the run's earlier processes: the same sizes give bit-identical results. Returns
+ * false if there was no earlier process, if the profile sets the sizes, or if memory was short. */
 static bool find_earlier_micro_batches(const cleat_trainer *trainer, bool exactly, cleat_int_list *earlier) {
     if (!trainer->checkpoint || exactly || trainer->memory.limit) return false;
     const cleat_train_state *then = &trainer->checkpoint->state;
@@ -68,7 +68,7 @@ static void warn_other_micro_batches(const cleat_workload *work, const cleat_int
                       (long long)earlier->values[b]);
 }
 
-/* A sample that is too long for every bucket, and a warm-up that is longer than the run, are refused here, before
+/* Rejects a sample that is too long for every bucket, and a warm-up that is longer than the run, before
  * anything is planned. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
@@ -78,7 +78,7 @@ static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     return cleat_schedule_create(profile, steps, &trainer->schedule, error);
 }
 
-/* The micro-batches that fit the device, and a session of them. */
+/* Chooses micro-batches that fit the device, and creates a session for them. */
 static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_int_list earlier = {0};
     cleat_fit_request request =
@@ -109,7 +109,7 @@ static cleat_status bind(cleat_trainer *trainer, cleat_error *error) {
                                       error);
 }
 
-/* Samples that are cut move to other buckets, and the epoch gets another order. */
+/* Shortened samples move to other buckets, which changes the order of the epoch. */
 static void warn_other_order(const cleat_trainer *trainer) {
     const cleat_train_state *then = &trainer->checkpoint->state;
     const cleat_run_settings *settings = &trainer->settings;
@@ -166,7 +166,8 @@ static cleat_status open_deadline(cleat_trainer *trainer, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* A run that has ended, in full or early, and is opened again keeps the resolved.ini of its training. */
+/* A run that has completed or stopped early keeps the resolved.ini of its training when it is opened
+ * again. */
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     cleat_run *run = &trainer->run;
     char path[CLEAT_PATH + 32];
@@ -207,23 +208,24 @@ static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
     return cleat_profile_create_model(trainer->settings.profile, &trainer->engine.model, error);
 }
 
-/* How a run opens. What is chosen and checked in seconds comes before what is read for hours, and nothing is written
- * before the device has proved itself. `part` is the part of the start that the stage's time counts as. */
+/* The stages of opening a run. Choices and checks that take seconds precede reading data, which may take
+ * hours, and nothing is written before the device has passed its self-check. `part`: the part of the
+ * startup time that the stage is counted in. */
 static const struct stage {
     cleat_status (*open)(cleat_trainer *trainer, cleat_error *error);
-    size_t part; /* offset of a double of cleat_startup_stats */
+    size_t part; /* offset of a double in cleat_startup_stats */
 } stages[] = {
-    {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings fit each other */
-    {open_device, offsetof(cleat_startup_stats, device)},    /* the card to train on */
-    {check_device, offsetof(cleat_startup_stats, device)},   /* it computes rightly */
-    {open_folder, offsetof(cleat_startup_stats, setup)},     /* made and locked */
-    {open_checkpoint, offsetof(cleat_startup_stats, setup)}, /* what is resumed, if anything */
+    {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings are consistent */
+    {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
+    {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct */
+    {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */
+    {open_checkpoint, offsetof(cleat_startup_stats, setup)}, /* the checkpoint to resume, if any */
     {create_model, offsetof(cleat_startup_stats, setup)},    /* the family and its settings */
     {open_data, offsetof(cleat_startup_stats, data)},        /* samples of the splits */
     {count_steps, offsetof(cleat_startup_stats, plan)},      /* buckets, steps, schedule */
     {fit, offsetof(cleat_startup_stats, plan)},              /* micro-batches, memory, kernels */
     {bind, offsetof(cleat_startup_stats, setup)},            /* loader, staging, average */
-    {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and where training stands */
+    {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and training state */
     {open_deadline, offsetof(cleat_startup_stats, setup)},   /* time budget and number of epochs */
     {open_log, offsetof(cleat_startup_stats, setup)},        /* resolved.ini, metrics, progress */
 };

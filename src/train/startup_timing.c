@@ -1,9 +1,10 @@
-/* What the first optimizer step waited for. */
+/* Startup timing: where the time before the first optimizer step was spent. */
 #include "train/startup_timing.h"
 
 #include <stdio.h>
 
-/* The host waits for programs while it fills buffers or enqueues: that much of a part was not its own. */
+/* The host waits for programs to be built while it fills buffers or enqueues. This wait is counted
+ * separately, not as part of the stage in which it occurs. */
 static double collect_waits(cleat_run_clock *clock, cleat_startup_stats *start, const cleat_session *session) {
     if (!session) return 0;
     double all = cleat_exec_build_stats(session->exec).waited_seconds;
@@ -14,7 +15,7 @@ static double collect_waits(cleat_run_clock *clock, cleat_startup_stats *start, 
 }
 
 void cleat_startup_lap(cleat_run_clock *clock, cleat_train_report *report, const cleat_session *session, double *part) {
-    if (report->seconds_first_step > 0) return; /* opened again after it, with less memory */
+    if (report->seconds_first_step > 0) return; /* the run was reopened later with less memory */
     double now = cleat_seconds();
     *part += now - clock->lap - collect_waits(clock, &report->start, session);
     clock->lap = now;

@@ -1,4 +1,4 @@
-/* Training: the loop. setup.c opens what it needs. */
+/* The training loop. setup.c opens the parts it uses. */
 #include "train/trainer.h"
 
 #include "core/memory.h"
@@ -14,7 +14,7 @@ static bool stop_requested(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
-/* The device has done what was enqueued, or is about to train after something else. */
+/* Call when the device has finished all enqueued work, or after work other than training. */
 static void synced(cleat_trainer *trainer) {
     cleat_deadline_synced(&trainer->deadline, &trainer->clock);
 }
@@ -26,21 +26,21 @@ static void show_progress(cleat_trainer *trainer, double loss) {
     cleat_progress_update(&trainer->run.progress, trainer->state.step, text, cleat_seconds(), false);
 }
 
-/* --- figures of past steps ------------------------------------------------------------------------------------ */
+/* --- results of past steps ------------------------------------------------------------------------------------ */
 
-/* Numbers of a row of the ring: terms, loss, norm, and in f16 the loss scale. */
+/* Number of values in a row of the ring: loss terms, loss, gradient norm, and in f16 the loss scale. */
 static int ring_width(const cleat_trainer *trainer) {
     return cleat_model_terms(trainer->engine.model) + (cleat_session_has_loss_scale(trainer->engine.session) ? 3 : 2);
 }
 
-/* Whether the step changed nothing because its gradient overflowed f16: the next one has a smaller loss scale. At scale 1 there is
- * none, and the gradient is as bad as it would be in f32. */
+/* Whether the step changed nothing because its gradient overflowed f16; the next step then has a smaller
+ * loss scale. A loss scale of 1 cannot be reduced, and the gradient is as bad as it would be in f32. */
 static bool is_skipped(float loss, float norm, float loss_scale) {
     return isfinite(loss) && !isfinite(norm) && loss_scale > 1;
 }
 
-/* What has become of the parameters: the update of a step whose norm is not finite is left out, and the steps after it were under
- * way before its figures were read. */
+/* Describes the effect on the parameters: the update of a step whose norm is not finite is skipped, but
+ * later steps were already enqueued when its results were read. */
 static void format_parameter_state(const cleat_step_stats *bad, char *text, size_t size) {
     const long long later = bad->updates;
     if (isfinite(bad->norm))
@@ -51,7 +51,8 @@ static void format_parameter_state(const cleat_step_stats *bad, char *text, size
         snprintf(text, size, "The parameters are as before that step");
 }
 
-/* Writes one row of the ring to the log; a figure that is not finite ends the run. */
+/* Writes one row of the ring to the log. A value that is not finite ends the run, except in a skipped
+ * step. */
 static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *results, const float *row,
                              cleat_error *error) {
     const int64_t step = results->step;
@@ -90,7 +91,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
     return CLEAT_OK;
 }
 
-/* What the watch is told of a step; `ring` is that of all steps up to now. */
+/* Input of the anomaly detector for a step; `ring` holds the results of all steps so far. */
 static cleat_step_stats step_stats_of(const cleat_trainer *trainer, const float *ring, int64_t step) {
     int n_terms = cleat_model_terms(trainer->engine.model), row = ring_width(trainer);
     const float *own = ring + step % CLEAT_RING * row;
@@ -101,7 +102,7 @@ static cleat_step_stats step_stats_of(const cleat_trainer *trainer, const float 
     return results;
 }
 
-/* Logs a step; one that is not finite is looked into while its window is at hand. */
+/* Logs a step; a step that is not finite is diagnosed while its global batch is available. */
 static cleat_status process_step(cleat_trainer *trainer, const float *ring, int64_t step, cleat_error *error) {
     int row = ring_width(trainer);
     cleat_step_stats results = step_stats_of(trainer, ring, step);
@@ -111,7 +112,7 @@ static cleat_status process_step(cleat_trainer *trainer, const float *ring, int6
     return status == CLEAT_OK ? found : status;
 }
 
-/* Reads the ring, which waits for the device, and logs the steps since the last time. */
+/* Reads the ring, which waits for the device, and logs the steps since the last call. */
 static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error) {
     int loss = cleat_model_terms(trainer->engine.model), row = ring_width(trainer);
     float ring[CLEAT_RING * CLEAT_MAX_METRICS];
@@ -123,13 +124,13 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
         status = process_step(trainer, ring, trainer->ring_read, error);
         show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
-    synced(trainer); /* a step that was looked into took time, too */
+    synced(trainer); /* excludes the time of a diagnosis */
     return status;
 }
 
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
-/* Forward and backward of the next micro-batch: gradients accumulate on the device. */
+/* Runs forward and backward of the next micro-batch; gradients accumulate on the device. */
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                     cleat_error *error) {
     cleat_fed fed;
@@ -146,7 +147,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     return status;
 }
 
-/* Clip, AdamW, figures into the ring; the gradient is zero afterwards. */
+/* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. */
 static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
     cleat_session *session = trainer->engine.session;
     cleat_staging *staging = trainer->engine.updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
@@ -158,9 +159,10 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
     return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
 }
 
-/* One optimizer step. Until its update is enqueued nothing of it counts: a window that fails half-way leaves the state as
- * it was, but for buffers, which move with every micro-batch: what they hold half-way is not to be saved. They also move in a
- * step whose norm is not finite, which leaves the parameters as they were. */
+/* Runs one optimizer step. The step counts only once its update is enqueued: a global batch that fails
+ * half-way leaves the training state unchanged, except for buffers, which every micro-batch updates.
+ * Half-updated buffers must not be saved. A step whose norm is not finite also updates the buffers, but
+ * not the parameters. */
 static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                       cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -171,7 +173,7 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     if (status == CLEAT_OK && trainer->settings.profile->run.check_finite)
         status = cleat_check_gradient(&trainer->anomaly, error);
     if (status != CLEAT_OK) return status;
-    trainer->engine.is_savable = false; /* the update may have changed the parameters, or not yet */
+    trainer->engine.is_savable = false; /* if this fails, the parameters may or may not have changed */
     status = run_update(trainer, error);
     if (status != CLEAT_OK) return status;
     ++trainer->state.step;
@@ -180,7 +182,7 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     return CLEAT_OK;
 }
 
-/* While steps are measured one by one, the host waits for each. */
+/* While steps are measured individually, the host waits for each of them. */
 static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batch *global_batch, cleat_error *error) {
     const bool is_first = trainer->run.report->seconds_first_step == 0;
     cleat_deadline *deadline = &trainer->deadline;
@@ -196,7 +198,7 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
 static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                      cleat_error *error) {
     cleat_status status = step_global_batch(trainer, global_batch, error);
-    if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* of the steps before: the log ends with them */
+    if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* logs the steps before */
     if (status == CLEAT_OK) status = measure_step(trainer, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->settings.profile->run.log_every_steps || pending == CLEAT_RING))
@@ -225,8 +227,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     return status;
 }
 
-/* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
- * step. */
+/* A checkpoint within an epoch: its steps are logged first, which fails if one of them was not finite. */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = log_pending_steps(trainer, error);
     return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
@@ -238,7 +239,7 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
     return cleat_trainer_save_within_epoch(trainer, error);
 }
 
-/* Saves and says why the run ends here; it can be resumed. */
+/* Saves, and returns the reason for stopping; the run can be resumed. */
 static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
@@ -258,7 +259,7 @@ static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
            due(epoch, trainer->settings.profile->run.evaluate_every_epochs, trainer->schedule.epochs);
 }
 
-/* Leaves before a step that could pass the time budget. */
+/* Stops before a step that could exceed the time budget. */
 static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                          cleat_error *error) {
     bool last = trainer->state.position + 1 == trainer->schedule.steps_per_epoch, near = false;
@@ -269,7 +270,8 @@ static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_glo
     return status == CLEAT_OK && near ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
 }
 
-/* Once enough steps were measured. A budget has to hold a checkpoint too: its time is measured first. */
+/* Plans the run once enough steps were measured. With a budget, a checkpoint is written first to measure
+ * its time, because the budget must include one. */
 static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
     const cleat_budget *budget = &trainer->deadline.budget;
     if (trainer->deadline.planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
@@ -373,7 +375,7 @@ bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
     return trainer->state.epoch >= trainer->schedule.epochs || patience_is_out(trainer);
 }
 
-/* What follows an epoch: evaluation, checkpoint, the decision to end early. */
+/* The end of an epoch: evaluation, checkpoint, early stopping. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
     bool best = false;
@@ -388,7 +390,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
 
 static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    bool early = patience_is_out(trainer); /* a run that ended early and is resumed */
+    bool early = patience_is_out(trainer); /* true if a run is resumed that had stopped early */
     if (!cleat_trainer_has_ended(trainer))
         status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
                                               error);
@@ -422,7 +424,8 @@ static void fill_report(cleat_trainer *trainer) {
         report->memory.category_bytes[c] = cleat_plan_category_bytes(plan, (cleat_category)c);
 }
 
-/* Ctrl-C goes to every process of a terminal: a driver whose compiler is one of them then fails to build. */
+/* Ctrl-C is sent to every process of the terminal. A driver whose compiler runs as such a process then
+ * fails to build, so a build failure during an interrupt is reported as the interrupt. */
 static cleat_status translate_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
     if (status != CLEAT_ERR_BUILD || !stop_requested(trainer)) return status;
     if (trainer->engine.is_savable && trainer->state.step > 0)
@@ -441,8 +444,9 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
-/* The steps that are done, as a checkpoint. Where that fails, or the failure came while the device held something else
- * than the training state, the last checkpoint of the folder has to do: the same steps are then computed again. */
+/* Saves the completed steps as a checkpoint. If that fails, or if the device did not hold the training
+ * state at the time of the failure, the run continues from the last checkpoint in the folder and repeats
+ * these steps. */
 static void save_steps(cleat_trainer *trainer) {
     cleat_error error = {0};
     bool keep = trainer->run.log && trainer->engine.is_savable && trainer->state.step > 0;
@@ -450,7 +454,8 @@ static void save_steps(cleat_trainer *trainer) {
         cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be repeated: %s", error.text);
 }
 
-/* Out of memory: the trainer is left closed, to be opened again with less; false where nothing less is left. */
+/* After an out-of-memory error: closes the trainer so that it can be opened again with less memory.
+ * Returns false if no fallback is left. */
 static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     const cleat_session *session = trainer->engine.session;
     int64_t planned = session ? cleat_plan_bytes(session->work->plan) : 0;

@@ -1,4 +1,4 @@
-/* A training run as a whole: its parts, which only trainer.c (the loop) and setup.c (opening it) see together. */
+/* A training run as a whole. Only trainer.c (the loop) and setup.c (opening) access all its parts. */
 #ifndef CLEAT_SRC_TRAINER_H
 #define CLEAT_SRC_TRAINER_H
 
@@ -20,33 +20,35 @@ typedef struct cleat_trainer {
     cleat_engine engine;
     cleat_schedule schedule;
     cleat_train_state state;
-    int64_t ring_read; /* steps whose row of the device's ring has been logged */
+    int64_t ring_read; /* steps whose row in the device's ring has been logged */
     cleat_run_clock clock;
     cleat_deadline deadline;
     cleat_anomaly_detector anomaly;
     cleat_memory_limit memory;
-    cleat_checkpoint *checkpoint;                     /* what is resumed, until it has been */
-    void (*opened)(void *user, cleat_device *device); /* tests: a device has been opened; may be NULL */
+    cleat_checkpoint *checkpoint;                     /* the checkpoint to resume; NULL once it is loaded */
+    void (*opened)(void *user, cleat_device *device); /* test hook: a device has been opened; may be NULL */
     void *opened_user;
 } cleat_trainer;
 
-/* Opens everything, from the profile to a session with its starting or resumed parameters (setup.c). The caller has set
- * run.options, run.report, run.resume, settings.profile and clock.started; it closes the trainer, also after an error. */
+/* Opens the run, from the profile to a session with initial or resumed parameters (setup.c). The caller
+ * has set run.options, run.report, run.resume, settings.profile and clock.started, and closes the trainer,
+ * also after an error. */
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
-/* What a run needs to be opened again stays: folder, settings, clock, memory limit. */
+/* Keeps what is needed to open the run again: folder, settings, clock, memory limit. */
 void cleat_trainer_close(cleat_trainer *trainer);
-/* Brings trainer->checkpoint back, and closes it (setup.c). */
+/* Loads trainer->checkpoint, and closes it (setup.c). */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
 
-/* cleat_train; `opened` (may be NULL) sees each device that is opened, for tests (trainer.c). */
+/* cleat_train with a test hook: `opened` (may be NULL) is called with each device that is opened
+ * (trainer.c). */
 cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat_train_options *options,
                                        void (*opened)(void *user, cleat_device *device), void *user,
                                        cleat_train_report *report, cleat_error *error);
 /* All epochs are done, or early stopping was triggered. */
 bool cleat_trainer_has_ended(const cleat_trainer *trainer);
-/* Writes where training stands as a checkpoint. */
+/* Writes the current training state as a checkpoint. */
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error);
-/* The same between two epochs' ends: logs all steps first, CLEAT_ERR_NAN where one of them was not finite. */
+/* The same within an epoch: logs all steps first; CLEAT_ERR_NAN if one of them was not finite. */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error);
 
 #endif
