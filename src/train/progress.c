@@ -56,7 +56,7 @@ static void remaining_text(const cleat_progress *progress, int64_t step, double 
     snprintf(text, 32, "  ETA %s", duration);
 }
 
-/* "\r[####................] 20% 80/400 text ETA 3 s", cut to the terminal width, and padded with blanks to
+/* "\r[####................]  20% 80/400  text  ETA 3 s", cut to the terminal width, and padded with blanks to
  * overwrite the previous line. */
 static void draw_bar(cleat_progress *progress, int64_t step, const char *text, const char *remaining) {
     char line[LINE], out[2 * LINE], bar[BAR + 1];
