@@ -1,4 +1,4 @@
-/* The names of checkpoints and of their files, and what a run folder holds of them. */
+/* Names of checkpoints and of their files; the list of checkpoints in a run folder. */
 #include "checkpoint/format.h"
 
 #include "core/files.h"

@@ -1,4 +1,4 @@
-/* Names: of checkpoint folders, of the files in them, of what a run folder points at. */
+/* Names of checkpoint folders, of the files in them, and of the pointer files in a run folder. */
 #ifndef CLEAT_SRC_CHECKPOINT_FORMAT_H
 #define CLEAT_SRC_CHECKPOINT_FORMAT_H
 
@@ -10,8 +10,8 @@
 
 enum { CLEAT_CHECKPOINT_NAME = 64, CLEAT_CHECKPOINT_PATH = 1280 };
 
-/* A checkpoint folder's name: "ckpt-E005-S000123", or with ".1", ".2", ... where a resumed run came to the
- * same step again. */
+/* Name of a checkpoint folder: "ckpt-E005-S000123", with the suffix ".1", ".2", ... if a resumed run
+ * reached the same step again. */
 typedef struct cleat_checkpoint_name {
     int64_t epoch, step, copy;
     char text[CLEAT_CHECKPOINT_NAME];
@@ -20,16 +20,16 @@ typedef struct cleat_checkpoint_name {
 void cleat_checkpoint_name_make(int64_t epoch, int64_t step, int64_t copy, cleat_checkpoint_name *name);
 bool cleat_checkpoint_name_parse(const char *text, cleat_checkpoint_name *name);
 
-/* The checkpoint folders of a run, newest (largest step) first. The caller frees *names (cleat_free). A
- * missing run folder has none. */
+/* Lists the checkpoint folders of a run, newest (largest step) first. The caller frees *names
+ * (cleat_free). The list of a missing run folder is empty. */
 cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count, cleat_error *error);
-/* What RUN/`pointer` ("last", "best") names; false where there is no such file or it names no checkpoint
- * folder. */
+/* Reads the name in RUN/`pointer` ("last", "best"); false if the file does not exist or names no
+ * checkpoint folder. */
 bool cleat_checkpoint_pointer(const char *run, const char *pointer, cleat_checkpoint_name *name);
-/* "FOLDER/NAME" into `path` [CLEAT_CHECKPOINT_PATH]. */
+/* Writes "FOLDER/NAME" to `path` [CLEAT_CHECKPOINT_PATH]. */
 cleat_status cleat_checkpoint_path(const char *folder, const char *name, char *path, cleat_error *error);
 
-/* A file of a checkpoint, as state.json knows it. */
+/* A file of a checkpoint, as recorded in state.json. */
 typedef struct cleat_checkpoint_file {
     char name[CLEAT_CHECKPOINT_NAME];
     size_t size;
@@ -38,13 +38,13 @@ typedef struct cleat_checkpoint_file {
 
 enum { CLEAT_CHECKPOINT_FILES = 16 };
 
-/* All but state.json. */
+/* All files but state.json. */
 typedef struct cleat_checkpoint_files {
     cleat_checkpoint_file items[CLEAT_CHECKPOINT_FILES];
     size_t count;
 } cleat_checkpoint_files;
 
-/* NULL where it is not among them. */
+/* NULL if the file is not in the list. */
 const cleat_checkpoint_file *cleat_checkpoint_find(const cleat_checkpoint_files *files, const char *name);
 
 #endif

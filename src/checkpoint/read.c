@@ -1,4 +1,4 @@
-/* Reading checkpoints: finding them, and trusting none before its hashes are checked. */
+/* Reading checkpoints: finding them, and checking all hashes before anything is used. */
 #include "checkpoint/checkpoint.h"
 
 #include "core/files.h"
@@ -22,7 +22,7 @@ static cleat_status open_state(const char *folder, cleat_train_state *state, cle
     return status;
 }
 
-/* Reads a file whose size and hash are known; the caller frees *bytes. */
+/* Reads a file and checks it against its recorded size and hash; the caller frees *bytes. */
 static cleat_status read_intact(const char *path, const cleat_checkpoint_file *file, char **bytes, cleat_error *error) {
     char hash[33], *read;
     size_t size;
@@ -42,7 +42,7 @@ static cleat_status read_intact(const char *path, const cleat_checkpoint_file *f
     return status;
 }
 
-/* The files of the model and the optimizer are opened, the others are looked at only. */
+/* Opens the files of the model and the optimizer; the other files are only checked. */
 static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoint_file *file, cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], *bytes = NULL;
     cleat_safetensors **tensors = NULL;
@@ -90,7 +90,7 @@ static cleat_status open_named(const char *run, const char *name, cleat_checkpoi
     return status == CLEAT_OK ? cleat_checkpoint_open(folder, checkpoint, error) : status;
 }
 
-/* The newest intact one but for `tried` (may be NULL), whose failure `error` holds. */
+/* Opens the newest intact checkpoint other than `tried` (may be NULL), whose failure is in `error`. */
 static cleat_status open_newest(const char *run, const char *tried, cleat_checkpoint **checkpoint, cleat_error *error) {
     cleat_checkpoint_name *names;
     cleat_error next = {0};
@@ -132,7 +132,7 @@ cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **chec
     return open_newest(run, last.text, checkpoint, error);
 }
 
-/* "RUN/best" and "RUN/last" are accepted as well. */
+/* Accepts "RUN/best" and "RUN/last" as well. */
 static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], cleat_checkpoint_name *name) {
     if (!cleat_file_exists(path) || strlen(path) >= CLEAT_CHECKPOINT_PATH) return false;
     snprintf(run, CLEAT_CHECKPOINT_PATH, "%s", path);

@@ -1,6 +1,5 @@
-/* state.json: where training stands, as text that brings every bit back and notices any that changed.
- *
- *     {"state":{...},"hash":"32 hexadecimal digits of the text of {...}"} */
+/* state.json: the training state as text that preserves every bit and detects damage.
+ * {"state":{...},"hash":"32 hexadecimal digits: hash of the text of {...}"} */
 #include "checkpoint/state.h"
 
 #include "core/files.h"
@@ -27,7 +26,7 @@ static void add_integer(cleat_text *text, const char *name, int64_t value) {
     cleat_text_add(text, "  \"%s\": %" PRId64 ",\n", name, value);
 }
 
-/* {"value": for people, "bits": for us}. */
+/* {"value": decimal, for people, "bits": exact}. */
 static void add_real(cleat_text *text, double value) {
     char digits[32] = "null";
     uint64_t bits;
@@ -46,7 +45,7 @@ static void add_files(cleat_text *text, const cleat_checkpoint_files *files) {
     cleat_text_add(text, "}\n");
 }
 
-/* Only of f16, whose skipped steps a run keeps that goes on in another precision. */
+/* State of f16. A run that continues in another precision keeps its count of skipped steps. */
 static void add_loss_scale(cleat_text *text, const cleat_train_state *state) {
     const bool scaled = state->loss_scale > 0;
     if (scaled) {
@@ -110,7 +109,7 @@ cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_chec
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-/* A number of JSON that is an integer >= 0. */
+/* Accepts a JSON number that is an integer >= 0. */
 static bool is_integer(const cJSON *item, int64_t *value) {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9007199254740992.0)) return false;
     *value = (int64_t)item->valuedouble;
@@ -174,7 +173,7 @@ static bool get_loss_scale(const cJSON *from, cleat_train_state *state) {
     return get_integer(from, "skipped_steps", &state->skipped_steps);
 }
 
-/* Checkpoints of earlier versions have none. */
+/* Checkpoints of earlier versions have no micro-batch sizes. */
 static bool get_micro_batches(const cJSON *from, cleat_train_state *state) {
     const cJSON *item, *all = cJSON_GetObjectItemCaseSensitive(from, "micro_batch_sizes");
     if (!all) return true;
@@ -204,7 +203,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_files(from, files);
 }
 
-/* The text between `opening` and `middle`, if the file is laid out as written and its hash is right. */
+/* Finds the text between `opening` and `middle`, if the file has the written layout and its hash matches. */
 static bool find_intact(const char *text, size_t size, const char **start, size_t *length) {
     size_t head = sizeof opening - 1, tail = sizeof middle - 1 + 32 + sizeof closing - 1;
     char hash[33];

@@ -1,9 +1,7 @@
-/* Writes the files of a checkpoint.
- *
- * The order makes every moment safe: files and folder are synced under a temporary name; one rename makes the
- * checkpoint; then `best`, then `last` point at it; only then are older ones removed, each renamed to a
- * temporary name first. `best` goes before `last`: a run killed between them resumes from the older one and
- * comes here again. */
+/* Writes the files of a checkpoint. The order makes interruption safe at every moment: files and folder
+ * are synced under a temporary name; one rename creates the checkpoint; then `best`, then `last` point at
+ * it; only then are older checkpoints removed, each renamed to a temporary name first. `best` is replaced
+ * before `last`: a run killed between the two resumes from the older checkpoint and writes this one again. */
 #include "checkpoint/checkpoint.h"
 
 #include "core/files.h"
@@ -24,7 +22,7 @@ static void warn(const char *what, const char *path) {
     cleat_log(CLEAT_LOG_WARNING, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-/* Removes a folder of plain files. What cannot be removed is only warned of: the next write tries again. */
+/* Removes a folder of plain files. A failure is only a warning, because the next write tries again. */
 static void remove_folder(const char *path) {
     char inner[CLEAT_CHECKPOINT_PATH];
     const struct dirent *entry;
@@ -46,7 +44,7 @@ static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Removes what an interrupted write left over: temporary folders, and temporary files of `last` and `best`. */
+/* Removes leftovers of an interrupted write: temporary folders, and temporary files of `last` and `best`. */
 static void remove_leftovers(const char *run) {
     char path[CLEAT_CHECKPOINT_PATH];
     const struct dirent *entry;
@@ -64,7 +62,7 @@ static void remove_leftovers(const char *run) {
     if (folder) closedir(folder);
 }
 
-/* A checkpoint leaves under a temporary name, so that none is ever seen half removed. */
+/* Removes a checkpoint under a temporary name, so that a half-removed checkpoint is never visible. */
 static void remove_checkpoint(const char *run, const char *name) {
     char from[CLEAT_CHECKPOINT_PATH], to[CLEAT_CHECKPOINT_PATH], hidden[CLEAT_CHECKPOINT_NAME + 16];
     snprintf(hidden, sizeof hidden, "%sold-%s", temporary_prefix, name);
@@ -76,8 +74,8 @@ static void remove_checkpoint(const char *run, const char *name) {
         remove_folder(to);
 }
 
-/* Keeps `current`, the best, and the newest ones up to `keep`; removes the rest, and steps later than the
- * current one. */
+/* Keeps `current`, the best checkpoint, and the newest ones up to `keep`; removes the others, and all of
+ * later steps than `current`. */
 static void prune(const char *run, const cleat_checkpoint_name *current, int64_t keep) {
     cleat_checkpoint_name *names, best;
     size_t count;
@@ -129,7 +127,7 @@ static cleat_status write_tensors(const char *folder, const cleat_st_tensor *ten
     return status;
 }
 
-/* A file that the dataset wrote is taken as it is on the disk. */
+/* Records a file that the dataset wrote, as it is on disk. */
 static cleat_status record_written(const char *folder, const char *name, cleat_checkpoint_files *files,
                                    cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], *data;
@@ -143,7 +141,7 @@ static cleat_status record_written(const char *folder, const char *name, cleat_c
     return status;
 }
 
-/* What the data taught. */
+/* Writes the fitted preprocessing of the dataset. */
 static cleat_status write_fitted(const char *folder, const cleat_dataset *dataset, cleat_checkpoint_files *files,
                                  cleat_error *error) {
     cleat_listing listing = {0};
@@ -180,7 +178,7 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
     return status;
 }
 
-/* The first name for this epoch and step that is not taken: a resumed run may come to a step again. */
+/* Finds the first unused name for this epoch and step: a resumed run may reach the same step again. */
 static cleat_status free_name(const char *run, const cleat_train_state *state, cleat_checkpoint_name *name,
                               char path[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     for (int64_t copy = 0;; ++copy) {
