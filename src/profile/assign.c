@@ -1,4 +1,4 @@
-/* Assignments of the command line: "--set section.key=value". */
+/* Assignments on the command line: "--set section.key=value". */
 #include "profile/schema.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 
 enum { PLACE_BYTES = 640, NAME_BYTES = 64, VALUE_BYTES = CLEAT_PROFILE_TEXT + 196 };
 
-/* Copies [start, stop) without outer blanks; false where it does not fit. */
+/* Copies [start, stop) without leading and trailing blanks; false if it does not fit. */
 static bool copy_part(char *into, size_t room, const char *start, const char *stop) {
     while (start < stop && isspace((unsigned char)*start)) ++start;
     while (start < stop && isspace((unsigned char)stop[-1])) --stop;
@@ -17,7 +17,8 @@ static bool copy_part(char *into, size_t room, const char *start, const char *st
     return true;
 }
 
-/* "epochs=3": the section is missing; which one has such a key? */
+/* Reports an assignment such as "epochs=3", whose section is missing, and suggests the sections that have
+ * this key. */
 static cleat_status no_section(const cleat_schema *schema, const char *name, const char *place, cleat_error *error) {
     for (const cleat_key *key = schema->keys; key->name; ++key)
         if (strcmp(key->name, name) == 0)

@@ -1,5 +1,5 @@
-/* What no single value shows: values that contradict one another, are missing, or ask for what this version
- * cannot do. */
+/* Checks across values: contradictions, missing values, and requests that this version does not support.
+ * The range of a single value is checked when it is set. */
 #include "profile/schema.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *re
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
-/* A setting that this model has no use for was meant for something. */
+/* Rejects a setting that has no meaning for this model, because its author expects an effect. */
 static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_profile_keys *keys = p->keys;
     for (size_t i = 0; keys->all.keys[i].name; ++i)
@@ -80,7 +80,7 @@ static cleat_status check_at_most(const cleat_record *record, cleat_error *error
                                    part_name, (long long)whole);
 }
 
-/* A window is cut into even micro-batches: batch_size need not divide it. */
+/* batch_size need not divide the global batch, which is split into even micro-batches. */
 static cleat_status check_batch(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     int64_t batch = p->train.batch_size, accumulation = p->train.gradient_accumulation_steps;
     int64_t effective = cleat_profile_effective_batch(p);
@@ -117,7 +117,7 @@ static cleat_status check_scaling(const cleat_profile *p, const cleat_record *re
 
 static cleat_status check_rates(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     cleat_key_name rate = {"train", "learning_rate"};
-    /* With lr_scaling the peak is known only there (src/train/schedule.c), where it is checked again. */
+    /* With lr_scaling the peak is known only in src/train/schedule.c, which checks this again. */
     if (p->train.lr_scaling != CLEAT_LR_SCALING_NONE) return CLEAT_OK;
     if (p->train.warmup_start_lr > p->train.learning_rate)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_start_lr"}, rate,
@@ -147,8 +147,8 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
     return check_rates(p, record, error);
 }
 
-/* With precision = auto the card decides whether there is a loss scale. What is the default says nothing: resolved.ini has it in
- * every precision. */
+/* With precision = auto, the device decides whether there is a loss scale. A default value is no request
+ * for one: resolved.ini contains it in every precision. */
 cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *error) {
     const cleat_key_name precision = {"train", "precision"};
     const cleat_record record = cleat_profile_record(p);
@@ -211,5 +211,5 @@ void cleat_profile_shorten(cleat_profile *profile, int64_t length) {
     if (buckets->count <= 0 || buckets->values[buckets->count - 1] <= length) return;
     while (buckets->count > 1 && buckets->values[buckets->count - 2] >= length) --buckets->count;
     buckets->values[buckets->count - 1] = length;
-    profile->train.bucket_batch_sizes.count = CLEAT_AUTO; /* were for other lengths */
+    profile->train.bucket_batch_sizes.count = CLEAT_AUTO; /* these sizes were for other lengths */
 }

@@ -1,4 +1,4 @@
-/* The tables of a profile: keys of all model families together, and those of one family. */
+/* Key tables of a profile: the keys of all model families together, and those of one family. */
 #include "profile/schema.h"
 
 #include "core/memory.h"
@@ -32,7 +32,8 @@ static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted) {
     return NULL;
 }
 
-/* Appends the keys of `section` that are not there yet; `kinds` tells which families have each. */
+/* Appends the keys of `section` that `all` does not contain yet; the `kinds` of a key is the set of
+ * families that have it. */
 static void add_section(cleat_key *all, size_t *count, const char *section) {
     for (size_t f = 0; cleat_model_classes[f]; ++f)
         for (const cleat_key *key = cleat_model_classes[f]->keys; key->name; ++key) {

@@ -1,4 +1,4 @@
-/* Profiles as a whole: defaults, values, loading, copies, the resolved dump, the help text, comparison. */
+/* Profiles as a whole: defaults, values, loading, copies, the resolved dump, help text, comparison. */
 #include "profile/schema.h"
 
 #include "core/files.h"
@@ -20,8 +20,8 @@ static cleat_status store(const cleat_key *key, const char *value, const char *p
     return cleat_value_parse("profile", key, value, place, parts[key->part], error);
 }
 
-/* Makes `type` the profile's family: its settings are their defaults and what was given for them. On failure the profile
- * stays as it was. */
+/* Makes `type` the family of the profile: its settings get their defaults, then the values given for them.
+ * On failure the profile is unchanged. */
 static cleat_status use_family(cleat_profile *profile, int type, cleat_error *error) {
     const cleat_model_class *family = cleat_model_classes[type];
     cleat_profile_keys *keys = profile->keys;
@@ -66,7 +66,7 @@ static cleat_status copy_given(const char *value, const char *place, cleat_given
     return CLEAT_OK;
 }
 
-/* Keys of other families are judged, but for their families' sake only kept. */
+/* Values for keys of other families are checked, but otherwise only stored in case their family is chosen. */
 static cleat_status assign(void *user, const cleat_key *key, const char *value, const char *place, cleat_error *error) {
     cleat_profile *profile = user;
     cleat_profile_keys *keys = profile->keys;
@@ -197,7 +197,8 @@ cleat_status cleat_profile_load(const char *path, const char *const *assignments
     return CLEAT_OK;
 }
 
-/* The value of a key of any family: of one that is not the profile's, what was given, or its default. */
+/* Prints the value of a key of any family. For a key that the profile's family does not have, it is the
+ * given value or the default. */
 static void print_value(const cleat_profile *profile, const cleat_key *key, cleat_text *text) {
     const cleat_record record = cleat_profile_record(profile);
     const cleat_key *own = cleat_schema_find(record.schema, key->section, key->name);
@@ -279,7 +280,7 @@ void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
         cleat_text_add(&all, "\n");
     }
     if (all.failed)
-        text[0] = 0; /* no hash: equal to none */
+        text[0] = 0; /* an empty hash equals no other */
     else
         cleat_hash_text(all.data, all.size, text);
     cleat_text_free(&all);

@@ -1,4 +1,4 @@
-/* The schema's part that does not depend on the model's family: sections, and the keys of the run. */
+/* The part of the schema that does not depend on the model family: sections, and the keys of the run. */
 #include "profile/schema.h"
 
 #define RECORD cleat_profile
