@@ -1,4 +1,5 @@
-/* An optimizer for networks that are not a run of cleat_train: the graph of a step, and its state in files. */
+/* An optimizer for networks trained without cleat_train: the graph of a step, and reading and writing its
+ * state. */
 #include "cleat/optimizer.h"
 
 #include "core/memory.h"
@@ -19,8 +20,8 @@ struct cleat_optimizer {
     cleat_tensor *hyper; /* state f32 [8] */
     cleat_tensor *norm;  /* f32 [1] */
     bool is_scaled;
-    cleat_loss_scale scale; /* where is_scaled */
-    int64_t steps;          /* done */
+    cleat_loss_scale scale; /* loss scale, if is_scaled */
+    int64_t steps;          /* completed steps */
 };
 
 /* --- creating --- */
@@ -117,7 +118,7 @@ cleat_status cleat_optimizer_step(cleat_optimizer *optimizer, cleat_exec *exec, 
 
 /* --- files --- */
 
-/* NAME.moment1 and NAME.moment2 of every parameter. */
+/* Collects NAME.moment1 and NAME.moment2 of every parameter. */
 static cleat_status collect_moments(const cleat_optimizer *optimizer, cleat_host_tensors *tensors, cleat_error *error) {
     const cleat_store *store = optimizer->store;
     cleat_status status = cleat_host_tensors_create(2 * store->count, 2 * cleat_store_elements(store), tensors, error);
@@ -129,10 +130,10 @@ static cleat_status collect_moments(const cleat_optimizer *optimizer, cleat_host
     return CLEAT_OK;
 }
 
-/* What a file has besides, as metadata. */
+/* Optimizer state in the metadata of the file. */
 typedef struct progress {
     int64_t steps;
-    float loss_scale; /* 0: the gradients are not scaled */
+    float loss_scale; /* 0: no loss scaling */
     int32_t clean_steps, updates;
 } progress;
 
@@ -156,7 +157,7 @@ static cleat_status write_progress(cleat_optimizer *optimizer, cleat_exec *exec,
     cleat_status status = CLEAT_OK;
     if (optimizer->is_scaled) {
         status = cleat_exec_write(exec, 0, scale->updates, &from->updates, error);
-        /* A file of a network in f32 or bf16 has no scale: it then starts as a new one does. */
+        /* A file of a network in f32 or bf16 contains no scale: the scale then keeps its initial value. */
         if (!status && from->loss_scale > 0)
             status = cleat_exec_write(exec, 0, scale->loss_scale, &from->loss_scale, error);
         if (!status) status = cleat_exec_write(exec, 0, scale->clean_steps, &from->clean_steps, error);
@@ -185,7 +186,7 @@ cleat_status cleat_optimizer_save(const cleat_optimizer *optimizer, cleat_exec *
     return status;
 }
 
-/* The number `key` of the metadata, which is in [0, most]. */
+/* Reads the number `key` of the metadata and checks that it is in [0, most]. */
 static cleat_status read_number(const cleat_safetensors *file, const char *path, const char *key, double most,
                                 double *value, cleat_error *error) {
     const char *text = cleat_safetensors_metadata(file, key);
