@@ -1,4 +1,4 @@
-/* Made-up samples, a pure function of (seed, sample, field). */
+/* Synthetic samples: a pure function of (seed, sample, field). */
 #include "data/synthetic.h"
 
 #include "core/memory.h"
