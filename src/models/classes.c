@@ -1,4 +1,4 @@
-/* Classes of samples, whatever the samples are. */
+/* Classes of samples of any kind (images, texts): metrics, class weights, CSV of predictions. */
 #include "models/classes.h"
 
 #include "core/files.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SHOWN_CLASSES = 5 }; /* so many have their confusions among the metrics */
+enum { SHOWN_CLASSES = 5 }; /* maximum number of classes for which each kind of confusion is a metric */
 
 const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
 
@@ -39,7 +39,7 @@ int32_t cleat_class_argmax(const float *logits, int64_t classes) {
     return best;
 }
 
-enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* of each class, before the matrix */
+enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* counts of each class; they precede the matrix */
 
 static bool has_matrix(int64_t classes) {
     return classes <= SHOWN_CLASSES;

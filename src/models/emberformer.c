@@ -1,7 +1,8 @@
-/* S4, EmberFormer: maps over time to the mask of a later day. Each patch's steps go through a transformer over time (steps
- * that a sample lacks are hidden); what its last step knows becomes the features of the patch's pixels, and a SegFormer tells
- * the mask from them. A linear layer beside it sees each pixel's features alone: fires mostly burn on where they are. Loss as
- * mask_segformer's. */
+/* S4, EmberFormer: forecasts the mask of a later day from a time series of maps. The time steps of each
+ * patch go through a temporal transformer, with attention masked for missing steps. The last step of its
+ * output is projected to features of the patch's pixels, from which a SegFormer predicts the mask. A
+ * linear skip layer classifies each pixel from its own features, because most fires keep burning in the
+ * same place. The loss is that of mask_segformer. */
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "data/maps/maps.h"
@@ -15,10 +16,10 @@
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef struct emberformer_settings {
-    cleat_mask_settings mask;       /* first: masks.c; its dropout is that of both parts */
-    cleat_encoder_settings encoder; /* of the temporal part; its dropout is not used */
-    int64_t features;               /* channels that the temporal part hands to the spatial part */
-    int64_t image_size;             /* of plans without data */
+    cleat_mask_settings mask;       /* first member, as masks.c requires; its dropout is used by both parts */
+    cleat_encoder_settings encoder; /* temporal part; its dropout is not used */
+    int64_t features;               /* channels per pixel passed from the temporal part to the spatial part */
+    int64_t image_size;             /* for plans without data */
     cleat_maps_options data;
 } emberformer_settings;
 
@@ -76,7 +77,7 @@ static const emberformer_settings *settings_of(const cleat_model *model) {
 
 static const char *const terms[] = {"mask"};
 
-enum { STEPS, LENGTHS, MASK }; /* the dataset's fields */
+enum { STEPS, LENGTHS, MASK }; /* indices of the dataset's fields */
 enum { USUAL_CHANNELS = 2 };
 
 static int64_t fixed_length(const cleat_model *model) {
@@ -111,7 +112,7 @@ typedef struct map_size {
     int64_t height, width, patch, channels, patches;
 } map_size;
 
-/* Of a profile whose data are not there: a square of image_size, in whole patches, of two channels. */
+/* Without data, the size is a square of image_size pixels, rounded to whole patches, with two channels. */
 static map_size size_of(const cleat_model *model) {
     const cleat_mask_own *own = model->own;
     const int64_t patch = settings_of(model)->data.patch,
@@ -125,7 +126,7 @@ static map_size size_of(const cleat_model *model) {
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
-/* steps [B N, T, p p C], lengths i32 [B N] -> features of pixels [B, H, W, F] */
+/* steps [B N, T, p p C], lengths i32 [B N] -> pixel features [B, H, W, F] */
 static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *steps, cleat_tensor *lengths, cleat_tensor *rng,
                                    const map_size *size) {
@@ -157,7 +158,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     lengths = cleat_reshape(graph, lengths, 1, &sequences);
     cleat_tensor *x = temporal_part(model, graph, mode, batch, steps, lengths, inputs.rng, &size);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
-    logits = cleat_nn_linear(graph, "skip", x, 1, logits); /* what a pixel knows by itself */
+    /* skip connection: logits of each pixel from its own features */
+    logits = cleat_nn_linear(graph, "skip", x, 1, logits);
     cleat_masks_add_loss(model, graph, mode, logits, mask, &inputs, built);
 }
 
@@ -173,7 +175,7 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
-/* The mask of the last step's day, where the data tell it, is judged beside the forecast. */
+/* Persistence is evaluated as a forecast as well: the mask of the last step's day, if the data contain it. */
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
     const map_size size = size_of(model);

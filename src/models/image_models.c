@@ -1,4 +1,4 @@
-/* Settings and normalisation of images. */
+/* Settings and normalisation of image models. */
 #include "models/image_models.h"
 
 #include "cleat/ops.h"

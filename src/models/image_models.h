@@ -1,17 +1,18 @@
-/* What models of images share. */
+/* Helpers shared by image models. */
 #ifndef CLEAT_SRC_IMAGE_MODELS_H
 #define CLEAT_SRC_IMAGE_MODELS_H
 
 #include "models/model.h"
 #include "nn/conv.h"
 
-/* Data of images. */
+/* Data settings of image models. */
 typedef struct cleat_image_settings {
-    cleat_image_options options; /* channels 0: auto */
-    int64_t cache_mb;            /* takes the place of options.cache_bytes */
+    cleat_image_options options; /* channels = 0: auto */
+    int64_t cache_mb;            /* replaces options.cache_bytes */
 } cleat_image_settings;
 
-/* The rows of [data] between limit and image_size stand before. MEMBER: a cleat_image_settings. */
+/* The rows of [data] from image_size on; a family's own rows between `limit` and image_size precede this
+ * macro. MEMBER: a cleat_image_settings. */
 #define IMAGE_ROWS(MEMBER)                                                                                             \
     IMAGE_SIZE_ROW(MEMBER.options.size),                                                                               \
         {FIELD(data, channels, MEMBER.options.channels),                                                               \
@@ -50,14 +51,14 @@ typedef struct cleat_image_settings {
             .help = "Training: random vertical flip."                                                                  \
     }
 
-/* The settings as options of a dataset opened in this mode; borrows them. */
+/* Converts the settings to options of a dataset opened in this mode; the result borrows from them. */
 cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
                                                  const char *fitted);
 
-/* How batch normalisation works in a graph of this mode; in training with an input of its own, `samples`. */
+/* Mode of batch normalisation in a graph of this mode. In training it adds the input `samples`. */
 cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs);
 
-/* The mean over height and width. [B, H, W, D] -> [B, D] */
+/* Global average pooling over height and width. [B, H, W, D] -> [B, D] */
 cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* Masks: what SegFormer and EmberFormer do alike. */
+/* Masks: the code shared by SegFormer and EmberFormer. */
 #include "models/masks.h"
 
 #include "cleat/ops.h"
@@ -32,7 +32,7 @@ static const cleat_mask_settings *settings_of(const cleat_model *model) {
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
-/* As published, by cleat_backbone. */
+/* The published configurations, indexed by cleat_backbone. */
 static const cleat_segformer backbones[] = {
     [CLEAT_BACKBONE_B0] = {.width = {32, 64, 160, 256},
                            .heads = {1, 2, 5, 8},
@@ -82,8 +82,8 @@ void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, in
     }
 }
 
-/* The root of how many times rarer pixels of the mask are: the whole ratio would make the few of them outweigh what is said
- * about all others. */
+/* Square root of the ratio of background to mask pixels. The full ratio would let the few mask pixels
+ * outweigh all others. */
 static float positive_weight(const cleat_model *model) {
     const cleat_mask_own *own = model->own;
     double asked = settings_of(model)->positive_weight;
@@ -121,8 +121,9 @@ void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch 
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
 
-/* Pixels by target and by probability in steps of 1 / BINS; at the threshold and for persistence both right, only forecast,
- * only true; the sum of the images' intersection over union, and how many images have a union. */
+/* Metric state. Pixels are counted by target and by probability in bins of 1 / BINS. True positives, false
+ * positives and false negatives are counted at the threshold and for persistence. The last two are the sum
+ * of the images' intersection over union, and the number of images with a non-empty union. */
 enum { BINS = 20 };
 enum { TP, FP, FN, COUNTS };
 enum {
@@ -177,7 +178,7 @@ static double iou_of(const double *counts) {
     return ratio(counts[TP], counts[TP] + counts[FP] + counts[FN]);
 }
 
-/* The best F1 of all thresholds between bins. */
+/* The best F1 over all thresholds at bin edges. */
 static double best_f1(const double *metric_state, double *threshold) {
     double best = 0, counts[COUNTS] = {0};
     *threshold = NAN;
@@ -211,7 +212,7 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */
 
-/* Probabilities between the centres of pixels, as cleat_resize has it. */
+/* Bilinear interpolation between pixel centres, as in cleat_resize; the result is a probability. */
 static float interpolate(const float *logits, int64_t height, int64_t width, int64_t stride, double y, double x) {
     double top = fmin(fmax(y, 0), (double)(height - 1)), left = fmin(fmax(x, 0), (double)(width - 1));
     int64_t r = (int64_t)top, c = (int64_t)left;
@@ -223,7 +224,7 @@ static float interpolate(const float *logits, int64_t height, int64_t width, int
                          dx * probability(logits[below * stride + right])));
 }
 
-/* FOLDER/ID and an ending. */
+/* Writes FOLDER/ID followed by the file name ending to `path`. */
 static cleat_status path_of(const char *folder, const char *id, const char *ending, char path[PATH_BYTES],
                             cleat_error *error) {
     char name[PATH_BYTES];

@@ -1,4 +1,4 @@
-/* What models that tell masks from images share: the loss, metrics of pixels, predictions as PNG and NPY. */
+/* Helpers of segmentation models: the loss, pixel metrics, predictions as PNG and NPY. */
 #ifndef CLEAT_SRC_MODELS_MASKS_H
 #define CLEAT_SRC_MODELS_MASKS_H
 
@@ -6,16 +6,18 @@
 #include "nn/segformer.h"
 
 typedef enum cleat_backbone { CLEAT_BACKBONE_B0, CLEAT_BACKBONE_B1, CLEAT_BACKBONE_B2 } cleat_backbone;
-extern const char *const cleat_backbone_names[]; /* in settings; ends in NULL */
+extern const char *const cleat_backbone_names[]; /* names in settings; terminated by NULL */
 
-/* The SegFormer, its loss, and how its output is read. The settings of families with masks begin with it. */
+/* The SegFormer, its loss, and the interpretation of its output. The settings of segmentation families
+ * begin with this struct. */
 typedef struct cleat_mask_settings {
     cleat_data_settings common;
     double dropout;
     cleat_backbone backbone;
-    int64_t stem_stride;    /* of the first patch embedding */
-    double threshold;       /* a pixel is in the mask from this probability on */
-    double positive_weight; /* of a mask's pixels; CLEAT_AUTO: by their share of the training part */
+    int64_t stem_stride; /* stride of the first patch embedding */
+    double threshold;    /* minimum probability of a pixel in the mask */
+    /* weight of mask pixels; CLEAT_AUTO: from their fraction of the training data */
+    double positive_weight;
     double focal_gamma, dice;
 } cleat_mask_settings;
 
@@ -43,46 +45,47 @@ typedef struct cleat_mask_settings {
             .help = "Weight of the Dice loss, added to the cross entropy."                                             \
     }
 
-extern const cleat_metric_info cleat_masks_metrics[]; /* ends in a NULL name */
+extern const cleat_metric_info cleat_masks_metrics[]; /* terminated by a NULL name */
 
 /* model->own */
 typedef struct cleat_mask_own {
-    double positive;       /* share of the training part's pixels that are 1; 0: unknown */
-    int64_t height, width; /* of a sample's mask; 0: the profile's image_size */
+    double positive;       /* fraction of mask pixels in the training data; 0: unknown */
+    int64_t height, width; /* size of a sample's mask; 0: image_size of the profile */
 } cleat_mask_own;
 
-/* A new model->own. */
+/* Allocates model->own. */
 cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
 
-/* The SegFormer of the profile's backbone, with as many outputs a pixel as there are classes: one where
- * the sizes do not say. */
+/* The SegFormer of the profile's backbone, with one output per pixel and class; one output if the number
+ * of classes is not set. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
-/* Says with the graph's error where images [height, width] are too small for the reductions of its stages. */
+/* Sets the graph's error if images [height, width] are too small for the reductions of the stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 
 /* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation
  * to `inputs`. */
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                   cleat_model_inputs *inputs);
-/* Appends what every mode ends with: output, loss, gradients. mask i32 [B, H, W], NULL when predicting. */
+/* Appends the end of the graph for each mode: output, loss, gradients. mask i32 [B, H, W], NULL when
+ * predicting. */
 void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                           cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
-/* [B]: one over the samples of the window; of images with more than one class [B, L, L]: one over their
- * pixels. */
+/* Sample weights [B]: 1 / number of samples in the global batch. With more than one class, pixel weights
+ * [B, L, L]: 1 / number of their pixels. */
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values);
 
-/* Running sums of pixels by probability and target. `persistence` [H, W] of sample b, or NULL: an earlier
- * mask that is judged as if it were the forecast. */
+/* Metric state: running sums of pixels by probability and target. `persistence` [H, W] of sample b, or
+ * NULL: an earlier mask that is evaluated as if it were the forecast. */
 size_t cleat_masks_metric_state_size(const cleat_model *model);
 void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
-/* FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the
- * probabilities, for the first height x width of logits with `stride` numbers a row, resized to out_height
- * x out_width. */
+/* Writes FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the
+ * probabilities. Uses the first height x width values of logits with `stride` values per row, resized to
+ * out_height x out_width. */
 cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
                                int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
                                cleat_error *error);

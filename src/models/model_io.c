@@ -1,4 +1,5 @@
-/* What graphs of models have in common: their inputs from the runtime, heads, outputs, and their ends with a loss of one term. */
+/* Inputs and outputs common to model graphs: inputs from the runtime, heads, outputs, and a loss of one
+ * term. */
 #include "models/model.h"
 #include "ops/update.h"
 
@@ -41,7 +42,7 @@ cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_mode
 
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built) {
-    const int64_t two = 2; /* the term, and the loss */
+    const int64_t two = 2; /* the term, and the total loss */
     built->loss = loss;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);
     if (!loss) return;

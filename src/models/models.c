@@ -1,4 +1,4 @@
-/* The calls that reach the model families. */
+/* Calls from the runtime into the model families. */
 #include "models/model.h"
 
 #include "core/memory.h"

@@ -1,5 +1,5 @@
-/* S3: images to classes, by a residual network. Loss: cross entropy, a mean over the images of a window, with label
- * smoothing and class weights. */
+/* S3: image classification with a residual network. Loss: cross entropy, the mean over the images of a
+ * global batch, with label smoothing and class weights. */
 #include "nn/resnet.h"
 #include "cleat/ops.h"
 #include "core/memory.h"
@@ -64,7 +64,7 @@ static const resnet_settings *settings_of(const cleat_model *model) {
 
 static const char *const terms[] = {"cross_entropy"};
 
-enum { LABEL = 1 }; /* of the dataset's fields */
+enum { LABEL = 1 }; /* index of the dataset's field */
 enum { USUAL_CLASSES = 10, USUAL_CHANNELS = 3 };
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static int64_t count_words(const char *text) {
     return words;
 }
 
-/* Of a profile whose data are not there: what it says, or so many. */
+/* Sizes of a profile without data: those it sets, or the usual ones. */
 static cleat_model_sizes sizes_of(const cleat_model *model) {
     const cleat_image_options *data = &settings_of(model)->data.options;
     cleat_model_sizes sizes = model->sizes;
@@ -163,7 +163,8 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return LABEL + 1;
 }
 
-/* sample_weight [B]: the weight of each image's class, 1 where no data say it, over the images of the window. */
+/* sample_weight [B]: the class weight of each image (1 without data), divided by the number of images in
+ * the global batch. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABEL];

@@ -11,8 +11,8 @@ typedef struct point {
 } point;
 
 typedef struct trace {
-    point *x, *ref; /* [n] known residues */
-    int64_t *at;    /* their places in the chain */
+    point *x, *ref; /* [n] residues with known coordinates */
+    int64_t *at;    /* their indices in the chain */
     double *weight; /* scratch of the TM-score search */
     int64_t n;
 } trace;
@@ -73,8 +73,8 @@ static point moved(const motion *m, point p) {
     return q;
 }
 
-/* The rotation and translation that bring x nearest to ref; returns the weighted sum of squared distances left
- * (weight NULL: all 1). */
+/* Computes the rotation and translation that superpose x on ref with the least weighted sum of squared
+ * distances, and returns that sum (weight NULL: all 1). */
 static double superpose(const trace *t, const double *weight, motion *m) {
     double s[3][3] = {{0}}, own = 0, count = 0;
     *m = (motion){{{0}}, {{0}}, {{0}}};
@@ -106,7 +106,7 @@ static double superpose(const trace *t, const double *weight, motion *m) {
     };
     memcpy(m->r, r, sizeof r);
     double left = own - 2 * largest;
-    return left < 0 ? 0 : left; /* what is not a number stays so */
+    return left < 0 ? 0 : left; /* NaN is returned as NaN */
 }
 
 /* --- TM-score ------------------------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static double tm_d0(int64_t length) {
 
 enum { TM_ROUNDS = 40 };
 
-/* The score of one superposition; leaves each residue's weight for the next one. */
+/* TM-score of one superposition; stores the weight of each residue for the next iteration. */
 static double tm_of(const trace *t, const motion *m, double d0) {
     double sum = 0;
     for (int64_t i = 0; i < t->n; ++i) {
@@ -131,8 +131,9 @@ static double tm_of(const trace *t, const motion *m, double d0) {
     return sum / (double)t->n;
 }
 
-/* From a seed stretch: superpose, weigh each residue by how much its distance moves the score, superpose again.
- * Each round raises the score (the score is convex in the squared distances, so it lies above its tangent). */
+/* TM-score from a seed fragment: superpose, weight each residue by the derivative of the score with
+ * respect to its squared distance, superpose again. Each iteration increases the score, because the score
+ * is convex in the squared distances, so it lies above its tangent. */
 static double tm_from_seed(const trace *t, int64_t first, int64_t count, double d0) {
     double best = 0;
     motion m;
@@ -146,7 +147,8 @@ static double tm_from_seed(const trace *t, int64_t first, int64_t count, double 
     return best;
 }
 
-/* From the whole chain, and from stretches of a half, a quarter, ... down to four to seven residues. */
+/* Best score of seeds: the whole chain, and fragments of a half, a quarter, ... down to four to seven
+ * residues. */
 static double tm_score(const trace *t) {
     double d0 = tm_d0(t->n), best = 0;
     for (int64_t count = t->n; count >= 4 || count == t->n; count /= 2) {

@@ -1,9 +1,8 @@
-/* S1: from an RNA sequence to the trace of its C1' atoms.
- *
- * Embedding, sinusoidal positions, a pre-norm transformer encoder, and a head: `frames` predicts each
- * residue's step and turn relative to the one before, starting at ideal A-form helix geometry, integrated
- * along the chain; `absolute` predicts coordinates as they are. Every loss term is a mean over the items of a
- * chain, then a mean over chains. */
+/* S1: predicts the trace of C1' atoms from an RNA sequence. Embedding, sinusoidal positional encoding, a
+ * pre-norm transformer encoder, and a head. The head `frames` predicts the translation and rotation of
+ * each residue relative to the previous one, starting from ideal A-form helix geometry, and integrates
+ * them along the chain; `absolute` predicts coordinates directly. Every loss term is a mean over the items
+ * of a chain, then a mean over chains. */
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -31,7 +30,7 @@ typedef struct rna_settings {
     rna_head head;
     rna_positions positions;
     cleat_rna_options data;
-    struct { /* weights of the terms */
+    struct { /* weights of the loss terms */
         double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
     } loss;
 } rna_settings;
@@ -82,16 +81,17 @@ static const rna_settings *settings_of(const cleat_model *model) {
 
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
-/* In the order of the log. */
+/* Loss terms in the order of the log. */
 enum { DISTANCE, LOCAL, FRAME, CHIRALITY, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
 static const char *const terms[N_TERMS] = {
     [DISTANCE] = "pair_distance", [LOCAL] = "lddt_loss",  [FRAME] = "frame", [CHIRALITY] = "handedness",
     [BOND] = "bond_length",       [ANGLE] = "bond_angle", [CLASH] = "clash", [BASE_PAIR] = "base_pair",
     [COORDINATE] = "coordinate"};
 
-/* Bounds of the physics terms, Angstrom, as the chains of the PDB have them (252 chains of 156 entries): neighbouring C1' atoms 5.0 to
- * 7.0 (median 5.5; an A-form helix has 5.7); Watson-Crick pairs in helices 10.6 +- 0.3 (10.7 in the standard reference frame, Olson et
- * al. 2001, J. Mol. Biol. 313, 229); residues further along the chain hardly ever nearer than 4.5; two bonds turn back by at most the
+/* Bounds of the physics terms in Angstrom, from chains of the PDB (252 chains of 156 entries):
+ * neighbouring C1' atoms 5.0 to 7.0 (median 5.5; an A-form helix has 5.7); Watson-Crick pairs in helices
+ * 10.6 +- 0.3 (10.7 in the standard reference frame, Olson et al. 2001, J. Mol. Biol. 313, 229); residues
+ * further apart in the chain are rarely closer than 4.5; two successive bonds turn back by at most the
  * angle of cosine -0.2. */
 static const cleat_structure_loss_spec specs[N_TERMS] = {
     [DISTANCE] = {.kind = CLEAT_LOSS_DISTANCE},
@@ -104,7 +104,7 @@ static const cleat_structure_loss_spec specs[N_TERMS] = {
     [COORDINATE] = {.kind = CLEAT_LOSS_COORDINATE},
 };
 
-/* Reference trajectories ask for a bond term of one length. */
+/* Reference trajectories require a bond term with a single target length. */
 static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
     cleat_structure_loss_spec spec = specs[term];
     spec.term = term;
@@ -141,10 +141,10 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
                                "all weights of [loss] are 0: there is nothing to train");
 }
 
-/* Fields of the dataset, by index. */
+/* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
 
-/* A mean over chains; empty slots weigh nothing. */
+/* Weights for a mean over chains; empty slots have weight 0. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     double weights[N_TERMS];
@@ -155,13 +155,13 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
             values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)global_batch->samples) : 0.0f;
 }
 
-/* What the head gives: a trace, and the residues' frames where it has them. */
+/* Output of the head: a trace, and the frames of the residues if the head has them. */
 typedef struct head_output {
     cleat_tensor *x;            /* [B, L, 3] */
     cleat_tensor *rigid_frames; /* [B, L, 9] or NULL */
 } head_output;
 
-/* Every term of non-zero weight, their sum, and records of both for the log. */
+/* Builds every term of non-zero weight and their sum, and records both for the log. */
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
                                 const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
@@ -259,7 +259,7 @@ static const char *const metric_names[N_METRICS] = {"pair_mae", "pair_mae_local"
 static const cleat_metric_info metrics[] = {
     {"rmsd", false}, {"lddt", true}, {"tm", true}, {"pair_mae", false}, {"pair_mae_local", false}, {NULL, false}};
 
-/* Totals: the sum of each metric over chains, then the number of chains that have it. */
+/* Metric state: the sum of each metric over chains, then the number of chains that have it. */
 static size_t metric_state_size(const cleat_model *model) {
     (void)model;
     return 2 * N_METRICS;
@@ -271,7 +271,7 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
         cleat_metrics_add(found, metric_names[i], metric_state[i] / metric_state[N_METRICS + i]);
 }
 
-/* Too few neighbours make the figure of a shorter chain meaningless. */
+/* Shorter chains have too few neighbours for a meaningful lDDT. */
 enum { LDDT_SHORTEST = 20 };
 
 static void add(double *metric_state, int metric, double value, bool counted) {
@@ -313,7 +313,7 @@ static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
 
 enum { PATH_BYTES = 4096 };
 
-/* FOLDER/ID.pdb, or FOLDER/ID-2.pdb where an id before it differs in nothing that a file's name can show. */
+/* Path FOLDER/ID.pdb, or FOLDER/ID-2.pdb if an earlier id maps to the same file name. */
 static cleat_status pdb_path(const char *folder, const char *id, cleat_name_table *taken, char path[PATH_BYTES],
                              cleat_error *error) {
     char name[PATH_BYTES];
@@ -326,7 +326,7 @@ static cleat_status pdb_path(const char *folder, const char *id, cleat_name_tabl
     }
 }
 
-/* A chain that the columns of a PDB file do not hold has its place in the CSV alone. */
+/* A chain that does not fit the columns of a PDB file is written only to the CSV. */
 static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count, const char *folder,
                                     cleat_error *error) {
     char path[PATH_BYTES];
@@ -348,7 +348,7 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
     return status == CLEAT_OK ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
 }
 
-/* FOLDER/predictions.csv with all chains, and a PDB file for each. */
+/* Writes FOLDER/predictions.csv with all chains, and a PDB file for each chain. */
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     (void)model;

@@ -1,5 +1,5 @@
-/* S4, the spatial part by itself: images to masks of two classes, by a SegFormer. Loss: weighted binary cross entropy (or
- * focal loss) and Dice loss, a mean over the images of a window. */
+/* S4 without its temporal part: segmentation of images into masks of two classes with a SegFormer. Loss:
+ * weighted binary cross entropy (or focal loss) and Dice loss, the mean over the images of a global batch. */
 #include "cleat/ops.h"
 #include "models/masks.h"
 
@@ -8,7 +8,7 @@
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef struct segformer_settings {
-    cleat_mask_settings mask; /* first: masks.c */
+    cleat_mask_settings mask; /* first member, as masks.c requires */
     cleat_image_settings data;
 } segformer_settings;
 
@@ -43,7 +43,7 @@ static const segformer_settings *settings_of(const cleat_model *model) {
 
 static const char *const terms[] = {"mask"};
 
-enum { MASK = 1 }; /* of the dataset's fields */
+enum { MASK = 1 }; /* index of the dataset's field */
 enum { USUAL_CHANNELS = 3 };
 
 static int64_t fixed_length(const cleat_model *model) {
@@ -76,7 +76,7 @@ static int64_t channels_of(const cleat_model *model) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, channels_of(model)};
-    const int weight_rank = model->sizes.classes > 1 ? 3 : 1; /* of each pixel, or of each image */
+    const int weight_rank = model->sizes.classes > 1 ? 3 : 1; /* weights per pixel, or per image */
     cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *mask = NULL;
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, weight_rank, image);

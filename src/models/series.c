@@ -1,6 +1,7 @@
-/* S2: forecasts of time series. Windows [T, C] of the past to the next H steps of K columns, by an LSTM, a transformer
- * encoder (both answer from their last step) or a dense network over the whole window. Loss: mean squared error of
- * standardised values. Persistence, and persistence of the last season, are measured beside it. */
+/* S2: time series forecasting. Maps windows [T, C] of the past to the next H steps of K columns, with an
+ * LSTM or a transformer encoder (both read out at the last step), or a dense network over the whole
+ * window. Loss: mean squared error of standardised values. Persistence and seasonal persistence are
+ * evaluated as baselines. */
 #include "data/series/series.h"
 #include "cleat/ops.h"
 #include "core/files.h"
@@ -19,10 +20,11 @@
 
 typedef struct series_settings {
     cleat_data_settings common;
-    cleat_encoder_settings network; /* d_model, heads and d_ff of the transformer only */
-    int64_t hidden;                 /* width of an LSTM's or a dense network's layers */
+    cleat_encoder_settings network; /* only d_model, heads and d_ff of the transformer */
+    int64_t hidden;                 /* layer width of an LSTM or a dense network */
     cleat_series_options data;
-    cleat_int_list frames; /* minutes; count CLEAT_NONE: only the file's own */
+    /* resampling intervals in minutes; count CLEAT_NONE: only the file's own interval */
+    cleat_int_list frames;
 } series_settings;
 
 #define RECORD series_settings
@@ -74,7 +76,7 @@ static void defaults(void *settings) {
     ((series_settings *)settings)->data = cleat_series_defaults();
 }
 
-/* Borders of a series: all by rows, or all by fractions. */
+/* Split boundaries of a series: all given in rows, or all as fractions. */
 static cleat_status check_rows(const cleat_series_options *data, const cleat_record *record, cleat_error *error) {
     const bool train = data->train_rows != CLEAT_NONE, val = data->val_rows != CLEAT_NONE;
     if (train == val && (train || data->test_rows == CLEAT_NONE)) return CLEAT_OK;
@@ -88,7 +90,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_status status = cleat_fractions_check(data->val_fraction, data->test_fraction, record, error);
     if (!status) status = check_rows(data, record, error);
     if (status || data->anchor != CLEAT_SERIES_ANCHOR_SEASON || data->season != CLEAT_NONE) return status;
-    /* Without one the last known values would be taken instead. */
+    /* Without a season, the last known values would be used instead. */
     return cleat_record_refuse(record, error, "data", "anchor", "requires data.season: the steps of a season");
 }
 
@@ -106,7 +108,7 @@ static const char *const terms[] = {"squared_error"};
 
 extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, cleat_series_dense;
 
-enum { TARGET = 1 }; /* of the dataset's fields */
+enum { TARGET = 1 }; /* index of the dataset's field */
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
@@ -140,7 +142,7 @@ static int64_t count_names(const char *names) {
     return count;
 }
 
-/* Of a profile whose data are not there: as many columns as it names, or so many. */
+/* Number of columns of a profile without data: the columns it names, or USUAL_COLUMNS. */
 enum { USUAL_COLUMNS = 8 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
@@ -170,13 +172,14 @@ static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cl
 static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                        cleat_tensor *rng) {
     const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->network, mode);
-    x = cleat_positional_encoding(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL); /* [B, T, D] */
+    /* [B, T, D] */
+    x = cleat_positional_encoding(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, NULL, rng, &shape);
     return cleat_select_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, D] */
 }
 
-/* Hidden layers; a classifier may have none. */
+/* Number of hidden layers; a classifier may have none. */
 static int64_t dense_layers(const cleat_model *model) {
     const int64_t *hidden = model->sizes.hidden;
     int64_t layers = 0;
@@ -184,7 +187,7 @@ static int64_t dense_layers(const cleat_model *model) {
     return layers > 0 || model->sizes.classes > 0 ? layers : settings_of(model)->network.layers;
 }
 
-/* Named as the layers of PyTorch's nn.Sequential, where each second one is the activation. x [B, C] */
+/* Layer names as in PyTorch's nn.Sequential, where every second layer is the activation. x [B, C] */
 static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                  int64_t outputs, cleat_tensor *rng) {
     const int64_t layers = dense_layers(model), *hidden = model->sizes.hidden;
@@ -215,7 +218,7 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
     return cleat_nn_linear(graph, "head", x, outputs, NULL);
 }
 
-/* The output is [B, H K], or of a classifier [B, classes]. */
+/* The output is [B, H K], or for a classifier [B, classes]. */
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
@@ -223,7 +226,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const int64_t classes = model->sizes.classes;
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
-    (void)length; /* all windows are of one length */
+    (void)length; /* all windows have the same length */
     cleat_tensor *x = cleat_model_add_values(graph, "x", 3, x_shape), *target = NULL;
     if (mode != CLEAT_MODE_PREDICT)
         target = classes ? cleat_input(graph, "target", CLEAT_I32, 1, &batch)
@@ -258,8 +261,8 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
 
-/* Totals: windows; then for the model, persistence and seasonal persistence, of each step ahead, the squared and the
- * absolute errors. */
+/* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
+ * model, persistence and seasonal persistence. */
 enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
 static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_"};
 
@@ -291,7 +294,7 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
                                      settings_of(model)->data.anchor, &known, error);
         if (status != CLEAT_OK) break;
         const float *target = targets + b * each;
-        for (int64_t i = 0; i < each; ++i) { /* as the target: differences from the anchor */
+        for (int64_t i = 0; i < each; ++i) { /* like the target: differences from the anchor */
             known.last[i] -= known.anchor[i];
             known.season[i] -= known.anchor[i];
         }
@@ -311,7 +314,8 @@ static double mean_error(const cleat_model *model, const double *metric_state, c
     return sum / (metric_state[0] * (double)(model->sizes.outputs * (end - first)));
 }
 
-/* The errors over all steps; those of persistence; then the model's squared error at some single steps ahead. */
+/* Computes the errors over all steps, those of persistence, and the model's squared error at some single
+ * steps ahead. */
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const int64_t horizon = settings_of(model)->data.horizon;
     char name[48];
@@ -332,7 +336,7 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     }
 }
 
-/* FOLDER/predictions.csv */
+/* Writes FOLDER/predictions.csv. */
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     char path[4096];

@@ -1,4 +1,4 @@
-/* Persistence, seasonal persistence, anchors; forecasts as a CSV file. */
+/* Baseline forecasts (persistence, seasonal persistence), anchors, and forecasts as a CSV file. */
 #include "models/series_forecast.h"
 
 #include "core/files.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Fields of the dataset, by index. */
+/* Indices of the dataset's fields. */
 enum { X, TARGET, LAST, SEASON, N_FIELDS };
 
 cleat_status cleat_forecast_create(int64_t values, cleat_forecast *forecast, cleat_error *error) {

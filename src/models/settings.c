@@ -1,4 +1,5 @@
-/* Settings of model families: made with their defaults, copied, set; checks that several families have. */
+/* Settings of model families: creation with defaults, copying, assignment; checks shared by several
+ * families. */
 #include "models/settings.h"
 
 #include "core/memory.h"

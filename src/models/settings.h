@@ -1,5 +1,5 @@
-/* Settings of model families: their structs, and the rows of keys that several families have. A family's file defines
- * RECORD, the type of its settings, before it includes ini/rows.h and writes its table. */
+/* Settings of model families: their structs, and the key rows shared by several families. A family's file
+ * defines RECORD, the type of its settings, before it includes ini/rows.h and defines its table. */
 #ifndef CLEAT_SRC_MODELS_SETTINGS_H
 #define CLEAT_SRC_MODELS_SETTINGS_H
 
@@ -7,23 +7,24 @@
 #include "ini/record.h"
 #include "nn/transformer.h"
 
-/* A family's settings with every default; the caller destroys them. */
+/* Creates a family's settings with all defaults; the caller destroys them. */
 cleat_status cleat_settings_create(const cleat_model_class *family, cleat_data_settings **settings, cleat_error *error);
 cleat_status cleat_settings_clone(const cleat_model_class *family, const cleat_data_settings *settings,
                                   cleat_data_settings **copy, cleat_error *error);
-void cleat_settings_destroy(const cleat_model_class *family, cleat_data_settings *settings); /* takes NULL */
+/* accepts NULL */
+void cleat_settings_destroy(const cleat_model_class *family, cleat_data_settings *settings);
 
-/* A transformer encoder. */
+/* Settings of a transformer encoder. */
 typedef struct cleat_encoder_settings {
     int64_t d_model, heads, layers, d_ff;
     double dropout;
 } cleat_encoder_settings;
 
-/* Its shape in a graph of this mode: dropout in training only. */
+/* Shape of the encoder in a graph of this mode: dropout in training only. */
 cleat_transformer cleat_encoder_shape(const cleat_encoder_settings *encoder, cleat_mode mode);
-/* d_model must be a multiple of heads. */
+/* Checks that d_model is a multiple of heads. */
 cleat_status cleat_encoder_check(const cleat_encoder_settings *encoder, const cleat_record *record, cleat_error *error);
-/* val_fraction and test_fraction must leave something to train on. */
+/* Checks that val_fraction and test_fraction leave training samples. */
 cleat_status cleat_fractions_check(double val, double test, const cleat_record *record, cleat_error *error);
 
 /* --- rows ----------------------------------------------------------------------------------------------------- */
@@ -47,7 +48,7 @@ cleat_status cleat_fractions_check(double val, double test, const cleat_record *
     }
 #define ENCODER_ROWS(MEMBER) ENCODER_SIZE_ROWS(MEMBER), DROPOUT_ROW(MEMBER.dropout)
 
-/* MEMBER: the cleat_data_settings that the struct begins with. */
+/* MEMBER: the cleat_data_settings at the start of the struct. */
 #define PATH_ROW(MEMBER)                                                                                               \
     {                                                                                                                  \
         FIELD(data, path, MEMBER.path), STRING(MEMBER.path, 0, ""),                                                    \

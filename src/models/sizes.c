@@ -1,4 +1,4 @@
-/* Sizes of models by name, where no data say them: of reference trajectories and benchmarks. */
+/* Sizes of models by name, for models without data: reference trajectories and benchmarks. */
 #include "models/model.h"
 
 #include <cjson/cJSON.h>
@@ -8,8 +8,8 @@
 typedef struct size_row {
     const char *name;
     size_t offset;
-    int count; /* at most */
-    bool real; /* double; else int64_t */
+    int count; /* maximum number of values */
+    bool real; /* true: double; false: int64_t */
 } size_row;
 
 #define SIZE(NAME, COUNT)                                                                                              \

@@ -1,7 +1,7 @@
-/* S5: texts to classes, words to entity tags. A pre-norm transformer encoder over WordPiece tokens; the class is told from
- * the mean of a text's tokens or from its first one, a tag from the first piece of its word. Loss: cross entropy, a mean
- * over the texts, or over the words, of a window; with balanced class weights w[c] = N / (C n[c]), whose mean over the
- * training part is 1. */
+/* S5: text classification and entity tagging of words. A pre-norm transformer encoder over WordPiece
+ * tokens; the class is predicted from the mean of a text's tokens or from the first token, a tag from the
+ * first piece of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
+ * balanced class weights are w[c] = N / (C n[c]), whose mean over the training data is 1. */
 #include "cleat/ops.h"
 #include "core/cpus.h"
 #include "core/files.h"
@@ -20,7 +20,7 @@ static const char *const terms[] = {"cross_entropy"};
 
 extern const cleat_model_class cleat_text_classifier, cleat_text_tagger;
 
-/* Fields of the dataset, by index. */
+/* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, LABELS };
 
 enum { MAX_ENCODERS = 16 };
@@ -37,7 +37,7 @@ static const char *const pooling_names[] = {"mean", "first", NULL};
 typedef struct text_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
-    text_pooling pooling; /* of classifiers */
+    text_pooling pooling; /* classifiers only */
     cleat_text_options data;
     cleat_class_loss_settings loss;
 } text_settings;
@@ -167,7 +167,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     return CLEAT_OK;
 }
 
-/* Sizes of a profile whose data are not there: what they would be at most, or usually are. */
+/* Sizes of a profile without data: upper bounds or usual values. */
 enum { USUAL_CLASSES = 3 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
@@ -189,7 +189,7 @@ static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cl
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t row[2] = {batch, length};
-    const int rank = is_tagger(model) ? 2 : 1; /* of labels and of their weights */
+    const int rank = is_tagger(model) ? 2 : 1; /* rank of labels and of their weights */
     const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
     cleat_tensor *labels = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
@@ -197,7 +197,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode != CLEAT_MODE_PREDICT)
         labels = cleat_input(graph, is_tagger(model) ? "labels" : "label", CLEAT_I32, rank, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, row);
-    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, sizes_of(model).vocabulary, &shape); /* [B, L, D] */
+    /* [B, L, D] */
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, sizes_of(model).vocabulary, &shape);
     x = cleat_positional_encoding(graph, x, NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, inputs.rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, lengths, inputs.rng, &shape);
@@ -219,7 +220,8 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return LABELS + 1;
 }
 
-/* sample_weight [B] or [B, L]: the weight of each label, 1 where no data say it, over what the window holds. */
+/* sample_weight [B] or [B, L]: the class weight of each label (1 without data), divided by the number of
+ * texts or words in the global batch. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABELS];
@@ -247,9 +249,10 @@ static void class_metric_compute(const cleat_model *model, const double *metric_
     cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
 }
 
-enum { SHOWN_TYPES = 12 }; /* so many kinds of entities have metrics of their own */
+enum { SHOWN_TYPES = 12 }; /* maximum number of entity types with separate metrics */
 
-/* Totals of tags: words and right ones, then of each entity type target, predicted, right. */
+/* Metric state of tags: number of words and of correct words, then target, predicted and correct count of
+ * each entity type. */
 static size_t count_types(const cleat_model *model) {
     return (size_t)(model->sizes.classes - 1) / 2;
 }
@@ -267,7 +270,7 @@ static void add_entities(const cleat_count *types, size_t n, const cleat_tag_cou
     }
 }
 
-/* The tag of each of a sentence's words; of those that are cut off, O. */
+/* The predicted tag of each word of a sentence; O for words that are cut off. */
 static void tags_of(const cleat_model *model, const cleat_dataset *dataset, size_t sample, const float *logits,
                     int32_t *tags) {
     for (size_t w = 0; w < cleat_text_words(dataset, sample); ++w) {
@@ -352,7 +355,7 @@ static cleat_status write_classes(const cleat_model *model, const cleat_predicti
     return cleat_classes_write(&label_source, model->sizes.classes, predictions, count, folder, error);
 }
 
-/* FOLDER/predictions.conll */
+/* Writes FOLDER/predictions.conll. */
 static cleat_status write_tags(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                const char *folder, cleat_error *error) {
     char path[4096];

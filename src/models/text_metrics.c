@@ -1,4 +1,4 @@
-/* Figures of classes, and entities counted as conlleval counts them. */
+/* Metrics of classes, and of entities counted as in conlleval. */
 #include "models/text_metrics.h"
 
 static double ratio(int64_t part, int64_t whole) {
@@ -9,7 +9,8 @@ cleat_score cleat_count_score(const cleat_count *count) {
     return (cleat_score){
         .precision = ratio(count->right, count->predicted),
         .recall = ratio(count->right, count->target),
-        .f1 = ratio(2 * count->right, count->target + count->predicted), /* the harmonic mean, without its 0 / 0 */
+        /* the harmonic mean of precision and recall, in a form without its 0 / 0 */
+        .f1 = ratio(2 * count->right, count->target + count->predicted),
     };
 }
 
@@ -46,20 +47,20 @@ static int32_t type_of(int32_t tag) {
     return (tag - 1) / 2;
 }
 
-/* Is `tag`, after the tag `before`, the first of an entity? */
+/* Whether `tag`, following the tag `before`, starts an entity. */
 static bool starts(int32_t before, int32_t tag) {
     if (tag == OUTSIDE) return false;
     return begins(tag) || before == OUTSIDE || type_of(before) != type_of(tag);
 }
 
-/* Is an entity that `before` is part of over when `tag` follows? */
+/* Whether the entity of `before` ends when `tag` follows. */
 static bool ends(int32_t before, int32_t tag) {
     return before != OUTSIDE && (tag == OUTSIDE || starts(before, tag));
 }
 
 void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_count *types,
                         cleat_tag_count *tags) {
-    int32_t common = NOWHERE; /* type of the entity that so far is the same on both sides */
+    int32_t common = NOWHERE; /* type of the current entity if it has matched in both sequences so far */
     int32_t target_before = OUTSIDE, predicted_before = OUTSIDE;
     for (size_t i = 0; i <= words; ++i) {
         int32_t t = i < words ? target[i] : OUTSIDE, p = i < words ? predicted[i] : OUTSIDE;

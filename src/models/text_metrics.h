@@ -1,17 +1,17 @@
-/* How well texts are classified and words are tagged. Pure functions over label ids; counts add up, so that a caller
- * may go through a data set in any pieces and ask for the metrics at the end. */
+/* Metrics of text classification and of word tagging. Pure functions over label ids. Counts are additive,
+ * so a caller may process a dataset in parts and compute the metrics at the end. */
 #ifndef CLEAT_SRC_TEXT_METRICS_H
 #define CLEAT_SRC_TEXT_METRICS_H
 
 #include "cleat/core.h"
 
-/* Of a class or of a type of entities: what was there, what was said to be there, and how much of that is right. */
+/* Counts of a class or of an entity type: in the target, predicted, and predicted correctly. */
 typedef struct cleat_count {
     int64_t target, predicted, right;
 } cleat_count;
 
-/*   precision = right / predicted,  recall = right / target,  f1 = 2 precision recall / (precision + recall),
- * each 0 where its divisor is 0. */
+/* precision = right / predicted, recall = right / target, f1 = 2 precision recall / (precision + recall);
+ * each is 0 if its divisor is 0. */
 typedef struct cleat_score {
     double precision, recall, f1;
 } cleat_score;
@@ -22,24 +22,25 @@ cleat_score cleat_count_score(const cleat_count *count);
 
 typedef struct cleat_class_metrics {
     double accuracy;
-    double macro_f1;     /* mean F1 of the classes that are there or are predicted */
-    double macro_recall; /* mean recall of the classes that are there: the measure of SemEval's sentiment tasks */
+    double macro_f1; /* mean F1 over the classes that occur in the target or the predictions */
+    /* mean recall over the classes that occur in the target: the metric of SemEval's sentiment tasks */
+    double macro_recall;
 } cleat_class_metrics;
 
-/* Of counts [classes]. All metrics are 0 without a sample. */
+/* Metrics of counts [classes]. All are 0 without samples. */
 cleat_class_metrics cleat_class_counts_metrics(const cleat_count *counts, size_t classes);
 
 /* --- tags: 0 is O, 1 + 2 t is B-type, 2 + 2 t is I-type of type t --------------------------------------------- */
 
 typedef struct cleat_tag_count {
-    int64_t words, right; /* words whose tag is right */
+    int64_t words, right; /* all words, and words with the correct tag */
 } cleat_tag_count;
 
-/* Entities as the CoNLL-2000 evaluation (conlleval) sees them: one starts at B, and at I after O or after another
- * type; it ends before the next start, before O, and at the sentence's end. It is right when one with the same
- * first word, last word and type is in the target.
- * Adds one sentence: target, predicted [words]; types [n] is added to. A word without a prediction (cut off) goes in
- * as O. */
+/* Counts entities as in the CoNLL-2000 evaluation (conlleval): an entity starts at B, and at I after O or
+ * after another type; it ends before the next start, before O, and at the end of the sentence. It is
+ * correct if the target contains an entity with the same first word, last word and type. Adds one
+ * sentence: target, predicted [words]; `types` [n] and `tags` are accumulated. The tag of a word without a
+ * prediction (cut off) must be O. */
 void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_count *types,
                         cleat_tag_count *tags);
 

@@ -1,4 +1,4 @@
-/* Predictions as CSV and as CoNLL. The whole text is made in memory, then written at once. */
+/* Predictions as CSV and as CoNLL. The whole text is built in memory, then written at once. */
 #include "models/text_write.h"
 
 #include "core/files.h"
@@ -15,7 +15,7 @@ static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-/* Six decimals, whatever the locale; nan where a model's outputs gave no number. */
+/* Six decimals in every locale; nan if the model's outputs were not finite. */
 static void add_probability(cleat_text *text, float probability) {
     if (!isfinite(probability)) {
         cleat_text_add(text, ",nan");

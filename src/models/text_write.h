@@ -1,4 +1,4 @@
-/* Predictions for texts and for words, as files. Written completely or not at all. */
+/* Predictions for texts and for words, as files. A file is written completely or not at all. */
 #ifndef CLEAT_SRC_TEXT_WRITE_H
 #define CLEAT_SRC_TEXT_WRITE_H
 
@@ -7,11 +7,11 @@
 typedef struct cleat_text_prediction {
     const char *id;
     int32_t label;              /* 0 .. classes - 1 */
-    const float *probabilities; /* [classes], 0 to 1; one that is not finite is written as nan */
+    const float *probabilities; /* [classes], 0 to 1; a value that is not finite is written as nan */
 } cleat_text_prediction;
 
-/* id,label,probability, and a column with the probability of every class, called by its name: RFC 4180, a line feed
- * after each row. names [classes]. */
+/* Columns: id,label,probability, and one with the probability of every class, headed by the name of the
+ * class. RFC 4180, with a line feed after each row. names [classes]. */
 cleat_status cleat_text_write_classes(const char *path, const char *const *names, size_t classes,
                                       const cleat_text_prediction *predictions, size_t count, cleat_error *error);
 
@@ -21,8 +21,8 @@ typedef struct cleat_tagged_sentence {
     size_t count;
 } cleat_tagged_sentence;
 
-/* word, tab, tag; an empty line after every sentence. names [labels]. A word that is empty or holds a tab or a line
- * break cannot be written: CLEAT_ERR_ARGUMENT. */
+/* Format: word, tab, tag; an empty line after every sentence. names [labels]. CLEAT_ERR_ARGUMENT: a word
+ * is empty or contains a tab or a line break. */
 cleat_status cleat_text_write_tags(const char *path, const char *const *names, size_t labels,
                                    const cleat_tagged_sentence *sentences, size_t count, cleat_error *error);
 
