@@ -13,7 +13,7 @@ typedef struct cleat_anomaly_detector {
     const cleat_train_state *state; /* step and position of training */
     cleat_finite_check *check;      /* run.check_finite: used for every step; NULL before the first one */
     int64_t next;                   /* earlier steps are not diagnosed */
-    int64_t skipped;                /* consecutive steps whose gradient norm was not finite */
+    int64_t skipped;                /* consecutive steps whose loss or gradient norm was not finite */
     /* run.check_finite: an overflow caused by the loss scale has been logged */
     bool overflow_logged;
 } cleat_anomaly_detector;
