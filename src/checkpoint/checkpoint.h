@@ -1,10 +1,12 @@
 /* Checkpoints: folders that exist completely or not at all.
+ *
  * RUN/ckpt-E005-S000123/
  *     model.safetensors  parameters, and buffers (running statistics)
  *     optim.safetensors  moments, and other state that training needs
  *     state.json         training state; size and hash of all other files
  *     ...                fitted preprocessing of the dataset (cleat_dataset_save)
  * RUN/last, RUN/best     text files with the name of a checkpoint folder
+ *
  * A checkpoint is written under a temporary name, synced and renamed; then `last` and `best` are replaced.
  * A process killed at any moment leaves a run folder from which the newest complete checkpoint opens. This
  * module handles host arrays only, no devices. */
@@ -31,9 +33,9 @@ typedef struct cleat_checkpoint_content {
 
 /* Writes a checkpoint into the run folder `run` (created if needed) and points `last` at it, with `best`
  * also RUN/best. Then removes: all checkpoints but the `keep` (>= 1) newest and the best; checkpoints of
- * later steps than this one, which precede a resume; leftovers of interrupted writes. On failure the run
- * folder still opens as before. `folder` [CLEAT_CHECKPOINT_PATH] (may be NULL) receives the path of the
- * checkpoint. */
+ * later steps than this one, left over from before a resume; leftovers of interrupted writes. On failure
+ * the run folder still opens as before. `folder` [CLEAT_CHECKPOINT_PATH] (may be NULL) receives the path of
+ * the checkpoint. */
 cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
                                     char *folder, cleat_error *error);
 

@@ -157,7 +157,7 @@ static cleat_status write_progress(cleat_optimizer *optimizer, cleat_exec *exec,
     cleat_status status = CLEAT_OK;
     if (optimizer->is_scaled) {
         status = cleat_exec_write(exec, 0, scale->updates, &from->updates, error);
-        /* A file of a network in f32 or bf16 contains no scale: the scale then keeps its initial value. */
+        /* A file of a network in f32 or bf16 contains no scale: the current scale is then kept. */
         if (!status && from->loss_scale > 0)
             status = cleat_exec_write(exec, 0, scale->loss_scale, &from->loss_scale, error);
         if (!status) status = cleat_exec_write(exec, 0, scale->clean_steps, &from->clean_steps, error);

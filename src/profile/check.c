@@ -40,7 +40,7 @@ static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *re
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
-/* Rejects a setting that has no meaning for this model, because its author expects an effect. */
+/* Rejects a setting that has no meaning for this model, because whoever set it expects an effect. */
 static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_profile_keys *keys = p->keys;
     for (size_t i = 0; keys->all.keys[i].name; ++i)

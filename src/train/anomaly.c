@@ -158,8 +158,8 @@ static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_grap
 static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                    const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
     const cleat_graph *nodes = graph->graph;
+    /* Without a node the value was bad before this run: a gradient then is of an earlier micro-batch. */
     const bool backward = anomaly->node ? (size_t)anomaly->node->index >= nodes->forward_nodes
-                                        /* of an earlier micro-batch */
                                         : anomaly->tensor->role == CLEAT_ROLE_GRADIENT;
     cleat_anomaly unscaled = {0};
     cleat_text text = {0};

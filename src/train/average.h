@@ -10,10 +10,8 @@
 typedef struct cleat_average {
     double decay; /* 0: off */
     float *mean;  /* [cleat_session_values]; NULL when off */
-    float
-        /* [cleat_session_values] parameters and buffers of training, saved while the session holds the
-         * mean */
-        *trained;
+    /* [cleat_session_values] parameters and buffers of training, saved while the session holds the mean */
+    float *trained;
     int64_t elements;
     int64_t epochs; /* epochs in the mean; 0: the mean is not defined yet */
 } cleat_average;

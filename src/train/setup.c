@@ -68,7 +68,7 @@ static void warn_other_micro_batches(const cleat_workload *work, const cleat_int
                       (long long)earlier->values[b]);
 }
 
-/* Rejects a sample that is too long for every bucket, and a warm-up that is longer than the run, before
+/* Rejects a sample that is too long for every bucket, and a warm-up at least as long as the run, before
  * anything is planned. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
