@@ -161,7 +161,7 @@ cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *nam
 
 void cleat_retain(cleat_graph *graph, cleat_tensor *tensor) {
     (void)graph;
-    if (tensor) (tensor->base ? tensor->base : tensor)->retain = true;
+    if (tensor) ((cleat_tensor *)cleat_root(tensor))->retain = true;
 }
 
 void cleat_require_grad(cleat_graph *graph, cleat_tensor *input) {

@@ -20,10 +20,6 @@ typedef struct memory {
     size_t count, capacity;
 } memory;
 
-static const cleat_tensor *root_of(const cleat_tensor *tensor) {
-    return tensor->base ? tensor->base : tensor;
-}
-
 static bool overlap(const claim *a, const claim *b) {
     return a->slab == b->slab && a->begin < b->end && b->begin < a->end;
 }
@@ -71,7 +67,7 @@ static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, co
 }
 
 static claim claim_of(const memory *m, const cleat_tensor *tensor) {
-    const cleat_tensor *root = root_of(tensor);
+    const cleat_tensor *root = cleat_root(tensor);
     cleat_place place = cleat_plan_place(m->plan, m->layout, tensor);
     return (claim){root, place.slab, place.offset, place.offset + cleat_tensor_bytes(root)};
 }
@@ -85,7 +81,7 @@ static bool holds(const memory *m, const claim *expected) {
 }
 
 static bool is_activation(const cleat_tensor *tensor) {
-    return tensor && root_of(tensor)->role == CLEAT_ROLE_ACTIVATION;
+    return tensor && cleat_root(tensor)->role == CLEAT_ROLE_ACTIVATION;
 }
 
 static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_error *error) {
@@ -154,7 +150,7 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
 static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
     for (size_t i = 0; i < layout->graph->tensor_count; ++i) {
         const cleat_tensor *tensor = layout->graph->tensors[i];
-        cleat_place place = cleat_plan_place(plan, layout, root_of(tensor)), own = layout->tensors[i];
+        cleat_place place = cleat_plan_place(plan, layout, cleat_root(tensor)), own = layout->tensors[i];
         if (own.slab != place.slab || own.offset != place.offset)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' is not at the location of its base", tensor->name);
     }

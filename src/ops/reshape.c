@@ -23,7 +23,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 (long long)elements);
     }
     cleat_status status = cleat_set_output(node, 0, x->dtype, attr->rank, attr->shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = x->base ? x->base : x;
+    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(x);
     return status;
 }
 

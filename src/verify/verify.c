@@ -63,11 +63,11 @@ static cleat_status add(verifier *v, const char *name, const cleat_node *maker, 
  * is a reshaped alias. NULL: none. */
 static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor) {
     const cleat_graph *graph = v->run.session->work->train[0].graph;
-    const cleat_tensor *bytes = tensor->base ? tensor->base : tensor;
+    const cleat_tensor *bytes = cleat_root(tensor);
     for (size_t i = graph->node_count; i-- > 0;)
         for (int k = 0; graph->nodes[i]->op->variants && k < CLEAT_MAX_OUT; ++k) {
             const cleat_tensor *out = graph->nodes[i]->out[k];
-            if (out && (out->base ? out->base : out) == bytes) return graph->nodes[i];
+            if (out && cleat_root(out) == bytes) return graph->nodes[i];
         }
     return NULL;
 }

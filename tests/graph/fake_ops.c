@@ -80,7 +80,7 @@ void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_te
 static cleat_status infer_view(cleat_node *node, cleat_error *error) {
     int64_t shape[] = {1, cleat_tensor_elements(node->in[0])};
     cleat_status status = cleat_set_output(node, 0, node->in[0]->dtype, 2, shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = node->in[0]->base ? node->in[0]->base : node->in[0];
+    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
     return status;
 }
 

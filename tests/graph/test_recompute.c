@@ -136,7 +136,7 @@ static void view_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 static cleat_status infer_view(cleat_node *node, cleat_error *error) {
     int64_t rows = attr_of(node)->row ? 1 : 2, shape[] = {rows, E / rows};
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = node->in[0]->base ? node->in[0]->base : node->in[0];
+    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
     return status;
 }
 static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward = view_backward};
@@ -597,7 +597,7 @@ static void assert_same(const machine *a, const cleat_tensor *x, const machine *
 }
 
 static bool is_kept(const cleat_tensor *tensor) {
-    return tensor && (tensor->base ? tensor->base : tensor)->retain;
+    return tensor && cleat_root(tensor)->retain;
 }
 
 static void assert_same_results(const machine *a, const machine *b) {
