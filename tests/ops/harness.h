@@ -23,25 +23,7 @@
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
  * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons.
  *
- * A whole test file:
- *
- *   static void build(op_case *c) {
- *       const int64_t shape[] = {c->dims[0], c->dims[1]};
- *       op_output(c, cleat_gelu(c->graph, op_input(c, "x", c->storage, 2, shape, -4, 4)));
- *   }
- *   static void reference(const op_case *c, const double *const *in, double *const *out) {
- *       for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i)
- *           out[0][i] = 0.5 * in[0][i] * (1 + erf(in[0][i] * M_SQRT1_2));
- *   }
- *   static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
- *       return (compare_tolerance){.scale = 4, .length = 1, .f32_units = 4};
- *   }
- *   static const op_row rows[] = {{1, 1}, {3, 17}, {5, 1200}};
- *   static const op_test gelu = {.op = "gelu", .rows = rows, .row_count = 3, .build = build,
- *                                .reference = reference, .tolerance = tolerance};
- *   int main(void) {
- *       return op_main(&gelu, 1, NULL, 0);
- *   } */
+ * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
 #ifndef CLEAT_TESTS_HARNESS_H
 #define CLEAT_TESTS_HARNESS_H
 
