@@ -132,7 +132,7 @@ static void wrong_kernels_are_refused(void **state) {
          "'loss_scale_update'"},
         /* Another mask than the host's, which would be equally good in a training without dropout. */
         {"series_dense", "f32", "dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "single operations", "'dropout: ", ""},
-        {"series_dense", "f32", "batch_norm.cl", "AT(running)[i] = next", "AT(running)[i] =-next", "single operations",
+        {"series_dense", "f32", "batch_norm.cl", "*running = next", "*running =-next", "single operations",
          "'batch norm: running", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
