@@ -156,24 +156,31 @@ CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_ten
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch);
 
+/* What batch normalisation of x T [B, ..., C] computes with besides x. Members left out are zero. */
+typedef struct cleat_batch_norm_spec {
+    cleat_tensor *gamma, *beta; /* f32 [C]: factor and offset of every channel */
+    cleat_tensor *samples;      /* i32 [1]: only so many of the B samples count; NULL: all. Not read by inference */
+    cleat_tensor *residual;     /* T as x: added before relu; NULL: none. x itself only without `samples` */
+    bool relu;                  /* max(., 0) at the end; false: nothing */
+    float eps;                  /* added to every variance, in units of x^2, >= 0; 0: a constant channel gives NaN */
+} cleat_batch_norm_spec;
+
 /* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of every
  * channel over all rows of the first samples[0] samples (empty slots behind them do not count, and pass no gradient);
- * y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) where `relu`. x T [B, ..., C], residual
- * T of the same shape or NULL (x itself: only without samples), gamma, beta f32 [C], samples i32 [1] or NULL (all). *statistics (may be NULL) receives
- * f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for cleat_batch_norm_update_running_stats. -> T as x.
- * Backward keeps x and, where relu, y. */
-CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
-                                         cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
+ * y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) where `relu`. *statistics (may be
+ * NULL) receives f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for
+ * cleat_batch_norm_update_running_stats; NULL on failure. -> T as x; NULL where x, gamma or beta is NULL. Backward keeps
+ * x and, where relu, y. */
+CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                          cleat_tensor **statistics);
 /* running = (1 - momentum) running + momentum statistics, where that is finite. statistics f32 [2, C]: mean and
  * variance; running: cleat_running_statistics, or two states f32 [C]. No gradient. */
 CLEAT_API void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics,
                                                      cleat_running_stats running, float momentum);
-/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with the mean and variance of
- * `running`. No gradient. */
-CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
-                                                   cleat_tensor *beta, cleat_running_stats running,
-                                                   cleat_tensor *residual, bool relu, float eps);
+/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm over all samples, with the mean and
+ * variance of `running`. No gradient. */
+CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x,
+                                                   const cleat_batch_norm_spec *spec, cleat_running_stats running);
 
 /* What a mask of two classes is judged by. */
 typedef struct cleat_mask_loss_spec {

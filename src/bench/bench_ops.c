@@ -89,7 +89,8 @@ static cleat_tensor *build_batch_norm(cleat_graph *graph, const op_row *row) {
     cleat_tensor *beta = make_weight(graph, row, "beta", 1, channels);
     cleat_tensor *residual = row->size[3] ? cleat_input(graph, "residual", CLEAT_F32, 4, shape) : NULL;
     if (residual && row->phase == BOTH) cleat_require_grad(graph, residual);
-    return cleat_batch_norm(graph, make_x(graph, row, 4, shape), gamma, beta, NULL, residual, true, 1e-5f, NULL);
+    const cleat_batch_norm_spec spec = {.gamma = gamma, .beta = beta, .residual = residual, .relu = true, .eps = 1e-5f};
+    return cleat_batch_norm(graph, make_x(graph, row, 4, shape), &spec, NULL);
 }
 
 /* size: batch, height = width, channels, window size, stride */

@@ -90,8 +90,13 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     if (work->storage == CLEAT_F32) return CLEAT_OK;
     single.options.precision = CLEAT_PRECISION_F32;
     roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
-    cleat_status status = cleat_workload_create(&roomy, request->tuning, &single, request->purpose, work->buckets,
-                                                work->n_buckets, work->recompute, &same, error);
+    cleat_workload_spec spec = cleat_fit_workload(request);
+    spec.facts = &roomy;
+    spec.model = &single;
+    spec.buckets = work->buckets;
+    spec.n_buckets = work->n_buckets;
+    spec.recompute = work->recompute;
+    cleat_status status = cleat_workload_create(&spec, &same, error);
     if (status != CLEAT_OK) return status;
     report->single_arena = cleat_plan_category_bytes(same->plan, CLEAT_BYTES_ARENA);
     cleat_workload_destroy(same);
@@ -108,8 +113,11 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
         cleat_workload *one = NULL;
         longest.micro_batch_size = batches[i];
         if (longest.global_batch_size < longest.micro_batch_size) longest.global_batch_size = longest.micro_batch_size;
-        cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
-                                                    &longest, 1, work->recompute, &one, error);
+        cleat_workload_spec spec = cleat_fit_workload(request);
+        spec.buckets = &longest;
+        spec.n_buckets = 1;
+        spec.recompute = work->recompute;
+        cleat_status status = cleat_workload_create(&spec, &one, error);
         /* A tensor of a second sample is too large to be planned. */
         if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK;
         if (status != CLEAT_OK) return status;

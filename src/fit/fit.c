@@ -50,14 +50,22 @@ static bool has_batches(const cleat_bucket *buckets, size_t n) {
     return false;
 }
 
+cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request) {
+    return (cleat_workload_spec){
+        .facts = request->facts, .tuning = request->tuning, .model = request->model, .purpose = request->purpose};
+}
+
 /* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit. *bytes (may be NULL) is what it
  * needs; 0 if a single tensor is too large. */
 static cleat_status try_buckets(const cleat_fit_request *request, int recompute, const cleat_bucket *buckets, size_t n,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
     cleat_workload *made = NULL;
     if (bytes) *bytes = 0;
-    cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
-                                                buckets, n, recompute, &made, error);
+    cleat_workload_spec spec = cleat_fit_workload(request);
+    spec.buckets = buckets;
+    spec.n_buckets = n;
+    spec.recompute = recompute;
+    cleat_status status = cleat_workload_create(&spec, &made, error);
     if (status == CLEAT_ERR_SHAPE && has_batches(buckets, n)) {
         /* More elements than an op can count: fewer samples may fit. */
         if (error) error->status = CLEAT_ERR_FIT;

@@ -28,6 +28,9 @@ cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const clea
                                         const cleat_lengths *lengths, const cleat_device_facts *facts,
                                         const cleat_rates *rates);
 
+/* The workload that the request asks for, still without buckets and recomputation. Borrows what the request does. */
+cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request);
+
 /* The lengths of the profile's data; if the data do not exist, one full global batch of the longest
  * length. */
 cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,

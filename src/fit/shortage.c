@@ -73,9 +73,11 @@ static void append_breakdown(const cleat_fit_request *request, int recompute, cl
     const cleat_lengths *all = request->lengths;
     cleat_bucket one = {.length = all->lengths[all->count - 1], .micro_batch_size = 1, .global_batch_size = 1};
     cleat_workload *work = NULL;
-    if (cleat_workload_create(request->facts, request->tuning, request->model, request->purpose, &one, 1, recompute,
-                              &work, NULL) != CLEAT_OK)
-        return;
+    cleat_workload_spec spec = cleat_fit_workload(request);
+    spec.buckets = &one;
+    spec.n_buckets = 1;
+    spec.recompute = recompute;
+    if (cleat_workload_create(&spec, &work, NULL)) return;
     char text[CLEAT_BYTES_TEXT];
     append(error, ". One sample of length %lld needs %s", (long long)one.length,
            cleat_bytes_text(cleat_plan_bytes(work->plan), text));

@@ -121,22 +121,21 @@ static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *
     return status;
 }
 
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_tuning_table *tuning,
-                                   const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
-                                   size_t n, int recompute, cleat_workload **workload, cleat_error *error) {
+cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_workload **workload, cleat_error *error) {
+    const size_t n = spec->n_buckets;
     if (n < 1 || n > CLEAT_BUCKETS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; the number must be 1 to %d", n,
                           CLEAT_BUCKETS);
     cleat_workload *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a workload");
-    made->model = model;
-    made->storage = cleat_precision_storage(model->options.precision, facts);
-    made->recompute = recompute;
+    made->model = spec->model;
+    made->storage = cleat_precision_storage(spec->model->options.precision, spec->facts);
+    made->recompute = spec->recompute;
     made->n_buckets = n;
-    for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
+    for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
-    if (status == CLEAT_OK) status = build_graphs(made, purpose, error);
-    if (status == CLEAT_OK) status = plan_graphs(made, facts, tuning, error);
+    if (status == CLEAT_OK) status = build_graphs(made, spec->purpose, error);
+    if (status == CLEAT_OK) status = plan_graphs(made, spec->facts, spec->tuning, error);
     if (status != CLEAT_OK) {
         cleat_workload_destroy(made);
         return status;

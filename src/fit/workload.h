@@ -48,12 +48,20 @@ cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *fac
 /* Inverse of cleat_precision_storage. */
 cleat_precision cleat_storage_precision(cleat_dtype storage);
 
-/* Builds and plans the graphs for `buckets` [n]. `tuning`: kernels measured on the card, used during the call
- * only; NULL: the default ones. `model` must outlive the workload. CLEAT_ERR_FIT: a tensor is larger than the
- * card's largest buffer. */
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_tuning_table *tuning,
-                                   const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
-                                   size_t n, int recompute, cleat_workload **workload, cleat_error *error);
+/* What a workload is made of. All is borrowed; only `model` must outlive the workload. */
+typedef struct cleat_workload_spec {
+    const cleat_device_facts *facts;  /* of the card */
+    const cleat_tuning_table *tuning; /* kernels measured on the card; NULL: the default ones */
+    const cleat_model *model;
+    cleat_purpose purpose;       /* 0: training */
+    const cleat_bucket *buckets; /* [n_buckets] ascending lengths, 1 to CLEAT_BUCKETS of them */
+    size_t n_buckets;
+    int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored */
+} cleat_workload_spec;
+
+/* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger than the
+ * card's largest buffer. The caller destroys the workload. */
+cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_workload **workload, cleat_error *error);
 void cleat_workload_destroy(cleat_workload *workload);
 
 /* Whether every global batch is one micro-batch. */

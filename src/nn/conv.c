@@ -57,8 +57,10 @@ cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_
     cleat_running_stats running = cleat_running_statistics(graph, join(name, prefix, "running"), channels);
     cleat_tensor *statistics = NULL;
     cleat_scope(graph, "%s/", prefix);
-    if (!mode->training) return cleat_batch_norm_inference(graph, x, weight, bias, running, residual, relu, EPS);
-    cleat_tensor *y = cleat_batch_norm(graph, x, weight, bias, mode->samples, residual, relu, EPS, &statistics);
+    const cleat_batch_norm_spec spec = {
+        .gamma = weight, .beta = bias, .samples = mode->samples, .residual = residual, .relu = relu, .eps = EPS};
+    if (!mode->training) return cleat_batch_norm_inference(graph, x, &spec, running);
+    cleat_tensor *y = cleat_batch_norm(graph, x, &spec, &statistics);
     cleat_batch_norm_update_running_stats(graph, statistics, running, mode->momentum);
     return y;
 }

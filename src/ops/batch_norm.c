@@ -246,27 +246,29 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                     .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
-cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
-                               cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
+cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                cleat_tensor **statistics) {
     if (statistics) *statistics = NULL;
-    if (!x || !gamma || !beta) return NULL;
+    if (!x || !spec->gamma || !spec->beta) return NULL;
     /* A node cannot compute two gradients of one tensor. */
-    bool apart = residual == x;
-    if (apart && samples) {
+    bool apart = spec->residual == x;
+    if (apart && spec->samples) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
                          "op 'batch_norm': x cannot be its own residual with batch statistics");
         return NULL;
     }
-    cleat_tensor *in[] = {
-        [X] = x, [GAMMA] = gamma, [BETA] = beta, [SAMPLES] = samples, [RESIDUAL] = apart ? NULL : residual};
-    batch_norm_attr attr = {.eps = eps, .relu = relu && !apart, .statistics = statistics != NULL};
+    cleat_tensor *in[] = {[X] = x,
+                          [GAMMA] = spec->gamma,
+                          [BETA] = spec->beta,
+                          [SAMPLES] = spec->samples,
+                          [RESIDUAL] = apart ? NULL : spec->residual};
+    batch_norm_attr attr = {.eps = spec->eps, .relu = spec->relu && !apart, .statistics = statistics != NULL};
     cleat_node *node = cleat_emit(graph, &batch_norm, &attr, sizeof attr, in, FORWARD_IN);
     if (!node) return NULL;
     if (statistics) *statistics = node->out[STATISTICS];
     if (!apart) return node->out[Y];
     cleat_tensor *sum = cleat_add(graph, node->out[Y], x);
-    return relu ? cleat_relu(graph, sum) : sum;
+    return spec->relu ? cleat_relu(graph, sum) : sum;
 }
 
 /* --- inference ------------------------------------------------------------------------------------------------ */
@@ -297,16 +299,16 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                               .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
-cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
-                                         cleat_running_stats running, cleat_tensor *residual, bool relu, float eps) {
-    if (!x || !gamma || !beta || !running.mean || !running.var) return NULL;
+cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
+                                         cleat_running_stats running) {
+    if (!x || !spec->gamma || !spec->beta || !running.mean || !running.var) return NULL;
     cleat_tensor *in[] = {[X] = x,
-                          [GAMMA] = gamma,
-                          [BETA] = beta,
+                          [GAMMA] = spec->gamma,
+                          [BETA] = spec->beta,
                           [RUNNING_MEAN] = running.mean,
-                          [RESIDUAL] = residual,
+                          [RESIDUAL] = spec->residual,
                           [RUNNING_VAR] = running.var};
-    batch_norm_attr attr = {.eps = eps, .relu = relu};
+    batch_norm_attr attr = {.eps = spec->eps, .relu = spec->relu};
     cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN);
     return node ? node->out[Y] : NULL;
 }

@@ -32,16 +32,21 @@ cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profi
     return CLEAT_OK;
 }
 
-cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
-                                  cleat_session **session, cleat_error *error) {
+cleat_status cleat_session_create(const cleat_session_spec *spec, cleat_session **session, cleat_error *error) {
     cleat_workload *work = NULL;
-    cleat_tuning_table *tuned = cleat_tuning_load(device);
-    cleat_status status = cleat_workload_create(cleat_device_get_facts(device), tuned, model, purpose, buckets, n,
-                                                recompute, &work, error);
+    cleat_tuning_table *tuned = cleat_tuning_load(spec->device);
+    const cleat_workload_spec planned = {.facts = cleat_device_get_facts(spec->device),
+                                         .tuning = tuned,
+                                         .model = spec->model,
+                                         .purpose = spec->purpose,
+                                         .buckets = spec->buckets,
+                                         .n_buckets = spec->n_buckets,
+                                         .recompute = spec->recompute};
+    cleat_status status = cleat_workload_create(&planned, &work, error);
     if (status == CLEAT_OK) cleat_tuning_log(tuned, work->plan);
     cleat_tuning_destroy(tuned);
-    return status == CLEAT_OK ? cleat_session_open(device, profile, model, work, session, error) : status;
+    if (status) return status;
+    return cleat_session_open(spec->device, spec->profile, spec->model, work, session, error);
 }
 
 void cleat_session_destroy(cleat_session *session) {

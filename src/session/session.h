@@ -24,11 +24,20 @@ typedef struct cleat_session {
 cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                 cleat_workload *work, cleat_session **session, cleat_error *error);
 
-/* Creates a session for `buckets` [n] without checking a memory limit. `recompute` as in cleat_workload;
- * kernels are chosen as in cleat_session_fit. */
-cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
-                                  cleat_session **session, cleat_error *error);
+/* What a session is made of. device, profile and model are borrowed and must outlive the session. */
+typedef struct cleat_session_spec {
+    cleat_device *device;
+    const cleat_profile *profile;
+    cleat_model *model;
+    cleat_purpose purpose;       /* 0: training */
+    const cleat_bucket *buckets; /* [n_buckets] as in cleat_workload_spec; copied */
+    size_t n_buckets;
+    int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored */
+} cleat_session_spec;
+
+/* Creates a session without checking a memory limit; kernels are chosen as in cleat_session_fit. The parameters are
+ * zero. Errors: those of cleat_workload_create; the device's. */
+cleat_status cleat_session_create(const cleat_session_spec *spec, cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
 /* cleat_fit_search for an open device. `base_request->rates` is ignored: the device's rates are measured only

@@ -174,8 +174,8 @@ static void build_batch_norm(op_check *p, int64_t rows) {
     cleat_tensor *gamma = add_input(p, "gamma", 1, &channels), *beta = add_input(p, "beta", 1, &channels);
     cleat_running_stats running = cleat_running_statistics(p->graph, "running", CHANNELS);
     cleat_tensor *statistics = NULL;
-    add_output(p,
-               cleat_batch_norm(p->graph, x, gamma, beta, NULL, NULL, false, eps, &statistics)); /* [rows, CHANNELS] */
+    const cleat_batch_norm_spec spec = {.gamma = gamma, .beta = beta, .eps = eps};
+    add_output(p, cleat_batch_norm(p->graph, x, &spec, &statistics)); /* [rows, CHANNELS] */
     cleat_batch_norm_update_running_stats(p->graph, statistics, running, momentum);
     p->out[p->n_out++] = running.mean; /* [CHANNELS] */
     p->out[p->n_out++] = running.var;  /* [CHANNELS] */

@@ -48,8 +48,13 @@ static cleat_bucket bucket_of(const cleat_dataset *dataset) {
 
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
     cleat_bucket bucket = bucket_of(dataset);
-    cleat_status status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model,
-                                               CLEAT_FOR_TRAINING, &bucket, 1, 0, &trajectory->session, error);
+    const cleat_session_spec spec = {.device = trajectory->device,
+                                     .profile = trajectory->profile,
+                                     .model = trajectory->model,
+                                     .purpose = CLEAT_FOR_TRAINING,
+                                     .buckets = &bucket,
+                                     .n_buckets = 1};
+    cleat_status status = cleat_session_create(&spec, &trajectory->session, error);
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
 }
 
@@ -91,12 +96,12 @@ cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const c
     const cleat_bucket bucket = bucket_of(dataset);
     cleat_workload *planned = NULL, *work = NULL;
     cleat_tuning_table *tuning = NULL;
-    cleat_status status =
-        cleat_workload_create(facts, NULL, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &planned, error);
+    cleat_workload_spec spec = {
+        .facts = facts, .model = trajectory->model, .purpose = CLEAT_FOR_TRAINING, .buckets = &bucket, .n_buckets = 1};
+    cleat_status status = cleat_workload_create(&spec, &planned, error);
     if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &tuning, more, error);
-    if (status == CLEAT_OK)
-        status =
-            cleat_workload_create(facts, tuning, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, error);
+    spec.tuning = tuning;
+    if (status == CLEAT_OK) status = cleat_workload_create(&spec, &work, error);
     if (status == CLEAT_OK)
         status = cleat_session_open(trajectory->device, trajectory->profile, trajectory->model, work,
                                     &trajectory->session, error);

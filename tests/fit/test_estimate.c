@@ -324,8 +324,13 @@ static void model_seconds(shape want, const cleat_device_facts *facts, double *t
     ok(cleat_profile_read_text(profile, "test", profile_text, strlen(profile_text), &error), &error);
     ok(cleat_profile_set(profile, layers, &error), &error);
     ok(cleat_profile_create_model(profile, &model, &error), &error);
-    ok(cleat_workload_create(facts, NULL, model, CLEAT_FOR_TRAINING, &bucket, 1, want.recompute, &work, &error),
-       &error);
+    const cleat_workload_spec spec = {.facts = facts,
+                                      .model = model,
+                                      .purpose = CLEAT_FOR_TRAINING,
+                                      .buckets = &bucket,
+                                      .n_buckets = 1,
+                                      .recompute = want.recompute};
+    ok(cleat_workload_create(&spec, &work, &error), &error);
     ok(cleat_estimate_graph(work->plan, work->train[0].index, &rates, train, &error), &error);
     ok(cleat_estimate_graph(work->plan, work->evaluate[0].index, &rates, evaluate, &error), &error);
 

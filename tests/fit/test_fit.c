@@ -121,7 +121,9 @@ static void less_memory_cuts_global_batches(void **state) {
             cleat_workload *work = NULL;
             cleat_bucket larger = *longest;
             larger.micro_batch_size = (longest->global_batch_size + fewer - 1) / fewer;
-            status = cleat_workload_create(&facts, NULL, b.model, CLEAT_FOR_TRAINING, &larger, 1, 0, &work, NULL);
+            const cleat_workload_spec spec = {
+                .facts = &facts, .model = b.model, .purpose = CLEAT_FOR_TRAINING, .buckets = &larger, .n_buckets = 1};
+            status = cleat_workload_create(&spec, &work, NULL);
             assert_true(status == CLEAT_ERR_FIT || cleat_plan_bytes(work->plan) > limit);
             cleat_workload_destroy(work);
         }

@@ -104,8 +104,9 @@ static void build(op_case *c) {
         d[SAMPLES] ? op_constant(c, "samples", CLEAT_I32, 1, &one, (double)d[SAMPLES], (double)d[SAMPLES]) : NULL;
     cleat_tensor *residual = d[RESIDUAL] == RESIDUAL_IS_X ? x : NULL;
     if (d[RESIDUAL] == HAS_RESIDUAL) residual = op_input(c, "residual", c->storage, 3, shape, -1, 1);
-    op_output(c, cleat_batch_norm(c->graph, x, gamma, beta, samples, residual, d[RELU], eps,
-                                  d[STATISTICS] ? &statistics : NULL));
+    const cleat_batch_norm_spec spec = {
+        .gamma = gamma, .beta = beta, .samples = samples, .residual = residual, .relu = d[RELU], .eps = eps};
+    op_output(c, cleat_batch_norm(c->graph, x, &spec, d[STATISTICS] ? &statistics : NULL));
     silence(&c->outputs[0], counted_rows(c) * d[CHANNELS]);
     if (!d[STATISTICS]) return;
     op_output(c, statistics);
@@ -181,7 +182,8 @@ static void build_far(op_case *c) {
     cleat_tensor *statistics = NULL, *x = op_input(c, "x", c->storage, 3, shape, FAR - 1.7, FAR + 1.7);
     cleat_tensor *gamma = op_param(c, "gamma", 1, &d[CHANNELS], 0.5, 1.5);
     cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
-    op_output(c, cleat_batch_norm(c->graph, x, gamma, beta, NULL, NULL, false, eps, &statistics));
+    const cleat_batch_norm_spec spec = {.gamma = gamma, .beta = beta, .eps = eps};
+    op_output(c, cleat_batch_norm(c->graph, x, &spec, &statistics));
     op_output(c, statistics);
 }
 
@@ -224,7 +226,7 @@ static void keeps_the_variance(void **state) {
         assert_int_equal(cleat_graph_create(store, "far", &graph, NULL), CLEAT_OK);
         cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH});
         cleat_tensor *factor = cleat_input(graph, "factor", CLEAT_F32, 1, (int64_t[]){WIDTH});
-        cleat_batch_norm(graph, in, factor, factor, NULL, NULL, false, eps, &statistics);
+        cleat_batch_norm(graph, in, &(cleat_batch_norm_spec){.gamma = factor, .beta = factor, .eps = eps}, &statistics);
         cleat_retain(graph, statistics);
         assert_true(op_rig_open(&rig, graph, shapes[s], NULL, 0));
         op_rig_write(&rig, in, x);
@@ -269,7 +271,9 @@ static void run_slots(const op_shape *shape, bool relu, double filler, slot_resu
     cleat_require_grad(graph, in[1]);
     cleat_tensor *beta = cleat_param(graph, "beta", 1, &width, (cleat_init){0});
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
-    cleat_tensor *y = cleat_batch_norm(graph, in[0], gamma, beta, samples, in[1], relu, eps, NULL);
+    const cleat_batch_norm_spec spec = {
+        .gamma = gamma, .beta = beta, .samples = samples, .residual = in[1], .relu = relu, .eps = eps};
+    cleat_tensor *y = cleat_batch_norm(graph, in[0], &spec, NULL);
     cleat_backward_from(graph, &y, &in[2], 1);
     cleat_tensor *made[] = {y, cleat_gradient(graph, in[0]), cleat_gradient(graph, in[1]), cleat_gradient(graph, gamma),
                             cleat_gradient(graph, beta)};
@@ -323,7 +327,9 @@ static void build_fixed(op_case *c) {
     cleat_running_stats running = {.mean = op_constant(c, "mean", CLEAT_F32, 1, &d[CHANNELS], 0.5, 2)};
     running.var = op_constant(c, "variance", CLEAT_F32, 1, &d[CHANNELS], 0.5, 2);
     cleat_tensor *residual = d[RESIDUAL] ? op_input(c, "residual", c->storage, 3, shape, -1, 1) : NULL;
-    op_output(c, cleat_batch_norm_inference(c->graph, x, gamma, beta, running, residual, d[RELU], eps));
+    const cleat_batch_norm_spec spec = {
+        .gamma = gamma, .beta = beta, .residual = residual, .relu = d[RELU], .eps = eps};
+    op_output(c, cleat_batch_norm_inference(c->graph, x, &spec, running));
 }
 
 static void reference_fixed(const op_case *c, const double *const *in, double *const *out) {
@@ -410,11 +416,13 @@ static void rejects(void **state) {
         cleat_tensor *gamma = cleat_input(graph, "gamma", CLEAT_F32, 1, &m->gamma);
         cleat_tensor *samples = cleat_input(graph, "n", m->samples, 1, (int64_t[]){1});
         cleat_tensor *residual = cleat_input(graph, "r", m->x, 3, (int64_t[]){2, 3, m->residual}), *statistics = x;
-        assert_null(cleat_batch_norm(graph, x, gamma, gamma, samples, residual, true, m->eps, &statistics));
+        const cleat_batch_norm_spec spec = {
+            .gamma = gamma, .beta = gamma, .samples = samples, .residual = residual, .relu = true, .eps = m->eps};
+        assert_null(cleat_batch_norm(graph, x, &spec, &statistics));
         assert_null(statistics);
         assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
         assert_non_null(strstr(error.text, m->says));
-        assert_null(cleat_batch_norm(graph, NULL, NULL, NULL, NULL, NULL, false, eps, NULL));
+        assert_null(cleat_batch_norm(graph, NULL, &(cleat_batch_norm_spec){.eps = eps}, NULL));
         op_graph_end(graph);
     }
 }

@@ -76,9 +76,13 @@ static pass pass_open(const tiny *t, int64_t most, const char *const *set) {
     if (status == CLEAT_OK)
         status = cleat_dataset_samples(p.dataset, CLEAT_SPLIT_TRAIN, &p.samples, &p.sample_count, &error);
     if (status == CLEAT_OK) status = cleat_device_open(p.profile->run.device, &p.device, &error);
-    if (status == CLEAT_OK)
-        status = cleat_session_create(p.device, p.profile, p.model, CLEAT_FOR_TRAINING, buckets, BUCKETS, 0, &p.session,
-                                      &error);
+    const cleat_session_spec spec = {.device = p.device,
+                                     .profile = p.profile,
+                                     .model = p.model,
+                                     .purpose = CLEAT_FOR_TRAINING,
+                                     .buckets = buckets,
+                                     .n_buckets = BUCKETS};
+    if (status == CLEAT_OK) status = cleat_session_create(&spec, &p.session, &error);
     if (status == CLEAT_OK) status = cleat_feed_open(p.session, p.dataset, &p.feed, &error);
     if (status != CLEAT_OK) fail_msg("%s", error.text);
     write_parameters(p.session);

@@ -75,9 +75,13 @@ static void run_open(run *r, const tiny *t, const char *folder, double decay) {
     trainer->settings.resolved = profile;
     tiny_path(t, folder, trainer->run.folder);
     check(cleat_device_open(profile->run.device, &trainer->engine.device, &error), &error);
-    check(cleat_session_create(trainer->engine.device, profile, &r->model, CLEAT_FOR_TRAINING, &bucket, 1, 0,
-                               &trainer->engine.session, &error),
-          &error);
+    const cleat_session_spec spec = {.device = trainer->engine.device,
+                                     .profile = profile,
+                                     .model = &r->model,
+                                     .purpose = CLEAT_FOR_TRAINING,
+                                     .buckets = &bucket,
+                                     .n_buckets = 1};
+    check(cleat_session_create(&spec, &trainer->engine.session, &error), &error);
     check(cleat_average_open(&trainer->engine.average, trainer->engine.session, decay, &error), &error);
     check(cleat_session_initialise(trainer->engine.session, 1, &error), &error);
 }

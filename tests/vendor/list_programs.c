@@ -206,7 +206,9 @@ static void list_workload(listing *list, const cleat_model *model, cleat_purpose
     const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
     cleat_workload *work = NULL;
     cleat_error error = {0};
-    must(cleat_workload_create(&roomy, NULL, model, purpose, &bucket, 1, 0, &work, &error), "workload", &error);
+    const cleat_workload_spec spec = {
+        .facts = &roomy, .model = model, .purpose = purpose, .buckets = &bucket, .n_buckets = 1};
+    must(cleat_workload_create(&spec, &work, &error), "workload", &error);
     const cleat_graph *const graphs[] = {work->train[0].graph, work->evaluate[0].graph, work->update.graph,
                                          work->refresh.graph};
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; ++i)
@@ -355,9 +357,12 @@ static void build_image_models(cleat_graph *graph, int64_t channels, cleat_dtype
     cleat_running_stats running = cleat_running_statistics(graph, "running", channels);
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
-    y = cleat_batch_norm(graph, y, gamma, beta, samples, cleat_relu(graph, y), true, 1e-5f, &statistics);
+    const cleat_batch_norm_spec spec = {
+        .gamma = gamma, .beta = beta, .samples = samples, .residual = cleat_relu(graph, y), .relu = true, .eps = 1e-5f};
+    y = cleat_batch_norm(graph, y, &spec, &statistics);
     cleat_batch_norm_update_running_stats(graph, statistics, running, 0.1f);
-    cleat_batch_norm_inference(graph, y, gamma, beta, running, NULL, true, 1e-5f);
+    const cleat_batch_norm_spec known = {.gamma = gamma, .beta = beta, .relu = true, .eps = 1e-5f};
+    cleat_batch_norm_inference(graph, y, &known, running);
     cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, y ? y->rank : 1, y ? y->shape : &one);
     const int64_t rows = y ? cleat_rows(y) : 1;
     cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, &rows));

@@ -66,7 +66,9 @@ static void add_workload(kernels *set, const cleat_model *model, int64_t batch, 
     const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
     cleat_workload *work = NULL;
     cleat_error error = {0};
-    ok(cleat_workload_create(facts, NULL, model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, &error), "workload", &error);
+    const cleat_workload_spec spec = {
+        .facts = facts, .model = model, .purpose = CLEAT_FOR_TRAINING, .buckets = &bucket, .n_buckets = 1};
+    ok(cleat_workload_create(&spec, &work, &error), "workload", &error);
     const cleat_graph *const graphs[] = {work->train[0].graph, work->update.graph, work->refresh.graph};
     for (size_t g = 0; g < sizeof graphs / sizeof *graphs; ++g)
         for (size_t i = 0; graphs[g] && i < graphs[g]->node_count; ++i) add_node(set, graphs[g]->nodes[i], facts);
