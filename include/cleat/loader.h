@@ -44,22 +44,40 @@ typedef struct cleat_global_batch {
 /* All micro-batches of one pass, in order. */
 typedef struct cleat_batches cleat_batches;
 
+/* What bucket lengths are chosen for. All is borrowed, during the call. */
+typedef struct cleat_buckets_spec {
+    const cleat_dataset *dataset;
+    const uint32_t *samples; /* [n_samples] indices; NULL: all samples of the dataset */
+    size_t n_samples;        /* not read where `samples` is NULL */
+    size_t max_buckets;      /* 1 to 64; has no default */
+    int64_t multiple;        /* every length is one of this, in elements; >= 1; has no default */
+} cleat_buckets_spec;
+
 /* Chooses at most `max_buckets` bucket lengths for these samples, each a multiple of `multiple` (the last one
  * covers the longest sample), so that the padded elements summed over the samples are as few as possible.
- * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset. */
-CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                            size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
+ * lengths [max_buckets], ascending; *n_lengths of them are set. CLEAT_ERR_ARGUMENT: no samples, or a number of the
+ * spec is out of its range. */
+CLEAT_API cleat_status cleat_buckets_choose(const cleat_buckets_spec *spec, int64_t *lengths, size_t *n_lengths,
                                             cleat_error *error);
 
-/* Lays samples [n_samples] out. With `rng_key` (training): a permutation of the samples, cut into windows within their
+/* What is laid out for one pass. All is borrowed, during the call. */
+typedef struct cleat_batches_spec {
+    const cleat_dataset *dataset;
+    const uint32_t *samples;      /* [n_samples] indices */
+    size_t n_samples;             /* 0: a pass without batches */
+    const cleat_bucket *buckets;  /* [n_buckets] ascending lengths */
+    size_t n_buckets;             /* >= 1 */
+    const cleat_rng_key *rng_key; /* of the permutation; NULL: evaluation, in the given order */
+} cleat_batches_spec;
+
+/* Lays the samples out. With `rng_key` (training): a permutation of the samples, cut into windows within their
  * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by
  * at most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
  * buckets, rng_key): `batch` has no part in it. `rng_key` NULL (evaluation): bucket by bucket, samples in the given order,
  * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
  * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
-CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                            const cleat_bucket *buckets, size_t n_buckets, const cleat_rng_key *rng_key,
-                                            cleat_batches **batches, cleat_error *error);
+CLEAT_API cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches **batches,
+                                            cleat_error *error);
 CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
 CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
 CLEAT_API const cleat_micro_batch *cleat_batches_get(const cleat_batches *batches, size_t index);

@@ -62,13 +62,15 @@ typedef struct stretch {
 
 /* Sorts order [n_samples] by bucket into `samples`, stably, and cuts each bucket into global batches whole
  * [n_samples]. Returns their number. filled [n_buckets + 1] is scratch memory. */
-static size_t cut_global_batches(const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
-                                 const cleat_bucket *buckets, size_t n_buckets, bool evaluation, size_t *filled,
+static size_t cut_global_batches(const cleat_batches_spec *spec, const uint32_t *order, size_t *filled,
                                  uint32_t *samples, stretch *whole) {
+    const cleat_bucket *buckets = spec->buckets;
+    const size_t n_samples = spec->n_samples, n_buckets = spec->n_buckets;
+    const bool evaluation = !spec->rng_key;
     size_t made = 0;
     memset(filled, 0, (n_buckets + 1) * sizeof *filled);
     for (size_t i = 0; i < n_samples; ++i)
-        ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i])) + 1];
+        ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
     for (size_t b = 0; b < n_buckets; ++b) {
         size_t most = (size_t)(evaluation ? buckets[b].micro_batch_size : buckets[b].global_batch_size);
@@ -78,7 +80,7 @@ static size_t cut_global_batches(const cleat_dataset *dataset, const uint32_t *o
         }
     }
     for (size_t i = 0; i < n_samples; ++i) {
-        size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i]));
+        size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i]));
         samples[filled[b]++] = order[i];
     }
     return made;
@@ -120,14 +122,15 @@ static void add_global_batch(cleat_batches *made, const cleat_dataset *dataset, 
     ++made->global_batch_count;
 }
 
-cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                  const cleat_bucket *buckets, size_t n_buckets, const cleat_rng_key *rng_key,
-                                  cleat_batches **batches, cleat_error *error) {
-    cleat_status status = check_arguments(dataset, samples, n_samples, buckets, n_buckets, error);
+cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches **batches, cleat_error *error) {
+    const size_t n_samples = spec->n_samples;
+    const cleat_rng_key *rng_key = spec->rng_key;
+    cleat_status status =
+        check_arguments(spec->dataset, spec->samples, n_samples, spec->buckets, spec->n_buckets, error);
     if (status != CLEAT_OK) return status;
     cleat_batches *made = cleat_alloc(1, sizeof *made);
     uint32_t *order = cleat_alloc(n_samples, sizeof *order);
-    size_t *filled = cleat_alloc(n_buckets + 1, sizeof *filled);
+    size_t *filled = cleat_alloc(spec->n_buckets + 1, sizeof *filled);
     stretch *whole = cleat_alloc(n_samples, sizeof *whole);
     if (made) { /* there are at most as many global batches, and micro-batches, as samples */
         made->items = cleat_alloc(n_samples, sizeof *made->items);
@@ -138,18 +141,17 @@ cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for batches of %zu samples", n_samples);
         goto done;
     }
-    if (n_samples) memcpy(order, samples, n_samples * sizeof *order);
+    if (n_samples) memcpy(order, spec->samples, n_samples * sizeof *order);
     cleat_random random = {0};
     if (rng_key) {
         random = cleat_random_stream(rng_key->seed ^ ORDER_SEED, rng_key->epoch, 0);
         cleat_random_shuffle(&random, order, (uint32_t)n_samples);
     }
-    size_t global_batches =
-        cut_global_batches(dataset, order, n_samples, buckets, n_buckets, !rng_key, filled, made->samples, whole);
+    size_t global_batches = cut_global_batches(spec, order, filled, made->samples, whole);
     if (rng_key) status = shuffle_global_batches(whole, global_batches, &random, error);
     if (status != CLEAT_OK) goto done;
     for (size_t w = 0; w < global_batches; ++w)
-        add_global_batch(made, dataset, &whole[w], buckets[whole[w].bucket].micro_batch_size);
+        add_global_batch(made, spec->dataset, &whole[w], spec->buckets[whole[w].bucket].micro_batch_size);
     *batches = made;
     made = NULL;
 done:
@@ -250,10 +252,12 @@ static size_t choose(const steps *s, size_t buckets, double *best, int32_t *from
     return n;
 }
 
-cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                  size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
+cleat_status cleat_buckets_choose(const cleat_buckets_spec *spec, int64_t *lengths, size_t *n_lengths,
                                   cleat_error *error) {
-    size_t n = samples ? n_samples : cleat_dataset_count(dataset);
+    const uint32_t *samples = spec->samples;
+    const size_t max_buckets = spec->max_buckets;
+    const int64_t multiple = spec->multiple;
+    size_t n = samples ? spec->n_samples : cleat_dataset_count(spec->dataset);
     if (!n || !max_buckets || max_buckets > 64 || multiple < 1)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
@@ -270,7 +274,7 @@ cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *
         goto done;
     }
     for (size_t i = 0; i < n; ++i) {
-        int64_t length = cleat_dataset_length(dataset, samples ? samples[i] : i);
+        int64_t length = cleat_dataset_length(spec->dataset, samples ? samples[i] : i);
         sorted[i] = length > 0 ? length : 1;
     }
     qsort(sorted, n, sizeof *sorted, compare_lengths);

@@ -10,9 +10,8 @@ static cleat_status choose(const cleat_profile *profile, int64_t fixed, const cl
         chosen->lengths[chosen->count++] = fixed;
         return CLEAT_OK;
     }
-    if (given->count == CLEAT_AUTO)
-        return cleat_buckets_choose(dataset, NULL, 0, AUTO_BUCKETS, BUCKET_MULTIPLE, chosen->lengths, &chosen->count,
-                                    error);
+    const cleat_buckets_spec spec = {.dataset = dataset, .max_buckets = AUTO_BUCKETS, .multiple = BUCKET_MULTIPLE};
+    if (given->count == CLEAT_AUTO) return cleat_buckets_choose(&spec, chosen->lengths, &chosen->count, error);
     for (int64_t i = 0; i < given->count; ++i) chosen->lengths[i] = given->values[i];
     chosen->count = (size_t)given->count;
     return CLEAT_OK;

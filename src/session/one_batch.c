@@ -64,7 +64,9 @@ cleat_status cleat_one_batch_load(cleat_one_batch *batch, cleat_error *error) {
     uint32_t *samples = cleat_alloc(count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a list of %zu samples", count);
     for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
-    status = cleat_batches_create(batch->dataset, samples, count, batch->bucket, 1, NULL, &batches, error);
+    const cleat_batches_spec spec = {
+        .dataset = batch->dataset, .samples = samples, .n_samples = count, .buckets = batch->bucket, .n_buckets = 1};
+    status = cleat_batches_create(&spec, &batches, error);
     if (!status) status = load(batch, batches, error);
     for (size_t f = 0; f < cleat_dataset_fields(batch->dataset) && !status; ++f) {
         const int64_t offset = field_offset(batch, 0, f);

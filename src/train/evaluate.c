@@ -71,8 +71,12 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     double *metric_state = cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *metric_state);
     if (!metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     cleat_batches *batches = NULL;
-    cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
-                                               session->work->n_buckets, NULL, &batches, error);
+    const cleat_batches_spec spec = {.dataset = dataset,
+                                     .samples = samples,
+                                     .n_samples = count,
+                                     .buckets = session->work->buckets,
+                                     .n_buckets = session->work->n_buckets};
+    cleat_status status = cleat_batches_create(&spec, &batches, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, metric_state, &found, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);

@@ -86,8 +86,12 @@ static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, 
     uint32_t *samples = cleat_alloc(kept->count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", kept->count);
     for (size_t i = 0; i < kept->count; ++i) samples[i] = (uint32_t)i;
-    cleat_status status = cleat_batches_create(loaded->dataset, samples, kept->count, session->work->buckets,
-                                               session->work->n_buckets, NULL, &batches, error);
+    const cleat_batches_spec spec = {.dataset = loaded->dataset,
+                                     .samples = samples,
+                                     .n_samples = kept->count,
+                                     .buckets = session->work->buckets,
+                                     .n_buckets = session->work->n_buckets};
+    cleat_status status = cleat_batches_create(&spec, &batches, error);
     if (status == CLEAT_OK) status = cleat_feed_open(session, loaded->dataset, &feed, error);
     if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {

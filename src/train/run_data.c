@@ -40,8 +40,13 @@ cleat_status cleat_run_data_count(cleat_run_data *data, const cleat_model *model
 cleat_status cleat_run_data_begin_epoch(cleat_run_data *data, const cleat_workload *work, uint64_t seed, int64_t epoch,
                                         cleat_error *error) {
     data->rng_key = (cleat_rng_key){.seed = seed, .epoch = (uint32_t)epoch};
-    return cleat_batches_create(data->dataset, data->train, data->train_count, work->buckets, work->n_buckets,
-                                &data->rng_key, &data->pass, error);
+    const cleat_batches_spec spec = {.dataset = data->dataset,
+                                     .samples = data->train,
+                                     .n_samples = data->train_count,
+                                     .buckets = work->buckets,
+                                     .n_buckets = work->n_buckets,
+                                     .rng_key = &data->rng_key};
+    return cleat_batches_create(&spec, &data->pass, error);
 }
 
 void cleat_run_data_end_epoch(cleat_run_data *data) {

@@ -27,10 +27,21 @@ static int make_samples(void **state) {
     return 0;
 }
 
+static cleat_status lay_out(const uint32_t *samples, size_t n_samples, const cleat_bucket *cut, size_t n_buckets,
+                            const cleat_rng_key *rng_key, cleat_batches **batches, cleat_error *error) {
+    const cleat_batches_spec spec = {.dataset = &fake.base,
+                                     .samples = samples,
+                                     .n_samples = n_samples,
+                                     .buckets = cut,
+                                     .n_buckets = n_buckets,
+                                     .rng_key = rng_key};
+    return cleat_batches_create(&spec, batches, error);
+}
+
 static cleat_batches *create(const cleat_rng_key *rng_key) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, buckets, 3, rng_key, &batches, &error), CLEAT_OK);
+    assert_int_equal(lay_out(all, SAMPLES, buckets, 3, rng_key, &batches, &error), CLEAT_OK);
     return batches;
 }
 
@@ -99,7 +110,7 @@ static void evaluation_order_is_fixed(void **state) {
     assert_null(cleat_batches_get(batches, cleat_batches_count(batches)));
     cleat_batches_destroy(batches);
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&fake.base, NULL, 0, buckets, 3, NULL, &batches, &error), CLEAT_OK);
+    assert_int_equal(lay_out(NULL, 0, buckets, 3, NULL, &batches, &error), CLEAT_OK);
     assert_int_equal(cleat_batches_count(batches), 0);
     cleat_batches_destroy(batches);
 }
@@ -111,15 +122,13 @@ static void refuses_bad_arguments(void **state) {
     const cleat_bucket small[1] = {{50, 4, 4}}, falling[2] = {{50, 4, 4}, {20, 4, 4}}, empty[1] = {{100, 4, 0}},
                        too_wide[1] = {{100, 4, 5}};
     const uint32_t outside[1] = {SAMPLES};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, small, 1, NULL, &batches, &error),
-                     CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(all, SAMPLES, small, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "max_length"));
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, falling, 2, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, empty, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, too_wide, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, buckets, 0, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, outside, 1, buckets, 3, NULL, &batches, &error),
-                     CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(all, 1, falling, 2, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(all, 1, empty, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(all, 1, too_wide, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(all, 1, buckets, 0, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(lay_out(outside, 1, buckets, 3, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_null(batches);
 }
 
@@ -136,7 +145,7 @@ static cleat_batches *create_global_batches(int64_t most, const cleat_rng_key *r
         cut[b] = (cleat_bucket){.length = bucket_lengths[b],
                                 .global_batch_size = global_batch_sizes[b],
                                 .micro_batch_size = most < global_batch_sizes[b] ? most : global_batch_sizes[b]};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, cut, BUCKETS, rng_key, &batches, NULL), CLEAT_OK);
+    assert_int_equal(lay_out(all, SAMPLES, cut, BUCKETS, rng_key, &batches, NULL), CLEAT_OK);
     return batches;
 }
 
@@ -247,13 +256,23 @@ static int64_t padded(const int64_t *edges, size_t n, size_t samples) {
     return total;
 }
 
+static cleat_status choose(const uint32_t *samples, size_t n_samples, size_t max_buckets, int64_t multiple,
+                           int64_t *edges, size_t *n, cleat_error *error) {
+    const cleat_buckets_spec spec = {.dataset = &fake.base,
+                                     .samples = samples,
+                                     .n_samples = n_samples,
+                                     .max_buckets = max_buckets,
+                                     .multiple = multiple};
+    return cleat_buckets_choose(&spec, edges, n, error);
+}
+
 static void chooses_the_best_buckets(void **state) {
     (void)state;
     enum { FEW = 40 };
     cleat_error error = {0};
     int64_t edges[8], best = INT64_MAX;
     size_t n;
-    assert_int_equal(cleat_buckets_choose(&fake.base, all, FEW, 3, 4, edges, &n, &error), CLEAT_OK);
+    assert_int_equal(choose(all, FEW, 3, 4, edges, &n, &error), CLEAT_OK);
     assert_int_equal(n, 3);
     for (int64_t a = 4; a <= 100; a += 4)
         for (int64_t b = a + 4; b <= 100; b += 4)
@@ -265,14 +284,14 @@ static void chooses_the_best_buckets(void **state) {
     assert_int_equal(padded(edges, n, FEW), best);
     for (size_t i = 0; i < n; ++i) assert_int_equal(edges[i] % 4, 0);
 
-    assert_int_equal(cleat_buckets_choose(&fake.base, all, 1, 5, 16, edges, &n, &error), CLEAT_OK);
+    assert_int_equal(choose(all, 1, 5, 16, edges, &n, &error), CLEAT_OK);
     assert_int_equal(n, 1);
     assert_int_equal(edges[0], (lengths[0] + 15) / 16 * 16);
-    assert_int_equal(cleat_buckets_choose(&fake.base, NULL, 0, 8, 1, edges, &n, &error), CLEAT_OK);
+    assert_int_equal(choose(NULL, 0, 8, 1, edges, &n, &error), CLEAT_OK);
     assert_int_equal(n, 8);
     assert_int_equal(edges[7], 100);
-    assert_int_equal(cleat_buckets_choose(&fake.base, all, 0, 8, 1, edges, &n, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_buckets_choose(&fake.base, all, 1, 8, 0, edges, &n, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(choose(all, 0, 8, 1, edges, &n, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(choose(all, 1, 8, 0, edges, &n, &error), CLEAT_ERR_ARGUMENT);
 }
 
 static void dataset_pads_and_checks(void **state) {

@@ -91,8 +91,13 @@ static cleat_loader *make_loader(consumer *c, int workers, size_t slots, bool pe
 static cleat_batches *make_batches(consumer *c, const cleat_rng_key *rng_key) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, rng_key, &batches, &error),
-                     CLEAT_OK);
+    const cleat_batches_spec spec = {.dataset = &c->fake.base,
+                                     .samples = all,
+                                     .n_samples = SAMPLES,
+                                     .buckets = buckets,
+                                     .n_buckets = 2,
+                                     .rng_key = rng_key};
+    assert_int_equal(cleat_batches_create(&spec, &batches, &error), CLEAT_OK);
     return batches;
 }
 
@@ -277,7 +282,9 @@ static void refuses_bad_use(void **state) {
         assert_int_equal(loaded.index, 2);
         const cleat_bucket other[3] = {{20, 9, 9}, {50, 9, 9}, {64, 9, 9}};
         cleat_batches *foreign = NULL;
-        assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, other, 3, NULL, &foreign, &error), CLEAT_OK);
+        const cleat_batches_spec spec = {
+            .dataset = &c->fake.base, .samples = all, .n_samples = SAMPLES, .buckets = other, .n_buckets = 3};
+        assert_int_equal(cleat_batches_create(&spec, &foreign, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_start(loader, foreign, 0, NULL, &error), CLEAT_ERR_ARGUMENT);
         cleat_batches_destroy(foreign);
         cleat_loader_destroy(loader);

@@ -188,9 +188,17 @@ static void survives_failing_allocations(void **state) {
         int64_t edges[2];
         size_t edge_count;
         cleat_error error = {0};
+        const cleat_batches_spec laid_out = {.dataset = dataset,
+                                             .samples = samples,
+                                             .n_samples = 8,
+                                             .buckets = &bucket,
+                                             .n_buckets = 1,
+                                             .rng_key = &rng_key};
+        const cleat_buckets_spec chosen = {
+            .dataset = dataset, .samples = samples, .n_samples = 8, .max_buckets = 2, .multiple = 1};
         cleat_fail_allocation(n);
-        status = cleat_batches_create(dataset, samples, 8, &bucket, 1, &rng_key, &batches, &error);
-        if (status == CLEAT_OK) status = cleat_buckets_choose(dataset, samples, 8, 2, 1, edges, &edge_count, &error);
+        status = cleat_batches_create(&laid_out, &batches, &error);
+        if (status == CLEAT_OK) status = cleat_buckets_choose(&chosen, edges, &edge_count, &error);
         cleat_fail_allocation(0);
         cleat_batches_destroy(batches);
     }

@@ -171,9 +171,13 @@ static global_batch_results run_global_batches(const tiny *t, int64_t most, bool
     cleat_rng_key rng_key = {.seed = 5, .epoch = 1};
     cleat_batches *batches = NULL;
     cleat_global_batch global_batch;
-    assert_int_equal(cleat_batches_create(p.dataset, p.samples, p.sample_count, p.session->work->buckets, BUCKETS,
-                                          &rng_key, &batches, NULL),
-                     CLEAT_OK);
+    const cleat_batches_spec spec = {.dataset = p.dataset,
+                                     .samples = p.samples,
+                                     .n_samples = p.sample_count,
+                                     .buckets = p.session->work->buckets,
+                                     .n_buckets = BUCKETS,
+                                     .rng_key = &rng_key};
+    assert_int_equal(cleat_batches_create(&spec, &batches, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_start(p.feed, batches, 0, &rng_key, NULL), CLEAT_OK);
     for (; cleat_batches_global_batch(batches, r.count, &global_batch); ++r.count) {
         assert_true(r.count < MAX_GLOBAL_BATCHES);
@@ -397,8 +401,13 @@ static void a_global_batch_is_divided_by_its_own_samples(void **state) {
     assert_int_equal(cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, NULL), CLEAT_OK);
     assert_int_equal(cleat_lengths_choose(profile, 0, dataset, samples, count, &lengths, NULL), CLEAT_OK);
     cleat_lengths_global_batches(&lengths, 6, buckets);
-    assert_int_equal(cleat_batches_create(dataset, samples, count, buckets, lengths.count, &rng_key, &batches, NULL),
-                     CLEAT_OK);
+    const cleat_batches_spec spec = {.dataset = dataset,
+                                     .samples = samples,
+                                     .n_samples = count,
+                                     .buckets = buckets,
+                                     .n_buckets = lengths.count,
+                                     .rng_key = &rng_key};
+    assert_int_equal(cleat_batches_create(&spec, &batches, NULL), CLEAT_OK);
     assert_int_equal(cleat_batches_global_batch_count(batches), log.count);
     double sum = 0;
     int64_t smallest = INT64_MAX, largest = 0;

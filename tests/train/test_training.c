@@ -561,9 +561,12 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
                      CLEAT_OK);
     cleat_session *session = loaded.session;
     assert_int_equal(cleat_feed_open(session, loaded.dataset, &feed, NULL), CLEAT_OK);
-    assert_int_equal(cleat_batches_create(loaded.dataset, &sample, 1, session->work->buckets, session->work->n_buckets,
-                                          NULL, &batches, NULL),
-                     CLEAT_OK);
+    const cleat_batches_spec spec = {.dataset = loaded.dataset,
+                                     .samples = &sample,
+                                     .n_samples = 1,
+                                     .buckets = session->work->buckets,
+                                     .n_buckets = session->work->n_buckets};
+    assert_int_equal(cleat_batches_create(&spec, &batches, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_start(feed, batches, 0, NULL, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_next(feed, &fed, NULL), CLEAT_OK);
     const cleat_work_graph *graph = &session->work->evaluate[fed.micro_batch->bucket];
