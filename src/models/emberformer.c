@@ -202,8 +202,15 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
         const cleat_prediction *p = &predictions[i];
         cleat_image_info info = cleat_image_describe(p->dataset);
-        status = cleat_masks_write(model, cleat_dataset_id(p->dataset, p->sample), p->output, info.file_height,
-                                   info.file_width, size.width, info.file_height, info.file_width, folder, error);
+        const cleat_mask_output output = {.folder = folder,
+                                          .id = cleat_dataset_id(p->dataset, p->sample),
+                                          .logits = p->output,
+                                          .height = info.file_height,
+                                          .width = info.file_width,
+                                          .stride = size.width,
+                                          .out_height = info.file_height,
+                                          .out_width = info.file_width};
+        status = cleat_masks_write(model, &output, error);
     }
     return status;
 }

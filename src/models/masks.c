@@ -233,9 +233,8 @@ static cleat_status path_of(const char *folder, const char *id, const char *endi
     return cleat_path_join(folder, name, path, PATH_BYTES, error);
 }
 
-cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
-                               int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
-                               cleat_error *error) {
+cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error) {
+    const int64_t out_height = output->out_height, out_width = output->out_width;
     char path[PATH_BYTES];
     size_t pixels = (size_t)(out_height * out_width);
     float *probabilities = cleat_alloc(pixels, sizeof *probabilities);
@@ -248,15 +247,15 @@ cleat_status cleat_masks_write(const cleat_model *model, const char *id, const f
     }
     for (int64_t r = 0; r < out_height; ++r)
         for (int64_t c = 0; c < out_width; ++c) {
-            double y = ((double)r + 0.5) * (double)height / (double)out_height - 0.5;
-            double x = ((double)c + 0.5) * (double)width / (double)out_width - 0.5;
-            float p = interpolate(logits, height, width, stride, y, x);
+            double y = ((double)r + 0.5) * (double)output->height / (double)out_height - 0.5;
+            double x = ((double)c + 0.5) * (double)output->width / (double)out_width - 0.5;
+            float p = interpolate(output->logits, output->height, output->width, output->stride, y, x);
             probabilities[r * out_width + c] = p;
             mask[r * out_width + c] = p >= settings_of(model)->threshold ? 255 : 0;
         }
-    status = path_of(folder, id, ".npy", path, error);
+    status = path_of(output->folder, output->id, ".npy", path, error);
     if (status == CLEAT_OK) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
-    if (status == CLEAT_OK) status = path_of(folder, id, ".png", path, error);
+    if (status == CLEAT_OK) status = path_of(output->folder, output->id, ".png", path, error);
     if (status == CLEAT_OK) status = cleat_png_write(path, mask, out_height, out_width, error);
 done:
     cleat_free(mask);

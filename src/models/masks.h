@@ -83,11 +83,16 @@ void cleat_masks_metric_update(const cleat_model *model, const float *logits, co
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
-/* Writes FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the
- * probabilities. Uses the first height x width values of logits with `stride` values per row, resized to
- * out_height x out_width. */
-cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
-                               int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
-                               cleat_error *error);
+/* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. All is borrowed. */
+typedef struct cleat_mask_output {
+    const char *folder, *id;
+    const float *logits;           /* [height, stride], of which the first `width` of a row count */
+    int64_t height, width, stride; /* in pixels */
+    int64_t out_height, out_width; /* of the files, in pixels */
+} cleat_mask_output;
+
+/* Writes a mask, resized: the .png is 255 where the probability reaches the threshold, the .npy has the probabilities.
+ * Errors: no memory, a file that cannot be written, an id too long for a file name. */
+cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error);
 
 #endif

@@ -108,9 +108,16 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
         const cleat_prediction *p = &predictions[i];
         int64_t height, width;
         status = cleat_masks_file_size(p->dataset, p->sample, &height, &width, error);
-        if (status == CLEAT_OK)
-            status = cleat_masks_write(model, cleat_dataset_id(p->dataset, p->sample), p->output, p->length, p->length,
-                                       p->length, height, width, folder, error);
+        if (status) return status;
+        const cleat_mask_output output = {.folder = folder,
+                                          .id = cleat_dataset_id(p->dataset, p->sample),
+                                          .logits = p->output,
+                                          .height = p->length,
+                                          .width = p->length,
+                                          .stride = p->length,
+                                          .out_height = height,
+                                          .out_width = width};
+        status = cleat_masks_write(model, &output, error);
     }
     return status;
 }
