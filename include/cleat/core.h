@@ -1,8 +1,8 @@
-/* Status codes, error text and logging: what every room of cleat shares.
+/* Status codes, error text and logging: shared by every part of cleat.
  *
- * Every fallible call returns a cleat_status and takes a `cleat_error *` last, which may be NULL. On failure
- * the error holds a sentence that says what was wrong, where, and what to do. Out-parameters are written on
- * success only. */
+ * Every fallible call returns a cleat_status and takes a `cleat_error *` last, which may be NULL. On
+ * failure the error holds a sentence with cause, place and remedy. Out-parameters are written on success
+ * only. */
 #ifndef CLEAT_CORE_H
 #define CLEAT_CORE_H
 
@@ -49,7 +49,7 @@ enum { CLEAT_ERROR_TEXT = 2048 };
 
 typedef struct cleat_error {
     cleat_status status;
-    int cl_code; /* the OpenCL error behind it, 0 where there is none */
+    int cl_code; /* OpenCL error code that caused it; 0: none */
     char text[CLEAT_ERROR_TEXT];
 } cleat_error;
 
@@ -57,8 +57,8 @@ typedef struct cleat_error {
  * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT. */
 CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) CLEAT_PRINTF(3, 4);
 
-/* Puts "what: " before the text an inner call left in `error`; returns error->status (or `status` when error
- * is NULL). */
+/* Prefixes "what: " to the text that an inner call left in `error`; returns error->status (`status` if
+ * error is NULL). */
 CLEAT_API cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *format, ...)
     CLEAT_PRINTF(3, 4);
 
@@ -67,7 +67,7 @@ typedef enum cleat_log_level {
     CLEAT_LOG_WARNING,
     CLEAT_LOG_INFO,
     CLEAT_LOG_DEBUG,
-    CLEAT_LOG_DISPATCH, /* which kernel variant serves which node, and why others were refused */
+    CLEAT_LOG_DISPATCH, /* chosen kernel variant of each node, and why others were refused */
 } cleat_log_level;
 
 typedef void (*cleat_log_fn)(void *user, cleat_log_level level, const char *text);
@@ -77,11 +77,12 @@ typedef void (*cleat_log_fn)(void *user, cleat_log_level level, const char *text
 CLEAT_API void cleat_set_log(cleat_log_fn log, void *user, cleat_log_level level);
 CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_PRINTF(2, 3);
 
-/* A number of bytes for people ("512 bytes", "1.50 KiB", "301.25 MiB", "14.56 GiB"), in `text`, which is returned. */
+/* Formats a number of bytes for display ("512 bytes", "1.50 KiB", "301.25 MiB", "14.56 GiB") in `text`,
+ * which is returned. */
 enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 
-/* "0.1.0": of the library that runs, which may be newer than this header. */
+/* The version of the running library, "0.1.0", which may be newer than this header. Static string. */
 CLEAT_API const char *cleat_version(void);
 
 #ifdef __cplusplus

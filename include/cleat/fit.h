@@ -1,8 +1,9 @@
-/* A profile fitted to a card: micro-batches, whether activations are recomputed, every byte, and an estimate of the
- * time. Pure: facts of a card go in; no card is needed.
+/* A profile fitted to a card: micro-batches, whether activations are recomputed, every byte, and an
+ * estimate of the time. Pure: facts of a card go in; no card is needed.
  *
- * Samples an optimizer step, W (the window), come from one length bucket; they are at most effective_batch_size
- * and do not depend on the card. A window is run as micro-batches of B samples whose gradients add up. */
+ * Samples an optimizer step, W (the window), come from one length bucket; they are at most
+ * effective_batch_size and do not depend on the card. A window is run as micro-batches of B samples whose
+ * gradients add up. */
 #ifndef CLEAT_FIT_H
 #define CLEAT_FIT_H
 
@@ -39,9 +40,10 @@ typedef struct cleat_fit_report {
     cleat_rates rates;
     int64_t limit; /* bytes that may be used: max_memory_usage of what is free */
     bool fits;
-    char reason[768]; /* not fitting: short by how much, because of what, what would fit. Fitting: why these
-                            micro-batches, why recomputed or not */
-    bool recompute;   /* gradient checkpointing is on */
+    /* not fitting: short by how much, because of what, what would fit. Fitting: why these micro-batches,
+     * why recomputed or not */
+    char reason[768];
+    bool recompute;                   /* gradient checkpointing is on */
     cleat_fit_way stored, recomputed; /* both ways, so that they can be compared */
     bool data_known;                  /* buckets come from the data; else one of data.max_length */
     size_t n_buckets;
@@ -50,10 +52,11 @@ typedef struct cleat_fit_report {
     int64_t parameters; /* elements */
     int64_t bytes;      /* planned = allocated */
     int64_t category_bytes[CLEAT_CATEGORIES];
-    cleat_dtype storage;      /* of activations: what train.precision is on this card, also where nothing fits */
-    int64_t single_arena;     /* activations and workspace of the same micro-batches in f32 */
-    int64_t fixed_bytes;      /* of a batch of none, and ... */
-    int64_t bytes_per_sample; /* ... what each sample of the longest bucket adds */
+    /* of activations: what train.precision is on this card, also where nothing fits */
+    cleat_dtype storage;
+    int64_t single_arena;             /* activations and workspace of the same micro-batches in f32 */
+    int64_t fixed_bytes;              /* of a batch of none, and ... */
+    int64_t bytes_per_sample;         /* ... what each sample of the longest bucket adds */
     int64_t arena_bytes, lower_bound; /* arena_bytes / lower_bound is the quality of the layout */
     int64_t largest_slab;
     size_t slabs;
@@ -61,21 +64,22 @@ typedef struct cleat_fit_report {
     int64_t forward_peak;  /* most bytes of activations and workspace alive in forward */
     int64_t training_peak; /* and in forward + backward */
     char forward_peak_node[CLEAT_NAME], training_peak_node[CLEAT_NAME];
-    int64_t peak_parts[CLEAT_PEAK_PARTS]; /* of training_peak: stored activations, recomputed activations,
-                                             gradients, workspace */
-    int64_t fused_bytes;     /* what kernels keep to themselves: intermediate results that plain operations would store
-                            for backward (attention matrices), per micro-batch, all layers; not in the plan */
-    int64_t fused_largest;   /* the largest of those: of one layer */
-    int64_t steps_per_epoch; /* 0 where the data are not known */
+    /* of training_peak: stored activations, recomputed activations, gradients, workspace */
+    int64_t peak_parts[CLEAT_PEAK_PARTS];
+    /* what kernels keep to themselves: intermediate results that plain operations would store for backward
+     * (attention matrices), per micro-batch, all layers; not in the plan */
+    int64_t fused_bytes;
+    int64_t fused_largest;             /* the largest of those: of one layer */
+    int64_t steps_per_epoch;           /* 0 where the data are not known */
     double epoch_seconds, run_seconds; /* estimates, without evaluation; 0 where the data are not known */
 } cleat_fit_report;
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */
 
-/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of cleat/tuning.h); NULL: the
- * default ones. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
- * says. Samples are counted where profile->data->path exists; where it does not, the longest length is planned.
- * CLEAT_OK also where it does not fit: see report->fits. */
+/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of
+ * cleat/tuning.h); NULL: the default ones. `batch` > 0 asks for that micro-batch (all buckets at most
+ * that), 0 for what the profile says. Samples are counted where profile->data->path exists; where it does
+ * not, the longest length is planned. CLEAT_OK also where it does not fit: see report->fits. */
 CLEAT_API cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts,
                                           const cleat_rates *rates, const cleat_tuning_table *tuning,
                                           int64_t micro_batch_size, cleat_fit_report *report, cleat_error *error);

@@ -5,9 +5,9 @@
  * Building needs no error check a line. The graph remembers its first error; later calls pass NULL tensors
  * through and do nothing; the caller asks once, with cleat_graph_status.
  *
- * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know each other.
- * Making a plan only reads them, and a plan never changes afterwards: several threads may read one, while nobody
- * changes its store and graphs. */
+ * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know
+ * each other. Making a plan only reads them, and a plan never changes afterwards: several threads may read
+ * one, while nobody changes its store and graphs. */
 #ifndef CLEAT_GRAPH_H
 #define CLEAT_GRAPH_H
 
@@ -62,8 +62,8 @@ CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *n
 
 /* --- graph ---------------------------------------------------------------------------------------------------- */
 
-/* An empty graph over `store`, which must outlive it; `name` is for messages. Destroy takes NULL, and releases the
- * tensors that are the graph's own. */
+/* An empty graph over `store`, which must outlive it; `name` is for messages. Destroy takes NULL, and
+ * releases the tensors that are the graph's own. */
 CLEAT_API cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
                                           cleat_error *error);
 CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
@@ -80,13 +80,13 @@ CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int ra
 /* A small persistent tensor (not trained, zero at start) of the store, shared by all graphs that name it. */
 CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
-/* A persistent f32 tensor of the store that is `value` everywhere and that no graph changes, shared by all graphs that name
- * it (a loss's sample weights that are all alike). Not kept in files. */
+/* A persistent f32 tensor of the store that is `value` everywhere and that no graph changes, shared by all
+ * graphs that name it (a loss's sample weights that are all alike). Not kept in files. */
 CLEAT_API cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                        float value);
-/* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at `initial`
- * everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters: its name is no
- * parameter's and no state's. */
+/* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at
+ * `initial` everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters:
+ * its name is no parameter's and no state's. */
 CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                      float initial);
 /* Running mean and variance of a batch normalisation (cleat_batch_norm_update_running_stats). */
@@ -110,10 +110,11 @@ CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);
  * Borrowed. */
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
 
-/* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work of two: an activation after a
- * linear layer, forward and backward; an addition after dropout. A result between the two that nobody else reads and that is not kept
- * (cleat_retain) is then never written; where it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of
- * what is no longer stored in between. Without this call a graph computes each node by itself. */
+/* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work
+ * of two: an activation after a linear layer, forward and backward; an addition after dropout. A result
+ * between the two that nobody else reads and that is not kept (cleat_retain) is then never written; where
+ * it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of what is no
+ * longer stored in between. Without this call a graph computes each node by itself. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 
 /* The input or activation of that name, or NULL; the number of nodes. */
@@ -158,8 +159,9 @@ CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t coun
                                          cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
 CLEAT_API void cleat_tuning_destroy(cleat_tuning_table *tuning);
-/* Which answers a table of tuned choices has, and where they are from: "61 choices tuned here on 2026-11-20 and 40 choices
- * shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written to `text`, which is returned. */
+/* Which answers a table of tuned choices has, and where they are from: "61 choices tuned here on
+ * 2026-11-20 and 40 choices shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written
+ * to `text`, which is returned. */
 enum { CLEAT_TUNING_TEXT = 288 };
 CLEAT_API const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]);
 /* Bytes that cleat_exec_create will allocate: all of them, and of one category. */

@@ -10,8 +10,9 @@ extern "C" {
 
 /* Random changes of training samples; all zero (crop_min 1): none. */
 typedef struct cleat_augment {
-    double crop_min; /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
-    int64_t shift;   /* moved by up to so many pixels of the sample, both ways */
+    /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
+    double crop_min;
+    int64_t shift;                           /* moved by up to so many pixels of the sample, both ways */
     bool flip, flip_vertical, turn;          /* left-right; up-down; by quarters of a circle */
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
 } cleat_augment;
@@ -23,12 +24,14 @@ typedef struct cleat_image_options {
     cleat_augment augment;
     double val_fraction, test_fraction; /* where the data name no such part: by a hash of the sample's name */
     int64_t cache_bytes;                /* decoded images kept in memory at most */
-    const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and
-                          * CIFAR: in the order of their numbers) */
-    const char
-        *fitted;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
-                          * "": fitted from the training part */
-    bool predict; /* for prediction, needs `fitted`: samples without a target are taken too; all are CLEAT_SPLIT_TEST */
+    /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and CIFAR: in
+     * the order of their numbers) */
+    const char *classes;
+    /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or "":
+     * fitted from the training part */
+    const char *fitted;
+    /* for prediction, needs `fitted`: samples without a target are taken too; all are CLEAT_SPLIT_TEST */
+    bool predict;
 } cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -45,13 +48,14 @@ enum { CLEAT_NO_CLASS = -1 };
  *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in batches.meta.txt where it is there
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
  *   for prediction also a single image, or a folder of images
- * Images are taken as their files have them: a turn that EXIF data ask for is not made (turn such files first).
- * t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction > 0, else CLEAT_SPLIT_VAL. A
- * class that validation or test data have and the training part has not is an error that names the folder.
- * Means and (biased) deviations are those of all training pixels in memory (IDX, CIFAR: they stay there as bytes), of files
- * those of at most 2000 training images, spread evenly over the list. An image that is not square is seen as its centred
- * square. Files are checked by their heads when opened; one whose pixels turn out to be broken is an error of
- * cleat_dataset_fill that names it. */
+ * Images are taken as their files have them: a turn that EXIF data ask for is not made (turn such files
+ * first). t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction >
+ * 0, else CLEAT_SPLIT_VAL. A class that validation or test data have and the training part has not is an
+ * error that names the folder. Means and (biased) deviations are those of all training pixels in memory
+ * (IDX, CIFAR: they stay there as bytes), of files those of at most 2000 training images, spread evenly
+ * over the list. An image that is not square is seen as its centred square. Files are checked by their
+ * heads when opened; one whose pixels turn out to be broken is an error of cleat_dataset_fill that names
+ * it. */
 CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                          cleat_error *error);
 
@@ -71,16 +75,16 @@ CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t in
 /* Training samples of a class, those of `fitted` where it tells them; 0 behind the last. */
 CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index);
 
-/* Images with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of the same size,
- * grey, 0 background, anything else 1 (127.5 and more of 255); val.txt, test.txt name samples of those parts, one a line.
- * Fields:
+/* Images with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of
+ * the same size, grey, 0 background, anything else 1 (127.5 and more of 255); val.txt, test.txt name
+ * samples of those parts, one a line. Fields:
  *   image  f32 [L, L, C]
  *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the image, and in an empty slot)
- * cleat_dataset_length is S for every sample; the id is NAME. The whole image is scaled to S x S, also one that is not square,
- * and the mask with it. A part without its .txt file gets its fraction by a hash of the names. Means, deviations and the share
- * of 1 are those of at most 2000 training images, spread evenly over the list. A mask with greys above 0 but none from 128 on
- * (0 and 1 of 255, say) is an error. For prediction `path` may also be a folder of images, or one image; masks are not looked
- * at then. */
+ * cleat_dataset_length is S for every sample; the id is NAME. The whole image is scaled to S x S, also one
+ * that is not square, and the mask with it. A part without its .txt file gets its fraction by a hash of
+ * the names. Means, deviations and the share of 1 are those of at most 2000 training images, spread evenly
+ * over the list. A mask with greys above 0 but none from 128 on (0 and 1 of 255, say) is an error. For
+ * prediction `path` may also be a folder of images, or one image; masks are not looked at then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
 /* The size of a sample's image in its file. */

@@ -1,11 +1,11 @@
 /* Batches, and the loader's threads.
  *
- * A batch stacks the entries of samples of about the same length, padded to the length of their BUCKET; the loader fills
- * batches on its threads, in order. Letters: B slots of a batch, L padded length.
+ * A batch stacks the entries of samples of about the same length, padded to the length of their BUCKET;
+ * the loader fills batches on its threads, in order. Letters: B slots of a batch, L padded length.
  *
- * Threads: batches do not change once they are made: any number of threads may read them. A loader has one consumer: one
- * thread at a time calls its functions. Of the setup, slot_wait is called by the thread that fills the slot, one of the
- * loader's own if it has any; the others by the thread that creates the loader. */
+ * Threads: batches do not change once they are made: any number of threads may read them. A loader has one
+ * consumer: one thread at a time calls its functions. Of the setup, slot_wait is called by the thread that
+ * fills the slot, one of the loader's own if it has any; the others by the thread that creates the loader. */
 #ifndef CLEAT_LOADER_H
 #define CLEAT_LOADER_H
 
@@ -17,8 +17,9 @@ extern "C" {
 
 /* --- batches -------------------------------------------------------------------------------------------------- */
 
-/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `global_batch_size` of
- * them, whatever the card; they are run as micro-batches of at most `micro_batch_size` slots. */
+/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes
+ * `global_batch_size` of them, whatever the card; they are run as micro-batches of at most
+ * `micro_batch_size` slots. */
 typedef struct cleat_bucket {
     int64_t length;
     int64_t global_batch_size;
@@ -70,12 +71,13 @@ typedef struct cleat_batches_spec {
     const cleat_rng_key *rng_key; /* of the permutation; NULL: evaluation, in the given order */
 } cleat_batches_spec;
 
-/* Lays the samples out. With `rng_key` (training): a permutation of the samples, cut into windows within their
- * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by
- * at most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
- * buckets, rng_key): `batch` has no part in it. `rng_key` NULL (evaluation): bucket by bucket, samples in the given order,
- * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
- * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
+/* Lays the samples out. With `rng_key` (training): a permutation of the samples, cut into global batches within
+ * their buckets; the global batches are shuffled, and each is cut into as few micro-batches as the bucket's
+ * micro_batch_size allows, which differ by at most one sample. The content and the order of the global batches
+ * are a pure function of (samples, lengths, global_batch_size of the buckets, rng_key): micro_batch_size has no
+ * part in it. `rng_key` NULL (evaluation): bucket by bucket, samples in the given order, every micro-batch is a
+ * global batch. The last global batch of a bucket may be short; no sample is dropped. CLEAT_ERR_ARGUMENT names a
+ * sample longer than the last bucket. */
 CLEAT_API cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches **batches,
                                             cleat_error *error);
 CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
@@ -94,17 +96,18 @@ typedef struct cleat_loader_setup {
     const cleat_dataset *dataset;
     const cleat_bucket *buckets;
     size_t n_buckets;
-    int workers;      /* threads; 0: cleat_loader_next fills the batch itself */
-    bool persistent;  /* threads live from one pass to the next; false: they end with a pass that is read to its end */
-    const char *cpus; /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any":
-                           all allowed */
+    int workers; /* threads; 0: cleat_loader_next fills the batch itself */
+    /* threads live from one pass to the next; false: they end with a pass that is read to its end */
+    bool persistent;
+    /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any": all allowed */
+    const char *cpus;
     void *const *slots; /* [n_slots] host memory (pinned staging buffers); see cleat_loader_slots */
     size_t n_slots;
     /* Where field `field` of bucket `bucket` lies in a slot: its byte offset, aligned to 4, for [B, shape...]
      * with B = buckets[bucket].batch; -1: not wanted. Asked once, at creation. */
     int64_t (*field_offset)(void *user, size_t bucket, size_t field);
-    /* The type in which a CLEAT_F32 field lies there: CLEAT_F32, or CLEAT_F16 or CLEAT_BF16, to which it is rounded. Asked once too.
-     * NULL: each field in its own. */
+    /* The type in which a CLEAT_F32 field lies there: CLEAT_F32, or CLEAT_F16 or CLEAT_BF16, to which it
+     * is rounded. Asked once too. NULL: each field in its own. */
     cleat_dtype (*field_storage)(void *user, size_t bucket, size_t field);
     /* Waits until slot `slot` may be overwritten (its last upload has left). Called by the thread that fills
      * it. NULL: it always may. */

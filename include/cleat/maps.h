@@ -12,19 +12,21 @@ typedef enum cleat_transform { CLEAT_TRANSFORM_NONE, CLEAT_TRANSFORM_LOG1P } cle
 
 /* Maps over time: frames of several channels, and a mask to tell from them. */
 typedef struct cleat_maps_options {
-    const char
-        *inputs; /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "":
-                          * all there are, by name */
-    const char *target; /* ESRI grids: the one whose value above 0 is the target; NULL or "": the first input */
-    int64_t lookback;   /* T: frames seen at most */
-    int64_t horizon;    /* days from the last frame to the target's day; ESRI grids only */
-    int64_t patch;      /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
+    /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "": all
+     * there are, by name */
+    const char *inputs;
+    /* ESRI grids: the one whose value above 0 is the target; NULL or "": the first input */
+    const char *target;
+    int64_t lookback; /* T: frames seen at most */
+    int64_t horizon;  /* days from the last frame to the target's day; ESRI grids only */
+    /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
+    int64_t patch;
     cleat_transform transform; /* of the inputs, before they are standardised: log1p = sign(v) log(1 + |v|) */
     bool flip, flip_vertical;  /* training: mirrored at random, frames and target alike */
     bool skip_missing;         /* a day without a file: left out (T is shorter), else an error */
-    double val_fraction,
-        test_fraction; /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or
-                                         * test.txt names them */
+    /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or test.txt
+     * names them */
+    double val_fraction, test_fraction;
     int64_t val_days, test_days; /* ESRI grids: any above 0: so many days instead of the fractions */
     const char *fitted;
     bool predict; /* also days whose target is not known yet; all are CLEAT_SPLIT_TEST */
@@ -44,15 +46,16 @@ CLEAT_API cleat_maps_options cleat_maps_defaults(void);
  *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown,
  *     in a mask -1 too, and anything above 0 is 1); the last T frames are seen. Stacks of one size; a mask for each, but for
  *     prediction. The id is NAME
- * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all targets; stacks of more than 1 GiB in all are read again for
- * each sample. A sample without a known pixel in its target is left out. CLEAT_ERR_FORMAT with the file (of grids
- * file:line:column), cause and mend for malformed input. `options` NULL: the defaults. */
+ * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all targets; stacks of more than 1 GiB in
+ * all are read again for each sample. A sample without a known pixel in its target is left out.
+ * CLEAT_ERR_FORMAT with the file (of grids file:line:column), cause and mend for malformed input.
+ * `options` NULL: the defaults. */
 CLEAT_API cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
 
-/* The persistence forecast of a sample: what the target was on the day of its last frame. mask [height, width] of the padded
- * frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames have no target, and for a dataset of
- * another kind. */
+/* The persistence forecast of a sample: what the target was on the day of its last frame. mask [height,
+ * width] of the padded frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames
+ * have no target, and for a dataset of another kind. */
 CLEAT_API cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample, int32_t *mask,
                                               cleat_error *error);
 

@@ -40,10 +40,10 @@ CLEAT_API const char *cleat_model_name(const cleat_model *model);
 CLEAT_API int cleat_model_terms(const cleat_model *model);
 CLEAT_API const char *cleat_model_term(const cleat_model *model, int term);
 
-/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts for. The model
- * takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or columns. `fitted`: the folder
- * where cleat_dataset_save kept what the data it was trained on taught (a checkpoint); NULL: the training part of these
- * data teaches it. */
+/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts
+ * for. The model takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or
+ * columns. `fitted`: the folder where cleat_dataset_save kept what the data it was trained on taught (a
+ * checkpoint); NULL: the training part of these data teaches it. */
 CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                              cleat_dataset **dataset, cleat_error *error);
 /* The length of every sample, where the profile says it; 0: samples differ. */
@@ -67,16 +67,18 @@ CLEAT_API void cleat_model_build(const cleat_model *model, cleat_graph *graph, c
 
 /* A batch on the host: what the loader filled. */
 typedef struct cleat_host_batch {
-    int64_t batch, length;     /* B, L */
-    const void *const *fields; /* by the dataset's field index, each [B, shape...]; NULL: not an input of the graph */
+    int64_t batch, length; /* B, L */
+    /* by the dataset's field index, each [B, shape...]; NULL: not an input of the graph */
+    const void *const *fields;
     const cleat_dataset *dataset;
     const uint32_t *samples; /* [count] of the dataset; slots from there on are empty */
     int64_t count;
 } cleat_host_batch;
 
-/* Writes the graph's input `scale`, the weight of each sample (or item) of a micro-batch in the loss of its window: a
- * mean over the window's samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients
- * of its micro-batches add up to those of one large batch. */
+/* Writes the graph's input `scale`, the weight of each sample (or item) of a micro-batch in the loss of
+ * its window: a mean over the window's samples, or over its items, as the family will. Divided by what the
+ * whole window holds, the losses and the gradients of its micro-batches add up to those of one large
+ * batch. */
 CLEAT_API void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                          const cleat_global_batch *global_batch, float *sample_weight);
 
@@ -98,8 +100,9 @@ CLEAT_API double cleat_metrics_get(const cleat_metrics *metrics, const char *nam
 /* Appends a metric; one more than CLEAT_MAX_METRICS is dropped. */
 CLEAT_API void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value);
 
-/* Metrics of an evaluation, besides the loss terms. `metric_state` [cleat_model_metric_state_size] holds the running sums they are made of,
- * zero at first. Adds those of a batch: output [B, ...] f32 as the graph wrote it. */
+/* Metrics of an evaluation, besides the loss terms. `metric_state` [cleat_model_metric_state_size] holds
+ * the running sums they are made of, zero at first. Adds those of a batch: output [B, ...] f32 as the
+ * graph wrote it. */
 CLEAT_API size_t cleat_model_metric_state_size(const cleat_model *model);
 CLEAT_API cleat_status cleat_model_metric_update(const cleat_model *model, const cleat_host_batch *batch,
                                                  const float *output, double *metric_state, cleat_error *error);

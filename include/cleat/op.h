@@ -1,13 +1,14 @@
-/* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched. Not needed to use
- * the operations of ops.h, which are written against this header: src/ops/gelu.c is a short one.
+/* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched.
+ * Not needed to use the operations of ops.h, which are written against this header: src/ops/gelu.c is a
+ * short one.
  *
- * An operation is a static const cleat_op. A function like cleat_gelu calls cleat_emit, which appends a cleat_node and
- * calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and `workspace` of the variants;
- * cleat_exec_create calls `bind` of the one that was chosen.
+ * An operation is a static const cleat_op. A function like cleat_gelu calls cleat_emit, which appends a
+ * cleat_node and calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and
+ * `workspace` of the variants; cleat_exec_create calls `bind` of the one that was chosen.
  *
- * Threads: these functions run on the thread that makes the call above. Threads with stores of their own may call them at
- * the same time, so that they keep no state besides their arguments. Nodes and binders are used by one thread at a
- * time. */
+ * Threads: these functions run on the thread that makes the call above. Threads with stores of their own
+ * may call them at the same time, so that they keep no state besides their arguments. Nodes and binders
+ * are used by one thread at a time. */
 #ifndef CLEAT_OP_H
 #define CLEAT_OP_H
 
@@ -51,8 +52,8 @@ typedef struct cleat_variant {
     const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
     /* Bytes of scratch memory that the launches need while they run; NULL for none. */
     int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
-    /* Appends the launches with all their arguments to the binder (cleat_launch_kernel and what follows it), or
-     * calls cleat_bind_fail. Pure: it does not touch a device. */
+    /* Appends the launches with all their arguments to the binder (cleat_launch_kernel and what follows
+     * it), or calls cleat_bind_fail. Pure: it does not touch a device. */
     void (*bind)(const cleat_node *node, cleat_binder *binder);
 } cleat_variant;
 
@@ -60,8 +61,8 @@ typedef struct cleat_variant {
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
 #define CLEAT_EVERY_INPUT UINT32_MAX
 
-/* An operation. There is no registry of ops; each node points to its op, which must outlive the graph. Members
- * that are left out are NULL or 0. */
+/* An operation. There is no registry of ops; each node points to its op, which must outlive the graph.
+ * Members that are left out are NULL or 0. */
 struct cleat_op {
     const char *name; /* in messages and tables: "layer_norm" */
     /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
@@ -79,30 +80,30 @@ struct cleat_op {
 
     /* Optional. Masks of inputs are written CLEAT_IN(X) | CLEAT_IN(RESIDUAL). */
 
-    /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each element of
-     * in[i] before they write the same element of out[0], in the same work-item. */
+    /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each
+     * element of in[i] before they write the same element of out[0], in the same work-item. */
     uint32_t inplace_inputs;
-    /* Inputs that autocast casts to the graph's storage type. It casts every other floating-point input to f32
-     * (cleat_autocast). */
+    /* Inputs that autocast casts to the graph's storage type. It casts every other floating-point input to
+     * f32 (cleat_autocast). */
     uint32_t autocast_inputs;
-    /* The weights among autocast_inputs. Autocast replaces a parameter in such an input by its half weight, and
-     * the op's gradient of it is f32 even where other gradients are halves. In any other input a parameter is
-     * cast like any tensor. */
+    /* The weights among autocast_inputs. Autocast replaces a parameter in such an input by its half
+     * weight, and the op's gradient of it is f32 even where other gradients are halves. In any other input
+     * a parameter is cast like any tensor. */
     uint32_t weight_inputs;
     /* Autocast does not change the inputs of this op. */
     bool no_autocast;
-    /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can fall on
-     * the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
+    /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can
+     * fall on the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
     bool discontinuous;
     /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
      * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);
-    /* Fusion with the next node (cleat_graph_fuse). `consumer` reads out[0] of `node` and otherwise nothing that `node`
-     * or a later node produces, and it writes one tensor. If the kernels of `node` can do the work of
-     * `consumer` before they store their result, the function changes `node` (op, attributes, inputs,
-     * outputs) into a node that does both and returns true. out[0] is then the output of `consumer`. The
-     * former out[0] becomes another output, or is dropped if `sole_consumer` is true, which means that
-     * nothing else reads it. NULL: the op is never fused. */
+    /* Fusion with the next node (cleat_graph_fuse). `consumer` reads out[0] of `node` and otherwise
+     * nothing that `node` or a later node produces, and it writes one tensor. If the kernels of `node` can
+     * do the work of `consumer` before they store their result, the function changes `node` (op,
+     * attributes, inputs, outputs) into a node that does both and returns true. out[0] is then the output
+     * of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is true,
+     * which means that nothing else reads it. NULL: the op is never fused. */
     bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
 };
 
@@ -141,8 +142,8 @@ CLEAT_API void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor
 /* True if a gradient of x is needed (false for NULL). */
 CLEAT_API bool cleat_requires_grad(const cleat_tensor *x);
 
-/* For infer: fills `error` (may be NULL) with op and layer in front, "op 'layer_norm' at blocks.0.n1: ...", and returns
- * CLEAT_ERR_SHAPE. */
+/* For infer: fills `error` (may be NULL) with op and layer in front, "op 'layer_norm' at blocks.0.n1:
+ * ...", and returns CLEAT_ERR_SHAPE. */
 CLEAT_API cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...)
     CLEAT_PRINTF(3, 4);
 
@@ -165,9 +166,10 @@ CLEAT_API void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, con
  * extend the launch that was begun last. */
 CLEAT_API void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                                    cleat_dtype storage);
-/* As cleat_launch_kernel, for a kernel of the caller's own: `source` is OpenCL C, `name` stands for it in messages. It may
- * include the files of cl/, as in #include "lib/common.clh", which defines TENSOR, AT, HAS, LOAD, STORE and the type T.
- * name, source and kernel are not copied: they must outlive every exec (static strings). */
+/* As cleat_launch_kernel, for a kernel of the caller's own: `source` is OpenCL C, `name` stands for it in
+ * messages. It may include the files of cl/, as in #include "lib/common.clh", which defines TENSOR, AT,
+ * HAS, LOAD, STORE and the type T. name, source and kernel are not copied: they must outlive every exec
+ * (static strings). */
 CLEAT_API void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
                                    const char *kernel, cleat_dtype storage);
 /* Adds "-DNAME=value" to the build options. Use few different values: each new set of options is another

@@ -1,9 +1,10 @@
 /* Profiles: what to train and how, as an INI file.
  *
- * Tables give each key its type, range, default and help: that of the run (src/profile/schema.c) and those of the model
- * families (src/models); validation, the help text and the resolved dump are made from them. model.type says which
- * family's keys a profile has; it may stand behind them. Reading and `--set section.key=value` obey the same rules
- * and give the same errors: the place, the line's text, what is allowed, the nearest known name.
+ * Tables give each key its type, range, default and help: that of the run (src/profile/schema.c) and those
+ * of the model families (src/models); validation, the help text and the resolved dump are made from them.
+ * model.type says which family's keys a profile has; it may stand behind them. Reading and `--set
+ * section.key=value` obey the same rules and give the same errors: the place, the line's text, what is
+ * allowed, the nearest known name.
  *
  * Sections and keys: cleat_profile_help. Lines starting with # or ; are comments, as is what follows " ;" on
  * a line. A line may have 196 characters; one that ends in a backslash goes on in the next. Relative paths
@@ -44,8 +45,8 @@ typedef enum cleat_self_check_policy {
     CLEAT_SELF_CHECK_NEVER,
 } cleat_self_check_policy;
 
-/* The settings of a run. `data` points to the settings of the model's family, which begin with those every family has;
- * the others are the family's own business (src/models). */
+/* The settings of a run. `data` points to the settings of the model's family, which begin with those every
+ * family has; the others are the family's own business (src/models). */
 typedef struct cleat_profile {
     int type; /* model.type: the family's index; changed by reading and cleat_profile_set only */
     const cleat_model_class *family;
@@ -117,8 +118,9 @@ CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const cha
 CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment, cleat_error *error);
 /* Values that contradict one another, are missing, or that this version cannot do. */
 CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
-/* What besides that matters only where something is trained or planned to be: a loss scale where train.precision has none.
- * cleat_train and cleat_fit_describe begin with it; evaluation and prediction take such a profile. */
+/* What besides that matters only where something is trained or planned to be: a loss scale where
+ * train.precision has none. cleat_train and cleat_fit_describe begin with it; evaluation and prediction
+ * take such a profile. */
 CLEAT_API cleat_status cleat_profile_check_training(const cleat_profile *profile, cleat_error *error);
 
 /* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key. */
@@ -134,16 +136,16 @@ CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const c
 CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);
 
 /* A hash (32 hexadecimal digits and a zero) of the settings that decide which bits a run computes: not of
- * devices, folders, workers, logging, or when to checkpoint and stop; nor of how a window is cut into micro-batches or
- * what is recomputed, which change rounding only. */
+ * devices, folders, workers, logging, or when to checkpoint and stop; nor of how a window is cut into
+ * micro-batches or what is recomputed, which change rounding only. */
 CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
 /* Writes those settings of `now` that differ from `then` to `text`, as "train.epochs = 40 (was 30), ...";
  * returns how many. */
 CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
                                            size_t size);
 
-/* Writes the name of the i-th setting that decides what the model's parameters are, or were trained for, as "section.key", to `name`; false
- * behind the last one. */
+/* Writes the name of the i-th setting that decides what the model's parameters are, or were trained for,
+ * as "section.key", to `name`; false behind the last one. */
 CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
 /* Samples an optimizer step: effective_batch_size, or where that is auto batch_size x

@@ -20,17 +20,19 @@ enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
  *   partner  i32 [L]     index of the Watson-Crick (or G-U wobble) partner within the sample, or -1
  * Sequences read for prediction have mask 0 and partner -1 everywhere. */
 typedef struct cleat_rna_options {
-    int64_t min_length;  /* shorter chains are left out and counted */
-    int64_t max_length;  /* longer chains: a random window in training, the first residues in evaluation */
-    double val_fraction; /* where the files name no split: the share of entries that a hash of the id (up to
-                          * its last '_', so that the chains of one entry stay together) puts there */
+    int64_t min_length; /* shorter chains are left out and counted */
+    int64_t max_length; /* longer chains: a random window in training, the first residues in evaluation */
+    /* where the files name no split: the share of entries that a hash of the id (up to its last '_', so
+     * that the chains of one entry stay together) puts there */
+    double val_fraction;
     double test_fraction;
     uint64_t split_seed;
-    bool structures;   /* chains without any coordinate are skipped and counted; false: kept, for prediction */
+    /* chains without any coordinate are skipped and counted; false: kept, for prediction */
+    bool structures;
     int64_t generated; /* so many molecules, of sequences that are not there yet, join the training part */
     double mutation;   /* training: chance that a chain's letters are varied, pairs staying pairs */
-    double crop;       /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
-                    least 16 */
+    /* training: chance that a chain of more than 16 residues is cut to a random stretch of at least 16 */
+    double crop;
 } cleat_rna_options;
 
 /* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */

@@ -1,7 +1,7 @@
 /* Text: WordPiece tokenizers, loaded from a vocab.txt or trained from a corpus.
  *
- * Encoding gives the ids of Hugging Face's BertTokenizer (the slow one; tokenize_chinese_chars on, strip_accents as
- * do_lower_case), whose steps are:
+ * Encoding gives the ids of Hugging Face's BertTokenizer (the slow one; tokenize_chinese_chars on,
+ * strip_accents as do_lower_case), whose steps are:
  *
  *  1. [PAD] [UNK] [CLS] [SEP] [MASK] written in the text, anywhere, upper case, stay whole where the vocabulary has them;
  *     they cut the text in parts that know nothing of each other.
@@ -14,9 +14,10 @@
  *  7. A word of more than 100 characters is [UNK]. Any other is cut into the longest piece the vocabulary has from
  *     where the last one ended; where there is none, the whole word is [UNK].
  *
- * What is assigned, punctuation or an accent is asked of utf8proc, so its Unicode version decides about characters that
- * are newer than another tokenizer's. Differs from BertTokenizer: without `lowercase`, a special token that comes about
- * only by removing characters ("[S", zero-width space, "EP]") is ordinary text here. */
+ * What is assigned, punctuation or an accent is asked of utf8proc, so its Unicode version decides about
+ * characters that are newer than another tokenizer's. Differs from BertTokenizer: without `lowercase`, a
+ * special token that comes about only by removing characters ("[S", zero-width space, "EP]") is ordinary
+ * text here. */
 #ifndef CLEAT_TEXT_H
 #define CLEAT_TEXT_H
 
@@ -37,34 +38,36 @@ typedef struct cleat_text_view {
 
 typedef struct cleat_token {
     int32_t id;
-    uint32_t begin,
-        end;       /* bytes begin .. end - 1 of the text it stands for, with accents that were stripped; characters that
-                            were composed or reordered by normalisation share one range */
+    /* bytes begin .. end - 1 of the text it stands for, with accents that were stripped; characters that
+     * were composed or reordered by normalisation share one range */
+    uint32_t begin, end;
     uint32_t word; /* index of the word (step 6) it is a part of, from 0 in each text */
 } cleat_token;
 
 /* --- making --------------------------------------------------------------------------------------------------- */
 
-/* Reads BERT's vocab.txt: UTF-8, a piece a line (LF or CRLF), id = line number from 0; pieces that go on with a word start
- * with "##". CLEAT_ERR_FORMAT names the line: empty, a repetition, not UTF-8; or which of [PAD] [UNK] [CLS] [SEP] is missing.
- * [MASK] may be. The tokenizer is the caller's (cleat_tokenizer_destroy). */
+/* Reads BERT's vocab.txt: UTF-8, a piece a line (LF or CRLF), id = line number from 0; pieces that go on
+ * with a word start with "##". CLEAT_ERR_FORMAT names the line: empty, a repetition, not UTF-8; or which
+ * of [PAD] [UNK] [CLS] [SEP] is missing. [MASK] may be. The tokenizer is the caller's
+ * (cleat_tokenizer_destroy). */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
 typedef struct cleat_tokenizer_training {
-    size_t
-        vocabulary_size; /* at most so many pieces, the five special ones counted; fewer where the corpus has no more */
+    /* at most so many pieces, the five special ones counted; fewer where the corpus has no more */
+    size_t vocabulary_size;
     bool lowercase;
     uint64_t min_count;     /* characters and pairs met less often make no piece; 0: 2 */
     size_t character_limit; /* the most frequent so many characters; 0: 1000 */
     int workers;            /* threads that count words; 0: the calling thread does */
 } cleat_tokenizer_training;
 
-/* A vocabulary from a corpus texts [n]: [PAD] [UNK] [CLS] [SEP] [MASK]; the characters, most frequent first; the same
- * inside words ("##x"), most frequent first; then merges. A merge joins the two neighbouring pieces that are met together most
- * often in the corpus (the plain count of byte-pair encoding, Sennrich, Haddow, Birch, "Neural machine translation of
- * rare words with subword units", ACL 2016; what Hugging Face's trainer does for BERT, not the likelihood of the first
- * WordPiece). Ties go to the smaller ids: the vocabulary depends on the corpus and the settings, not on the number of threads.
+/* A vocabulary from a corpus texts [n]: [PAD] [UNK] [CLS] [SEP] [MASK]; the characters, most frequent
+ * first; the same inside words ("##x"), most frequent first; then merges. A merge joins the two
+ * neighbouring pieces that are met together most often in the corpus (the plain count of byte-pair
+ * encoding, Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units", ACL
+ * 2016; what Hugging Face's trainer does for BERT, not the likelihood of the first WordPiece). Ties go to
+ * the smaller ids: the vocabulary depends on the corpus and the settings, not on the number of threads.
  * Words with a character that is left out, and those of more than 100 characters, take no part.
  * CLEAT_ERR_ARGUMENT: vocabulary_size under 6, workers not 0 to 256, no word in the corpus. */
 CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_t n,
@@ -77,14 +80,15 @@ CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* takes NUL
 
 /* --- using ---------------------------------------------------------------------------------------------------- */
 
-/* The tokens of a text, without [CLS] and [SEP], in tokens [capacity]. *count is how many the text has: where it exceeds
- * `capacity`, only the first `capacity` were written (0 and NULL: only count). Bytes that are not UTF-8 count as U+FFFD and are
- * removed; whoever wants an error asks cleat_text_check. CLEAT_ERR_ARGUMENT for a text of 4 GiB or more. */
+/* The tokens of a text, without [CLS] and [SEP], in tokens [capacity]. *count is how many the text has:
+ * where it exceeds `capacity`, only the first `capacity` were written (0 and NULL: only count). Bytes that
+ * are not UTF-8 count as U+FFFD and are removed; whoever wants an error asks cleat_text_check.
+ * CLEAT_ERR_ARGUMENT for a text of 4 GiB or more. */
 CLEAT_API cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                               cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error);
 
-/* True where the text is UTF-8 (no overlong forms, no surrogates); else *bad_byte (may be NULL) is the first byte that is
- * not. */
+/* True where the text is UTF-8 (no overlong forms, no surrogates); else *bad_byte (may be NULL) is the
+ * first byte that is not. */
 CLEAT_API bool cleat_text_check(const char *text, size_t size, size_t *bad_byte);
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
@@ -102,8 +106,8 @@ CLEAT_API int32_t cleat_tokenizer_cls(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer); /* -1: the vocabulary has none */
 
-/* 32 hexadecimal digits and a zero that stand for all that encoding depends on: pieces, their order, lower-casing, and
- * the release of utf8proc, whose tables tell letters from punctuation. */
+/* 32 hexadecimal digits and a zero that stand for all that encoding depends on: pieces, their order,
+ * lower-casing, and the release of utf8proc, whose tables tell letters from punctuation. */
 CLEAT_API void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]);
 
 #ifdef __cplusplus

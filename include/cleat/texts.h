@@ -17,11 +17,12 @@ extern "C" {
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
  * or of tags:
  *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL everywhere else
- * cleat_dataset_length is the tokens, at most max_length; cleat_dataset_items of tags the words that have a tag. Of a
- * longer text the first max_length - 1 tokens are kept, and [SEP].
+ * cleat_dataset_length is the tokens, at most max_length; cleat_dataset_items of tags the words that have
+ * a tag. Of a longer text the first max_length - 1 tokens are kept, and [SEP].
  *
- * Tags are O = 0, and for the entity type number t (from 0) B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one by
- * one; a word that has no piece (only control characters) is [UNK], so that every word has a first sub-word. */
+ * Tags are O = 0, and for the entity type number t (from 0) B-type = 1 + 2 t and I-type = 2 + 2 t. Words
+ * are encoded one by one; a word that has no piece (only control characters) is [UNK], so that every word
+ * has a first sub-word. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
@@ -36,31 +37,37 @@ typedef enum cleat_text_empty {
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* of tables */
-    const char *id_column; /* of tables; "": a row's number, of several files behind the part's name (val-3) */
-    const char *train_file, *val_file, *test_file; /* names in the folder; "": found by name, see cleat_text_open */
-    const char *vocabulary;                        /* a vocab.txt, or "": made from the texts of the training part */
-    int64_t vocabulary_size;                       /* pieces of one that is made */
-    int64_t max_length;                            /* tokens of a sample, at least 3 */
+    /* of tables; "": a row's number, of several files behind the part's name (val-3) */
+    const char *id_column;
+    /* names in the folder; "": found by name, see cleat_text_open */
+    const char *train_file, *val_file, *test_file;
+    const char *vocabulary;  /* a vocab.txt, or "": made from the texts of the training part */
+    int64_t vocabulary_size; /* pieces of one that is made */
+    int64_t max_length;      /* tokens of a sample, at least 3 */
     bool lowercase;
-    const char *labels; /* in order, between blanks: classes, or entity types; "": the training part's, sorted */
-    double val_fraction, test_fraction; /* shares of the texts in a file whose folder (or that itself) names no file of
-                                         * this part; a hash chooses, so equal texts are in one part */
+    /* in order, between blanks: classes, or entity types; "": the training part's, sorted */
+    const char *labels;
+    /* shares of the texts in a file whose folder (or that itself) names no file of this part; a hash
+     * chooses, so equal texts are in one part */
+    double val_fraction, test_fraction;
     uint64_t split_seed;
-    double word_dropout; /* training: chance of each token to be [UNK] (Iyyer et al., "Deep unordered composition rivals
-                          * syntactic methods for text classification", ACL 2015, drop them) */
-    bool labelled;       /* false: for prediction; classes and tags of the files are not looked at */
+    /* training: chance of each token to be [UNK] (Iyyer et al., "Deep unordered composition rivals
+     * syntactic methods for text classification", ACL 2015, drop them) */
+    double word_dropout;
+    bool labelled; /* false: for prediction; classes and tags of the files are not looked at */
     cleat_text_empty empty;
     bool replace_invalid; /* bytes that are not UTF-8 become U+FFFD; false: they are refused */
     bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */
-    const char *fitted;   /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
-                           * `vocabulary` and `labels`; "": fitted from the training part */
-    int workers;          /* threads that encode; 0: the calling one */
-    const char *cpus;     /* where they may run, a list ("0-7"); "" or "any": all allowed */
-    bool cache;           /* encoded texts are kept in the cache folder for the next time */
+    /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
+     * `vocabulary` and `labels`; "": fitted from the training part */
+    const char *fitted;
+    int workers;      /* threads that encode; 0: the calling one */
+    const char *cpus; /* where they may run, a list ("0-7"); "" or "any": all allowed */
+    bool cache;       /* encoded texts are kept in the cache folder for the next time */
 } cleat_text_options;
 
-/* Classes; columns "text" and "label"; vocabulary_size 8000, max_length 128, lowercase, val_fraction 0.1, labelled; empty
- * texts, bytes that are not UTF-8 and tags out of order are refused; workers 0, no cache. */
+/* Classes; columns "text" and "label"; vocabulary_size 8000, max_length 128, lowercase, val_fraction 0.1,
+ * labelled; empty texts, bytes that are not UTF-8 and tags out of order are refused; workers 0, no cache. */
 CLEAT_API cleat_text_options cleat_text_defaults(void);
 
 /* Reads texts from `path`:
@@ -71,12 +78,12 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  * - or a folder with a file for each part. Those without a name in the options are found: train.csv|tsv, val|valid|
  *   validation|dev.csv|tsv, test.csv|tsv; of tags the file whose name contains train, dev or val, test. A test table
  *   found so that has no column for the label is left out.
- * Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy; so is a label the training part does not have. What
- * is repaired, cut or left out is counted and logged. */
+ * Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy; so is a label the training part
+ * does not have. What is repaired, cut or left out is counted and logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* Writes vocab.txt, labels.txt (a label a line, in order) and label_samples.txt (their samples in the training part) into
- * `folder`, which is there. */
+/* Writes vocab.txt, labels.txt (a label a line, in order) and label_samples.txt (their samples in the
+ * training part) into `folder`, which is there. */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
 /* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */
