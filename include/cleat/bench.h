@@ -95,7 +95,7 @@ typedef struct cleat_bench_comparison {
     cleat_bench_result ours; /* of the last round */
     int64_t rounds;
     cleat_spread ours_ms, theirs_ms;   /* over the medians of the rounds, ms */
-    cleat_spread ratio;                /* ours / theirs: ratio of the medians; least and greatest ratio of a round */
+    cleat_spread ratio;                /* ours / theirs: ratio of the medians; range over the rounds */
     double ours_rss_mb, theirs_rss_mb; /* medians in MB; 0 if the command does not report memory */
     bool wall_time;                    /* theirs is the wall time of the command, which reported no time */
 } cleat_bench_comparison;
@@ -133,7 +133,7 @@ typedef struct cleat_batch_search {
     int64_t global_batch_size; /* samples per optimizer step */
     int64_t largest;           /* largest micro-batch that ran; 0: none, also in the next members */
     int64_t best;              /* micro-batch with the highest throughput */
-    int64_t cliff;             /* smallest above `best` whose fastest step is more than 15 % slower; 0: none */
+    int64_t cliff;             /* smallest above `best` whose fastest step is over 15 % slower; 0: none */
     int64_t recommended;       /* the smallest within 3 % of the best */
     char why[256];             /* reason for the recommendation */
 } cleat_batch_search;
@@ -185,7 +185,7 @@ typedef struct cleat_tune_report {
     size_t entries;                 /* entries of the file, those of earlier calls included */
     char before[CLEAT_TUNING_TEXT]; /* choices in use before the call: cleat_tuning_describe */
     char clblast[256];              /* result of the search for CLBlast parameters; "": not searched */
-    bool data_known;                /* false: data.path is missing; the longest length of the profile is tuned */
+    bool data_known;                /* false: data.path is missing; the longest length is tuned */
     int64_t length, micro_batches;  /* optimizer step of the longest bucket */
     /* time of the nodes with a choice in that step; other nodes are unchanged */
     double default_seconds, tuned_seconds;
@@ -199,7 +199,7 @@ typedef struct cleat_tune_options {
      * profile: at most 300 x `seconds`. The search runs in a separate process; the calling process must
      * not have used OpenCL and must have one thread only (fork). */
     bool clblast;
-    const char *ship;                                      /* path of a second copy of the table; NULL: none */
+    const char *ship;                                      /* second copy of the table; NULL: none */
     void (*node)(void *user, const cleat_tune_node *node); /* after each contest; may be NULL */
     void *user;
 } cleat_tune_options;

@@ -51,7 +51,7 @@ CLEAT_API int64_t cleat_dataset_items(const cleat_dataset *dataset, size_t sampl
 CLEAT_API cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample);
 /* Writes the fitted preprocessing (vocabulary, labels, means) as files into the existing `folder`. Other
  * data opened with that folder are read in the same way. A dataset without fitted state writes nothing.
- * CLEAT_ERR_IO and the like on failure. */
+ *. */
 CLEAT_API cleat_status cleat_dataset_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 /* The samples of one split in file order. `*samples` [*count] is the caller's (cleat_samples_free); NULL when
  * there is none. */

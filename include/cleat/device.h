@@ -64,7 +64,7 @@ typedef struct cleat_device_facts {
     bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
     bool double_extension;
     int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 where unknown */
-    char pinning[CLEAT_CPU_LIST];                          /* the CPUs near the card, as a list ("0-7"), or "any" */
+    char pinning[CLEAT_CPU_LIST];                          /* CPUs near the card ("0-7"), or "any" */
     /* Kernel shape: one work-item with wide vectors on a CPU (work_group 1, vector_width 16), groups with
      * local memory and barriers on a GPU (work_group 256, vector_width 4). CLEAT_DEVICE_SHAPE=gpu|cpu
      * overrides it, so that the GPU kernels can be tested on a CPU. */

@@ -25,7 +25,7 @@ typedef struct cleat_fit_bucket {
     int64_t micro_batches;     /* ceil(W / B) */
 } cleat_fit_bucket;
 
-/* One way of running the profile. */
+/* Result for one of the two alternatives, stored or recomputed activations. */
 typedef struct cleat_fit_way {
     bool fits;
     int64_t micro_batch_size;  /* B of the longest bucket */
@@ -40,8 +40,8 @@ typedef struct cleat_fit_report {
     cleat_rates rates;
     int64_t limit; /* bytes that may be used: max_memory_usage of what is free */
     bool fits;
-    /* not fitting: short by how much, because of what, what would fit. Fitting: why these micro-batches,
-     * why recomputed or not */
+    /* If it does not fit: the shortage, its cause, and what would fit. If it fits: the reason for these
+     * micro-batches and for recomputation. */
     char reason[768];
     bool recompute;                   /* gradient checkpointing is on */
     cleat_fit_way stored, recomputed; /* both ways, so that they can be compared */
@@ -55,8 +55,8 @@ typedef struct cleat_fit_report {
     /* of activations: what train.precision is on this card, also where nothing fits */
     cleat_dtype storage;
     int64_t single_arena;             /* activations and workspace of the same micro-batches in f32 */
-    int64_t fixed_bytes;              /* of a batch of none, and ... */
-    int64_t bytes_per_sample;         /* ... what each sample of the longest bucket adds */
+    int64_t fixed_bytes;              /* bytes of an empty batch */
+    int64_t bytes_per_sample;         /* additional bytes per sample of the longest bucket */
     int64_t arena_bytes, lower_bound; /* arena_bytes / lower_bound is the quality of the layout */
     int64_t largest_slab;
     size_t slabs;
@@ -66,8 +66,8 @@ typedef struct cleat_fit_report {
     char forward_peak_node[CLEAT_NAME], training_peak_node[CLEAT_NAME];
     /* of training_peak: stored activations, recomputed activations, gradients, workspace */
     int64_t peak_parts[CLEAT_PEAK_PARTS];
-    /* what kernels keep to themselves: intermediate results that plain operations would store for backward
-     * (attention matrices), per micro-batch, all layers; not in the plan */
+    /* Bytes per micro-batch, over all layers, of intermediate results that plain operations would store
+     * for backward (attention matrices) and fused kernels do not; not in the plan. */
     int64_t fused_bytes;
     int64_t fused_largest;             /* the largest of those: of one layer */
     int64_t steps_per_epoch;           /* 0 where the data are not known */

@@ -2,7 +2,7 @@
  *
  * Nothing here knows OpenCL: a graph is built, differentiated and planned without a card.
  *
- * Building needs no error check a line. The graph remembers its first error; later calls pass NULL tensors
+ * Building needs no error check per line. The graph remembers its first error; later calls pass NULL tensors
  * through and do nothing; the caller asks once, with cleat_graph_status.
  *
  * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know
@@ -30,7 +30,7 @@ typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer st
 typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
 typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
 typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
-typedef struct cleat_tuning_table cleat_tuning_table; /* which kernels were measured to be the fastest of a device */
+typedef struct cleat_tuning_table cleat_tuning_table; /* fastest kernels of a device, as measured */
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +131,7 @@ CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
 
 /* --- plan ----------------------------------------------------------------------------------------------------- */
 
-/* What the bytes of a plan are for, as a user knows them. */
+/* Categories of the bytes of a plan, as shown to users. */
 #define CLEAT_CATEGORY_LIST(X)                                                                                         \
     X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                            \
     X(CLEAT_BYTES_HALF_WEIGHTS, "half copies")                                                                         \

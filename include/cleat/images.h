@@ -8,22 +8,23 @@
 extern "C" {
 #endif
 
-/* Random changes of training samples; all zero (crop_min 1): none. */
+/* Random augmentation of training samples; all zero (crop_min 1): none. */
 typedef struct cleat_augment {
-    /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
+    /* random crop: least share of the area, 0.05 .. 1; aspect ratio 3/4 .. 4/3 */
     double crop_min;
-    int64_t shift;                           /* moved by up to so many pixels of the sample, both ways */
+    int64_t shift;                           /* random shift: at most this many pixels in either direction */
     bool flip, flip_vertical, turn;          /* left-right; up-down; by quarters of a circle */
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
 } cleat_augment;
 
-/* Images with a class, or with a mask. What both have in common. */
+/* Options shared by images with classes and images with masks. */
 typedef struct cleat_image_options {
     int64_t size;     /* S: samples are S x S */
     int64_t channels; /* 1 grey, 3 colour, 0: colour where any training image is */
     cleat_augment augment;
-    double val_fraction, test_fraction; /* where the data name no such part: by a hash of the sample's name */
-    int64_t cache_bytes;                /* decoded images kept in memory at most */
+    /* fractions by a hash of the name, for splits that the data do not define */
+    double val_fraction, test_fraction;
+    int64_t cache_bytes; /* maximum size of the in-memory cache of decoded images */
     /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and CIFAR: in
      * the order of their numbers) */
     const char *classes;
@@ -43,10 +44,12 @@ enum { CLEAT_NO_CLASS = -1 };
  *   image  f32 [L, L, C]  (value - mean) / std of the channel, in the training part
  *   label  i32 []         the class, or CLEAT_NO_CLASS; in an empty slot too
  * cleat_dataset_length is S for every sample. `path` is one of
- *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*, t10k-labels* (or test-,
- *     val-); rank 3 (grey) or 4 (channels last)
- *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in batches.meta.txt where it is there
- *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
+ *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*,
+ *     t10k-labels* (or test-, val-); rank 3 (grey) or 4 (channels last)
+ *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in
+ *     batches.meta.txt if present
+ *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class
+ *     folders in each
  *   for prediction also a single image, or a folder of images
  * Images are taken as their files have them: a turn that EXIF data ask for is not made (turn such files
  * first). t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction >

@@ -115,7 +115,7 @@ typedef struct cleat_loader_setup {
     void *user;
 } cleat_loader_setup;
 
-/* A batch that is ready. It is the consumer's until cleat_loader_release. */
+/* A filled batch. The consumer owns its slot until cleat_loader_release. */
 typedef struct cleat_loaded {
     const cleat_micro_batch *micro_batch; /* NULL: the pass is over */
     size_t index;                         /* of the batch in the pass */
@@ -124,7 +124,7 @@ typedef struct cleat_loaded {
 
 typedef struct cleat_loader_stats {
     uint64_t batches;    /* handed out */
-    double wait_seconds; /* the consumer stood in cleat_loader_next */
+    double wait_seconds; /* time the consumer waited in cleat_loader_next */
     double fill_seconds; /* spent filling batches, summed over threads */
 } cleat_loader_stats;
 
@@ -132,8 +132,8 @@ typedef struct cleat_loader_stats {
  * holds `held`. */
 CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
 
-/* Its threads start with the first pass. CLEAT_ERR_ARGUMENT: a setup that cannot work; the caller destroys
- * the loader. */
+/* Creates a loader; its threads start with the first pass. CLEAT_ERR_ARGUMENT: an inconsistent setup. The
+ * caller destroys the loader. */
 CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error);
 /* Stops a pass that is under way, joins the threads. Takes NULL. */
 CLEAT_API void cleat_loader_destroy(cleat_loader *loader);
@@ -149,7 +149,7 @@ CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batc
  * rest of a slot is the caller's. Waiting with no slot free and none being filled is CLEAT_ERR_ARGUMENT (the
  * consumer holds them all). One consumer thread. */
 CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error);
-/* Gives a slot back; it may be filled again as soon as slot_wait says so. */
+/* Returns a slot to the loader, which fills it again after slot_wait. */
 CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
 /* Ends the pass and waits for the fills under way. Slots the consumer holds stay its own until it releases
  * them. */

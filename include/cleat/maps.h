@@ -10,42 +10,45 @@ extern "C" {
 
 typedef enum cleat_transform { CLEAT_TRANSFORM_NONE, CLEAT_TRANSFORM_LOG1P } cleat_transform;
 
-/* Maps over time: frames of several channels, and a mask to tell from them. */
+/* Options of maps over time: frames of several channels, and the mask to predict. */
 typedef struct cleat_maps_options {
-    /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "": all
-     * there are, by name */
+    /* ESRI grids: name of each channel before _YYYYMMDD.asc, separated by blanks; NULL or "": all names. */
     const char *inputs;
-    /* ESRI grids: the one whose value above 0 is the target; NULL or "": the first input */
+    /* ESRI grids: channel whose value above 0 is the target; NULL or "": the first input. */
     const char *target;
-    int64_t lookback; /* T: frames seen at most */
+    int64_t lookback; /* T: maximum number of frames */
     int64_t horizon;  /* days from the last frame to the target's day; ESRI grids only */
-    /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
+    /* p: patch size; height and width are padded to a multiple of it. */
     int64_t patch;
-    cleat_transform transform; /* of the inputs, before they are standardised: log1p = sign(v) log(1 + |v|) */
-    bool flip, flip_vertical;  /* training: mirrored at random, frames and target alike */
-    bool skip_missing;         /* a day without a file: left out (T is shorter), else an error */
-    /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or test.txt
-     * names them */
+    /* applied to inputs before standardising: log1p = sign(v) log(1 + |v|) */
+    cleat_transform transform;
+    bool flip, flip_vertical; /* training: random mirroring of frames and target */
+    bool skip_missing;        /* missing days are left out (T is shorter); false: an error */
+    /* Fractions of validation and test. ESRI grids: the last days; NPY: by a hash of the name, unless
+     * val.txt or test.txt lists the names. */
     double val_fraction, test_fraction;
-    int64_t val_days, test_days; /* ESRI grids: any above 0: so many days instead of the fractions */
+    /* ESRI grids: numbers of days that replace the fractions; both 0: the fractions */
+    int64_t val_days, test_days;
     const char *fitted;
-    bool predict; /* also days whose target is not known yet; all are CLEAT_SPLIT_TEST */
+    bool predict; /* includes days with unknown target; all are CLEAT_SPLIT_TEST */
 } cleat_maps_options;
 
 /* lookback 6, horizon 1, patch 4, log1p, no flips, val 0.2, test 0. */
 CLEAT_API cleat_maps_options cleat_maps_defaults(void);
 
 /* N = (H/p)(W/p) patches in reading order. Fields:
- *   frames   f32 [N, L, p p C]  each patch's pixels (row, column, channel) of each frame, standardised; 0 where unknown
+ *   frames   f32 [N, L, p p C]  each patch's pixels (row, column, channel) of each frame, standardised;
+ *                               0 where unknown
  *   lengths  i32 [N]            frames of this sample, the same for every patch; 0 in an empty slot
  *   mask     i32 [H, W]         0, 1, or -1 unknown
  * cleat_dataset_length is the sample's frames, at most T. `path` is a folder of
  *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose target is horizon days later; its id is
- *     the target's day, 2019-09-08, and its split that in which this day lies. A cell that is NODATA in a frame is
- *     0 after standardising, in the target unknown. Headers (size, corner, cell size) must agree.
- *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown,
- *     in a mask -1 too, and anything above 0 is 1); the last T frames are seen. Stacks of one size; a mask for each, but for
- *     prediction. The id is NAME
+ *     the target's day, 2019-09-08, and its split that in which this day lies. A cell that is NODATA in
+ *     a frame is 0 after standardising, in the target unknown. Headers (size, corner, cell size) must
+ *     agree.
+ *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order;
+ *     NaN is unknown, in a mask -1 too, and anything above 0 is 1); the last T frames are seen. Stacks
+ *     of one size; a mask for each, but for prediction. The id is NAME
  * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all targets; stacks of more than 1 GiB in
  * all are read again for each sample. A sample without a known pixel in its target is left out.
  * CLEAT_ERR_FORMAT with the file (of grids file:line:column), cause and mend for malformed input.
@@ -53,7 +56,7 @@ CLEAT_API cleat_maps_options cleat_maps_defaults(void);
 CLEAT_API cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
 
-/* The persistence forecast of a sample: what the target was on the day of its last frame. mask [height,
+/* Writes the persistence forecast of a sample: the target on the day of its last frame. mask [height,
  * width] of the padded frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames
  * have no target, and for a dataset of another kind. */
 CLEAT_API cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample, int32_t *mask,

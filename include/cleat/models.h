@@ -23,7 +23,7 @@ typedef enum cleat_mode {
     CLEAT_MODE_PREDICT,  /* output only: needs no reference */
 } cleat_mode;
 
-/* What a run tells its model besides the settings of the family. */
+/* Options of a run for its model, besides the settings of the family. */
 typedef struct cleat_model_options {
     int workers; /* threads that may prepare data when they are opened; CLEAT_AUTO: one a CPU */
     cleat_precision precision;
@@ -50,10 +50,14 @@ CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *pat
 CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
- *   scale  f32         the weights of samples in the loss terms (cleat_model_sample_weight), in a shape of the family's choice
- *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the window before this micro-batch
- *   seed   f32 [1]     the gradient that arrives at the loss: 1; under f16 autocast it is the state of cleat_loss_scale_states instead
- *   samples i32 [1]    how many slots of the micro-batch hold a sample, from the first on; only where the family asks for it */
+ *   scale  f32         the weights of samples in the loss terms (cleat_model_sample_weight), in a shape
+ *                      of the family's choice
+ *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the global batch before
+ *                      this micro-batch
+ *   seed   f32 [1]     the gradient that arrives at the loss: 1; under f16 autocast it is the state of
+ *                      cleat_loss_scale_states instead
+ *   samples i32 [1]    number of leading slots of the micro-batch that hold a sample; only for
+ *                      families that request it */
 typedef struct cleat_model_graph {
     cleat_tensor *output; /* kept */
     cleat_tensor *loss;   /* f32 [1], kept; NULL when predicting */

@@ -14,21 +14,21 @@
 extern "C" {
 #endif
 
-/* x as another storage type. [...] -> [...] */
+/* Converts x to another storage type. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype);
 
-/* Mixed precision (Micikevicius et al., "Mixed Precision Training", ICLR 2018): from here on operations
- * that compute in any storage type take their inputs in `storage` (f32, f16, bf16) and give their results
- * in it, and all others (losses, statistics) take f32; inputs of another type are cast first, each once.
- * Sums are f32 in any case. Of a parameter they read its working copy in `storage`, which cleat_adamw
- * writes; its gradient stays f32. Call it before the first operation, and again to change the type from a
- * point on (a head in f32). A graph that never calls it casts nothing by itself. */
+/* Mixed precision (Micikevicius et al., "Mixed Precision Training", ICLR 2018). From this call on,
+ * operations that compute in any storage type take their inputs in `storage` (f32, f16, bf16) and return
+ * their results in it; all others (losses, statistics) take f32. Inputs of another type are cast first,
+ * each once. Sums are f32 in any case. Parameters are read from a working copy in `storage`, which
+ * cleat_adamw writes; their gradients stay f32. Call it before the first operation, and again to change
+ * the type (a head in f32). Without the call, a graph has no automatic casts. */
 CLEAT_API void cleat_autocast(cleat_graph *graph, cleat_dtype storage);
 /* The type of autocast at this point; f32 where there is none. */
 CLEAT_API cleat_dtype cleat_autocast_storage(const cleat_graph *graph);
 
-/* The same elements in the same order under another shape [rank]; costs nothing, shares x's memory. [...]
- * -> [shape] */
+/* Reshape: the same elements in the same order under another shape [rank], sharing the memory of x at no
+ * cost. [...] -> [shape] */
 CLEAT_API cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape);
 
 /* y = a + b, same shape and dtype. */
@@ -41,9 +41,9 @@ CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens
                                         cleat_dtype storage);
 
 /* x + sinusoidal positions (Vaswani et al. 2017, section 3.5): sine in even, cosine in odd columns. With
- * lengths (i32 [B], else NULL) the first half of the columns is the table of width D/2 at l, the second half
- * that at lengths[b] - 1 - l (0 behind the end): what is near the other end of a chain is known too. D even;
- * a multiple of 4 with lengths. [B, L, D] -> [B, L, D] */
+ * lengths (i32 [B], else NULL) the first half of the columns is the table of width D/2 at l, and the
+ * second half is the table at lengths[b] - 1 - l (0 past the end), which encodes the distance from the end
+ * of a chain. D even; a multiple of 4 with lengths. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
 /* y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (stored as PyTorch does), bias f32 [N] or
@@ -120,7 +120,8 @@ CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, clea
 /* The sum of scalars: n tensors f32 [1] -> f32 [1]. n <= 8. */
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
 
-/* state[index] += scalar, for figures the host reads later. scalar f32 [1], state f32 [n]. No gradient. */
+/* state[index] += scalar, a running sum that the host reads later. scalar f32 [1], state f32 [n]. No
+ * gradient. */
 CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
 
 /* --- images --------------------------------------------------------------------------------------------------- */
@@ -155,8 +156,8 @@ CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_
  * sum of C_i] */
 CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
 
-/* The other way: n <= 5 equal parts of the last extent. x T [..., n C] -> parts[n] T [..., C]; false where
- * x is NULL or the graph has an error, and parts are as they were. */
+/* Splits the last dimension into n <= 5 equal chunks. x T [..., n C] -> parts[n] T [..., C]; false if x is
+ * NULL or the graph has an error, and `parts` is then unchanged. */
 CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
 /* Patches to an image: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
@@ -189,10 +190,11 @@ CLEAT_API void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_t
 CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x,
                                                    const cleat_batch_norm_spec *spec, cleat_running_stats running);
 
-/* What a mask of two classes is judged by. */
+/* Settings of the loss of a two-class mask. */
 typedef struct cleat_mask_loss_spec {
-    float positive_weight; /* factor on the cross entropy of pixels that are 1; > 0 */
-    /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the target)^gamma; 0: off */
+    float positive_weight; /* weight of the cross entropy of pixels with target 1; > 0 */
+    /* Focal loss (Lin et al. 2017): the cross entropy of each pixel times (1 - p of the target)^gamma; 0:
+     * off. */
     float focal_gamma;
     float dice_weight; /* factor on the Dice loss (Milletari et al. 2016); 0: off */
 } cleat_mask_loss_spec;
@@ -215,7 +217,7 @@ CLEAT_API cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits
 CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
                                           cleat_tensor **rigid_frames);
 
-/* What a structure loss measures; formulas in cl/structure_loss.cl. All but COORDINATE are invariant to
+/* Terms of a structure loss; formulas in cl/structure_loss.cl. All except COORDINATE are invariant to
  * rotation and translation. */
 typedef enum cleat_structure_loss_kind {
     CLEAT_LOSS_DISTANCE,   /* Huber error of all pair distances */
@@ -224,8 +226,9 @@ typedef enum cleat_structure_loss_kind {
     CLEAT_LOSS_COORDINATE, /* squared error of coordinates */
     CLEAT_LOSS_BOND,       /* neighbours' distance outside [lower, upper]; eps under the root */
     CLEAT_LOSS_ANGLE,      /* cosine of the turn below `lower` */
-    CLEAT_LOSS_CHIRALITY,  /* signed volume of four residues: distances do not see mirror images */
-    CLEAT_LOSS_BASE_PAIR,  /* Huber error of paired residues' distance from `lower` */
+    /* signed volume of four residues; distances alone cannot distinguish mirror images */
+    CLEAT_LOSS_CHIRALITY,
+    CLEAT_LOSS_BASE_PAIR, /* Huber error of paired residues' distance from `lower` */
 } cleat_structure_loss_kind;
 
 typedef struct cleat_structure_loss_spec {

@@ -1,8 +1,8 @@
-/* An optimizer: what changes the parameters of a store once their gradients are known.
+/* Optimizers: update of the parameters of a store from their gradients.
  *
- * It owns one graph, cleat_optimizer_graph, which goes into the plan beside the caller's. A training step
- * is then one or more runs of a graph that ends in cleat_backward (gradients add up), and one
- * cleat_optimizer_step.
+ * An optimizer owns one graph, cleat_optimizer_graph, which is planned together with the graphs of the
+ * caller. A training step is then one or more runs of a graph that ends in cleat_backward (gradients add
+ * up), and one cleat_optimizer_step.
  *
  * Threads: an optimizer is used by one thread at a time, together with its store and execs. */
 #ifndef CLEAT_OPTIMIZER_H

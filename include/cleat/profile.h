@@ -116,11 +116,11 @@ CLEAT_API cleat_status cleat_profile_read(cleat_profile *profile, const char *pa
 CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text, size_t size,
                                                cleat_error *error);
 CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment, cleat_error *error);
-/* Values that contradict one another, are missing, or that this version cannot do. */
+/* Checks for values that contradict one another, are missing, or are not supported by this version. */
 CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
-/* What besides that matters only where something is trained or planned to be: a loss scale where
- * train.precision has none. cleat_train and cleat_fit_describe begin with it; evaluation and prediction
- * take such a profile. */
+/* Checks that apply to training and planning only, in addition to cleat_profile_check: a loss scale where
+ * train.precision has none. cleat_train and cleat_fit_describe call it first; evaluation and prediction
+ * accept such a profile. */
 CLEAT_API cleat_status cleat_profile_check_training(const cleat_profile *profile, cleat_error *error);
 
 /* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key. */

@@ -1,4 +1,4 @@
-/* How fast a device is: rates that are measured once and cached. */
+/* Speeds of a device, measured once and cached. */
 #ifndef CLEAT_RATES_H
 #define CLEAT_RATES_H
 
@@ -8,15 +8,15 @@
 extern "C" {
 #endif
 
-/* How fast a device is in cleat's own kernels: the products of a feed-forward block, an addition over 64
- * MiB, launches. Takes about a second the first time (and compiling); the result is kept in the cache
- * folder ($CLEAT_CACHE_DIR) for the next. Works in little memory (half of what is free, 64 MiB at most; 6
- * MiB are enough) and releases it. Errors: CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY, less than that; those
- * of the device. */
+/* Measures the sustained speeds of a device in the kernels of cleat: the products of a feed-forward block,
+ * an addition over 64 MiB, and launches. Takes about a second the first time, plus compilation; the result
+ * is cached in the cache folder ($CLEAT_CACHE_DIR). Uses little memory (half of the free memory, at most
+ * 64 MiB; 6 MiB are enough) and releases it. Errors: CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY if there is
+ * less; errors of the device. */
 CLEAT_API cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);
 
-/* The same, measured now whatever is kept. Of each rate, the better of the measured and the kept one is
- * returned and kept from then on: a busy machine can only make a rate look worse. */
+/* As cleat_rates_measure, but always measured. Of each rate, the better of the measured and the cached
+ * value is returned and cached: load on the machine can only lower a measured rate. */
 CLEAT_API cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cleat_error *error);
 
 #ifdef __cplusplus

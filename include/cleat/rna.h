@@ -39,8 +39,8 @@ typedef struct cleat_rna_options {
 CLEAT_API cleat_rna_options cleat_rna_defaults(void);
 
 /* Reads RNA chains from `path`:
- * - a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout of Kaggle's "Stanford RNA 3D
- *   Folding" (without `structures`, the labels may be absent);
+ * - a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout
+ *   of Kaggle's "Stanford RNA 3D Folding" (without `structures`, the labels may be absent);
  * - a folder of *.pdb files, or one such file (.pdb, .ent);
  * - without `structures` only: FASTA (.fasta, .fa, .fna, .txt) or a sequences file (.csv).
  * `options` NULL: the defaults. Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy. What is
@@ -56,7 +56,7 @@ CLEAT_API const float *cleat_rna_coords(const cleat_dataset *dataset, size_t sam
 CLEAT_API const float *cleat_rna_mask(const cleat_dataset *dataset, size_t sample);       /* [length] */
 CLEAT_API const int32_t *cleat_rna_partners(const cleat_dataset *dataset, size_t sample); /* [length] */
 
-/* What a reader found, for the line a run prints at its start. */
+/* Counts of the reader, printed at the start of a run. */
 typedef struct cleat_rna_summary {
     size_t chains, residues;
     size_t missing;  /* residues without coordinates */

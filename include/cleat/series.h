@@ -15,7 +15,8 @@ extern "C" {
  *   x       f32 [T, C]  look-back: the features of the file's own frame, then those of each further frame
  *   target  f32 [H, K]  the H rows behind the last known one
  *   last    f32 [K]     targets at the last known row: the persistence forecast
- *   season  f32 [H, K]  the latest known value a whole number of seasons earlier: the seasonal persistence forecast
+ *   season  f32 [H, K]  the latest known value a whole number of seasons earlier: the seasonal
+ *                       persistence forecast
  * cleat_dataset_length is T for every sample; the id is the ISO time of the last known row.
  *
  * Frames: a step of a frame of m file steps is the mean of m rows. They are counted back from the last
@@ -28,7 +29,7 @@ extern "C" {
  * Look-back may reach over the border into the split before, as is usual for these data. Means and
  * (biased) deviations are those of the training rows only; a column that is constant there has std 1. */
 
-/* What is done about rows that do not follow each other by one step. */
+/* Treatment of rows that are not one step apart. */
 typedef enum cleat_series_gaps {
     CLEAT_GAPS_ERROR, /* refused */
     CLEAT_GAPS_FILL,  /* the missing rows repeat the row before them */
@@ -36,14 +37,14 @@ typedef enum cleat_series_gaps {
     CLEAT_GAPS_ROWS   /* rows are consecutive steps whatever their times: business days */
 } cleat_series_gaps;
 
-/* What is done about cells that are empty or say nan, na, n/a, null or none. */
+/* Treatment of cells that are empty or contain nan, na, n/a, null or none. */
 typedef enum cleat_series_missing {
     CLEAT_MISSING_ERROR, /* refused */
     CLEAT_MISSING_FILL,  /* the column's value of the row before */
     CLEAT_MISSING_SKIP   /* windows that touch such a row are left out; means are those of the other rows */
 } cleat_series_missing;
 
-/* What x and target are differences from. Networks that see levels they were not trained on do better so. */
+/* Reference that is subtracted from x and target. It helps networks on levels outside the training range. */
 typedef enum cleat_series_anchor {
     CLEAT_SERIES_ANCHOR_NONE,
     CLEAT_SERIES_ANCHOR_LAST,  /* both from the last known row */

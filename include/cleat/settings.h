@@ -4,7 +4,7 @@
 
 #include "cleat/core.h"
 
-/* Values that stand for a word. `auto`: the run decides, and says what it became. `none`: off. */
+/* Values for keywords. `auto`: the run decides and logs the value. `none`: off. */
 enum { CLEAT_AUTO = -1, CLEAT_NONE = 0 };
 
 enum { CLEAT_PROFILE_TEXT = 1024, CLEAT_PROFILE_LIST = 16 };
@@ -21,7 +21,7 @@ typedef struct cleat_int_list {
     int64_t values[CLEAT_PROFILE_LIST];
 } cleat_int_list;
 
-/* What a run needs to know of any family's data. The settings struct of every family begins with it. */
+/* Data settings of every family; the settings struct of each family begins with it. */
 typedef struct cleat_data_settings {
     char path[CLEAT_PROFILE_TEXT];
     int64_t limit; /* maximum number of training samples, the first ones; CLEAT_NONE: all */

@@ -3,16 +3,18 @@
  * Encoding gives the ids of Hugging Face's BertTokenizer (the slow one; tokenize_chinese_chars on,
  * strip_accents as do_lower_case), whose steps are:
  *
- *  1. [PAD] [UNK] [CLS] [SEP] [MASK] written in the text, anywhere, upper case, stay whole where the vocabulary has them;
- *     they cut the text in parts that know nothing of each other.
+ *  1. [PAD] [UNK] [CLS] [SEP] [MASK] written in the text, anywhere, upper case, stay whole where the
+ *     vocabulary has them; they split the text into independent parts.
  *  2. With `lowercase`: every character is lower-cased by itself, so a capital sigma is never a final one.
- *  3. U+0000, U+FFFD and all characters of a category C* are removed, so their neighbours join: control, format (zero-width
- *     joiner, byte order mark), private and unassigned ones. Tab, line feed, carriage return, Zs, U+2028, U+2029 are spaces.
+ *  3. U+0000, U+FFFD and all characters of a category C* are removed, so their neighbours join: control,
+ *     format (zero-width joiner, byte order mark), private and unassigned ones. Tab, line feed, carriage
+ *     return, Zs, U+2028, U+2029 are spaces.
  *  4. A CJK ideograph is a word of its own.
  *  5. Normalisation NFC; with `lowercase` then NFD, without the characters of category Mn (accents).
- *  6. Words end at spaces; every punctuation character (ASCII other than letters and digits; category P*) is a word.
- *  7. A word of more than 100 characters is [UNK]. Any other is cut into the longest piece the vocabulary has from
- *     where the last one ended; where there is none, the whole word is [UNK].
+ *  6. Words end at spaces; every punctuation character (ASCII other than letters and digits; category
+ *     P*) is a word.
+ *  7. A word of more than 100 characters is [UNK]. Any other is cut into the longest piece the
+ *     vocabulary has from where the last one ended; where there is none, the whole word is [UNK].
  *
  * What is assigned, punctuation or an accent is asked of utf8proc, so its Unicode version decides about
  * characters that are newer than another tokenizer's. Differs from BertTokenizer: without `lowercase`, a
@@ -38,28 +40,28 @@ typedef struct cleat_text_view {
 
 typedef struct cleat_token {
     int32_t id;
-    /* bytes begin .. end - 1 of the text it stands for, with accents that were stripped; characters that
-     * were composed or reordered by normalisation share one range */
+    /* Byte range begin .. end - 1 of the source text, with stripped accents; characters that normalisation
+     * composed or reordered share one range. */
     uint32_t begin, end;
     uint32_t word; /* index of the word (step 6) it is a part of, from 0 in each text */
 } cleat_token;
 
 /* --- making --------------------------------------------------------------------------------------------------- */
 
-/* Reads BERT's vocab.txt: UTF-8, a piece a line (LF or CRLF), id = line number from 0; pieces that go on
- * with a word start with "##". CLEAT_ERR_FORMAT names the line: empty, a repetition, not UTF-8; or which
- * of [PAD] [UNK] [CLS] [SEP] is missing. [MASK] may be. The tokenizer is the caller's
+/* Reads the vocab.txt of BERT: UTF-8, one piece per line (LF or CRLF), id = line number from 0;
+ * continuation pieces start with "##". CLEAT_ERR_FORMAT names the line (empty, repeated, not UTF-8), or
+ * the missing piece of [PAD] [UNK] [CLS] [SEP]. [MASK] is optional. The caller owns the tokenizer
  * (cleat_tokenizer_destroy). */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
 typedef struct cleat_tokenizer_training {
-    /* at most so many pieces, the five special ones counted; fewer where the corpus has no more */
+    /* Maximum vocabulary size, the five special pieces included; smaller if the corpus has no more. */
     size_t vocabulary_size;
     bool lowercase;
-    uint64_t min_count;     /* characters and pairs met less often make no piece; 0: 2 */
-    size_t character_limit; /* the most frequent so many characters; 0: 1000 */
-    int workers;            /* threads that count words; 0: the calling thread does */
+    uint64_t min_count;     /* minimum count of a character or pair that becomes a piece; 0: 2 */
+    size_t character_limit; /* maximum number of characters, the most frequent ones; 0: 1000 */
+    int workers;            /* threads for counting words; 0: the calling thread */
 } cleat_tokenizer_training;
 
 /* A vocabulary from a corpus texts [n]: [PAD] [UNK] [CLS] [SEP] [MASK]; the characters, most frequent

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* Fields of a dataset of texts, in this order:
- *   tokens   i32 [L]  ids of the tokenizer's pieces, [CLS] ... [SEP]; padded with -1, which is no id: cleat_embedding
- *                     turns it into a row of zeros
+ *   tokens   i32 [L]  ids of the tokenizer's pieces, [CLS] ... [SEP]; padded with -1, which is no id:
+ *                     cleat_embedding turns it into a row of zeros
  *   lengths  i32 []   tokens in this sample; 0 in an empty slot
  * and of classes:
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
@@ -26,14 +26,14 @@ extern "C" {
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
-/* What is done about a text without anything but blanks. */
+/* Treatment of a text that is empty or only blanks. */
 typedef enum cleat_text_empty {
     CLEAT_TEXT_EMPTY_ERROR, /* refused */
     CLEAT_TEXT_EMPTY_SKIP,  /* left out and counted */
     CLEAT_TEXT_EMPTY_KEEP   /* [CLS] [SEP] */
 } cleat_text_empty;
 
-/* A text that is NULL is as good as "". */
+/* Options of a dataset of texts. A NULL string means "". */
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* of tables */
@@ -71,13 +71,14 @@ typedef struct cleat_text_options {
 CLEAT_API cleat_text_options cleat_text_defaults(void);
 
 /* Reads texts from `path`:
- * - classes: a table with a header, .csv (RFC 4180) or .tsv (fields between tabs, no quotes), columns found by name;
- * - tags: CoNLL, a word and its tag a line, an empty line (or one of blanks) after each sentence. Columns are separated
- *   by tabs, or in a line without a tab by blanks: the first is the word, the last the tag. Lines of -DOCSTART- are
- *   skipped. An id is the number of a sentence in its file, from 1;
- * - or a folder with a file for each part. Those without a name in the options are found: train.csv|tsv, val|valid|
- *   validation|dev.csv|tsv, test.csv|tsv; of tags the file whose name contains train, dev or val, test. A test table
- *   found so that has no column for the label is left out.
+ * - classes: a table with a header, .csv (RFC 4180) or .tsv (fields between tabs, no quotes), columns
+ *   found by name;
+ * - tags: CoNLL, a word and its tag a line, an empty line (or one of blanks) after each sentence.
+ *   Columns are separated by tabs, or in a line without a tab by blanks: the first is the word, the last
+ *   the tag. Lines of -DOCSTART- are skipped. An id is the number of a sentence in its file, from 1;
+ * - or a folder with a file for each part. Those without a name in the options are found: train.csv|tsv,
+ *   val|valid|validation|dev.csv|tsv, test.csv|tsv; of tags the file whose name contains train, dev or
+ *   val, test. A test table found so that has no column for the label is left out.
  * Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy; so is a label the training part
  * does not have. What is repaired, cut or left out is counted and logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
@@ -107,7 +108,7 @@ CLEAT_API const char *cleat_text_word(const cleat_dataset *dataset, size_t sampl
 CLEAT_API int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word);
 CLEAT_API int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word);
 
-/* What a reader found, for the lines a run prints at its start. */
+/* Counts of the reader, printed at the start of a run. */
 typedef struct cleat_text_summary {
     size_t samples[CLEAT_SPLITS];
     size_t words;     /* of tags */

@@ -1,10 +1,10 @@
-/* Running a profile: cleat_train, with its options and its report, cleat_evaluate and cleat_predict on
- * checkpoints, and the learning-rate schedules. All that these calls need they open and close themselves:
- * data, device, run folder.
+/* Runs of a profile: cleat_train with its options and report, cleat_evaluate and cleat_predict on
+ * checkpoints, and the learning-rate schedule. Each call opens and closes all its resources: data, device,
+ * run folder.
  *
- * Threads: each call occupies its thread until the run ends, and starts loader and compiler threads, which
- * end with it. A run locks its folder: two in one folder are refused. Only `stop` of the options may be
- * set from elsewhere meanwhile, also by a signal handler. */
+ * Threads: each call blocks its thread until the run ends, and starts loader and compiler threads, which
+ * end with it. A run locks its folder: a second run in the folder is refused. Only `stop` of the options
+ * may be changed during the call, also by a signal handler. */
 #ifndef CLEAT_TRAIN_H
 #define CLEAT_TRAIN_H
 
@@ -20,62 +20,62 @@ extern "C" {
 enum { CLEAT_PATH = 1280 };
 
 typedef struct cleat_train_options {
-    /* the run's folder; NULL: profile->run.out, and where that is empty runs/MODEL-DATE-TIME */
+    /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
-    bool resume; /* go on from the folder's last checkpoint */
-    /* becomes non-zero: finish the step, checkpoint, return CLEAT_ERR_INTERRUPTED; may be NULL */
+    bool resume; /* resume from the last checkpoint of the folder */
+    /* Stop request, may be NULL. Once non-zero, the run finishes the step, writes a checkpoint and returns
+     * CLEAT_ERR_INTERRUPTED. */
     const volatile int *stop;
-    void (*print)(void *user, const char *text); /* progress, brings its own line ends; may be NULL */
+    void (*print)(void *user, const char *text); /* progress text, with its newlines; may be NULL */
     void *user;
-    bool terminal; /* draw a bar */
+    bool terminal; /* draw a progress bar */
     int width;     /* columns of the terminal */
 } cleat_train_options;
 
-/* Where the time until the first optimizer step went: seconds that add up to
- * cleat_train_report.seconds_first_step. */
+/* Breakdown of the start-up time, in seconds, which adds up to cleat_train_report.seconds_first_step. */
 typedef struct cleat_startup_stats {
     double data;   /* reading the dataset */
     double device; /* finding and opening the device */
-    /* lengths, micro-batches and the memory plan (with the device's speeds where it needs them), and
-     * allocating what is planned */
+    /* Lengths, micro-batches, the memory plan (with measured device speeds if needed), and the allocation. */
     double plan;
     double setup; /* loader, parameters or the checkpoint to resume, log */
-    /* waiting for programs that were not compiled yet: they are compiled while everything else goes on */
+    /* Waiting for programs that are not compiled yet; compilation runs in the background. */
     double kernels;
-    double step;      /* the rest of the step */
-    int64_t programs; /* that all graphs need, of which at the end of the step ... */
-    /* ... so many were made from source (where the driver did not have them in a cache of its own) ... */
+    double step;      /* remainder of the first step */
+    int64_t programs; /* programs of all graphs */
+    /* Programs built from source by the end of the step (the driver may have used its own cache). */
     int64_t built;
-    int64_t loaded; /* ... and so many came from cleat's cache of binaries */
+    int64_t loaded; /* programs loaded from the binary cache of cleat */
 } cleat_startup_stats;
 
 /* Device memory, bytes. */
 typedef struct cleat_memory_stats {
     int64_t planned;   /* before anything was allocated */
     int64_t allocated; /* at the end; it equals `planned` */
-    int64_t peak;      /* most there ever was in this process: more where a first try was too large */
+    int64_t peak;      /* high-water mark of this process: larger if a first attempt did not fit */
     int64_t category_bytes[CLEAT_CATEGORIES];
 } cleat_memory_stats;
 
 typedef struct cleat_train_report {
     char folder[CLEAT_PATH]; /* of the run */
-    int64_t epochs, steps;   /* done, of the whole run */
-    /* f16: steps whose gradient overflowed at the scale of the time: they changed nothing */
+    int64_t epochs, steps;   /* completed, of the whole run */
+    /* Steps without an update (f16): their gradient overflowed at the current loss scale. */
     int64_t skipped_steps;
-    cleat_dtype storage; /* of activations: what train.precision became */
+    cleat_dtype storage; /* activation type: the resolved train.precision */
     int64_t best_step;
-    double best_metric;        /* NaN: no evaluation was finite, or there was none */
-    double seconds;            /* of this process, from the call on */
+    double best_metric;        /* NaN: no finite evaluation, or none at all */
+    double seconds;            /* wall time of this process, from the call on */
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
     cleat_startup_stats start; /* its parts */
     cleat_memory_stats memory;
     cleat_metrics last, best; /* the last evaluation, and the best one of this process */
     bool stopped_early;
     /* From measured steps; 0 where there were too few. */
-    double step_seconds;    /* mean of an epoch's steps */
-    double epoch_seconds;   /* an epoch's steps */
-    double run_seconds;     /* the whole run from its beginning, with evaluations and checkpoints */
-    int64_t runs_in_budget; /* such runs that fit into run.time_budget, 5 % kept in reserve; 0 without one */
+    double step_seconds;  /* mean of an epoch's steps */
+    double epoch_seconds; /* an epoch's steps */
+    double run_seconds;   /* the whole run from its beginning, with evaluations and checkpoints */
+    /* Number of such runs that fit run.time_budget with 5 % in reserve; 0 without a budget. */
+    int64_t runs_in_budget;
     int64_t epochs_planned; /* train.epochs, or fewer where run.budget = fit shortened the schedule */
 } cleat_train_report;
 
@@ -99,17 +99,16 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_metrics *metrics, cleat_error *error);
 
-/* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into
- * `out`; *count (may be NULL) is how many. CLEAT_ERR_NAN where some of them are not finite: all are
- * written, and counted, all the same, and the message names the first. */
+/* Applies a checkpoint to all samples of `data` (no references needed) and writes the predictions into
+ * `out`; *count (may be NULL) is their number. CLEAT_ERR_NAN: some predictions are not finite; all are
+ * written and counted nevertheless, and the message names the first. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 
-/* learning_rate was chosen for base_batch samples an optimizer step; this is what it becomes for `batch`
- * samples.
+/* Scales a learning rate that was chosen for base_batch samples per optimizer step to `batch` samples.
  *   none:   learning_rate
- *   linear: learning_rate * batch / base_batch        (Goyal et al., "Accurate, Large Minibatch SGD", 2017)
- *   sqrt:   learning_rate * sqrt(batch / base_batch)  (Krizhevsky, "One weird trick", 2014) */
+ *   linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017)
+ *   sqrt:   learning_rate * sqrt(batch / base_batch) (Krizhevsky, "One weird trick", 2014) */
 CLEAT_API double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch,
                                             int64_t batch);
 

@@ -9,12 +9,11 @@
 extern "C" {
 #endif
 
-/* What is known of the fastest kernels of the device, for plans that are to be those of a run: what
- * cleat_tune found here with these kernels, and where that has no answer, what was measured on such a
- * device and came with the program (profiles/devices/NAME.tuned); that needs not be of these very kernels,
- * for an answer whose variant is gone is passed over. NULL where there is nothing, or $CLEAT_TUNED is
- * "never" (another word than "auto" is a warning). A damaged file is a warning. Where the answers have
- * parameters for CLBlast, CLBlast computes with them from here on. Free with cleat_tuning_destroy. */
+/* Loads the tuned choices for a device: those that cleat_tune found on it with these kernels, and beneath
+ * them those shipped for such a device (profiles/devices/NAME.tuned). Shipped choices may be of other
+ * kernel versions; a choice whose variant no longer exists is skipped. NULL if there are none, or if
+ * $CLEAT_TUNED is "never" (a word other than "auto" is a warning). A damaged file is a warning. Parameters
+ * for CLBlast in the choices take effect with this call. Release with cleat_tuning_destroy. */
 CLEAT_API cleat_tuning_table *cleat_tuning_load(cleat_device *device);
 
 #ifdef __cplusplus

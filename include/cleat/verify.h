@@ -35,12 +35,14 @@ typedef struct cleat_verify_request {
  * tests/README.md describes the form) on a device and compares:
  *   output      largest difference over the largest value;
  *   loss        largest relative difference of the 11 losses before and after ten AdamW steps;
- *   grad/NAME   norm of the difference over the larger of the gradient's own norm and a small part of the whole one's;
+ *   grad/NAME   norm of the difference over the larger of the gradient's own norm and a small part of
+ *               the whole one's;
  *   parameters  norm of the difference over the norm of what ten steps changed;
- *   update      three optimizer steps on figures of its own (clipped, not clipped, a gradient that is not finite) against AdamW and the
- *               loss scale in double precision: largest difference over the largest value; 1 where what must hold exactly does not.
+ *   update      three optimizer steps on synthetic values (clipped, not clipped, a gradient that is
+ *               not finite) against AdamW and the loss scale in double precision: largest difference
+ *               over the largest value; 1 where what must hold exactly does not.
  * Tolerances follow from the precision's unit roundoff (f32 2^-24, f16 2^-11, bf16 2^-8); each item states
- * its own. CLEAT_OK says it was run: see report->failed. */
+ * its own. CLEAT_OK means that the comparison ran: see report->failed. */
 CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
                                     cleat_error *error);
 CLEAT_API void cleat_verify_free(cleat_verify_report *report);
