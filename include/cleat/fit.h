@@ -38,13 +38,13 @@ typedef struct cleat_fit_way {
 typedef struct cleat_fit_report {
     cleat_device_facts facts;
     cleat_rates rates;
-    int64_t limit; /* bytes that may be used: max_memory_usage of what is free */
+    int64_t limit; /* memory limit in bytes: max_memory_usage of the free memory */
     bool fits;
     /* If it does not fit: the shortage, its cause, and what would fit. If it fits: the reason for these
      * micro-batches and for recomputation. */
     char reason[768];
     bool recompute;                   /* gradient checkpointing is on */
-    cleat_fit_way stored, recomputed; /* both ways, so that they can be compared */
+    cleat_fit_way stored, recomputed; /* both alternatives, for comparison */
     bool data_known;                  /* buckets come from the data; else one of data.max_length */
     size_t n_buckets;
     cleat_fit_bucket buckets[CLEAT_BUCKETS];
@@ -52,7 +52,7 @@ typedef struct cleat_fit_report {
     int64_t parameters; /* elements */
     int64_t bytes;      /* planned = allocated */
     int64_t category_bytes[CLEAT_CATEGORIES];
-    /* of activations: what train.precision is on this card, also where nothing fits */
+    /* activation type: the resolved train.precision on this card, also if nothing fits */
     cleat_dtype storage;
     int64_t single_arena;             /* activations and workspace of the same micro-batches in f32 */
     int64_t fixed_bytes;              /* bytes of an empty batch */
@@ -76,10 +76,10 @@ typedef struct cleat_fit_report {
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */
 
-/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of
- * cleat/tuning.h); NULL: the default ones. `batch` > 0 asks for that micro-batch (all buckets at most
- * that), 0 for what the profile says. Samples are counted where profile->data->path exists; where it does
- * not, the longest length is planned. CLEAT_OK also where it does not fit: see report->fits. */
+/* Plans `profile` for a device. `tuning`: kernels measured on it (cleat_tuning_load of cleat/tuning.h);
+ * NULL: the defaults. `micro_batch_size` > 0 requests that micro-batch (the maximum of all buckets); 0:
+ * the setting of the profile. Samples are counted if profile->data->path exists; otherwise the longest
+ * length is planned. Returns CLEAT_OK also if the plan does not fit: see report->fits. */
 CLEAT_API cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts,
                                           const cleat_rates *rates, const cleat_tuning_table *tuning,
                                           int64_t micro_batch_size, cleat_fit_report *report, cleat_error *error);

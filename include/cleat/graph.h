@@ -34,8 +34,8 @@ typedef struct cleat_tuning_table cleat_tuning_table; /* fastest kernels of a de
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
 
-/* How a parameter starts. Every value is drawn from Philox keyed by (seed, name), so that it does not depend
- * on the order in which parameters were declared. */
+/* Initialisation of a parameter. Every value is drawn from Philox keyed by (seed, name), so that it does
+ * not depend on the order of declaration. */
 typedef enum cleat_init_kind {
     CLEAT_INIT_ZERO,
     CLEAT_INIT_CONSTANT, /* value */
@@ -70,7 +70,7 @@ CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
 /* CLEAT_OK, or the first error of the calls that built the graph, copied to `error`. */
 CLEAT_API cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error);
 
-/* A tensor the host fills before each run. */
+/* Declares an input: a tensor that the host fills before each run. */
 CLEAT_API cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
 /* The parameter `name` (f32) of the graph's store: declared at first use; a later use must name the same
@@ -95,7 +95,7 @@ typedef struct cleat_running_stats {
 } cleat_running_stats;
 /* The buffers NAME_mean, which starts at 0, and NAME_var, which starts at 1. */
 CLEAT_API cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
-/* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
+/* Keeps a tensor for reading by the host after the run: its bytes are not reused within the graph. */
 CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 
 /* Appends the nodes that compute the gradient of `loss` ([1], f32) for every parameter and every input that
@@ -104,7 +104,7 @@ CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
  * loss; NULL: 1, or where weights of the store are f16 (cleat_autocast) the loss scale, which an optimizer
  * (cleat/optimizer.h) or cleat_loss_scale_update adjusts. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
-/* Asks cleat_backward for the gradient of an input; call before the input is used. */
+/* Requests the gradient of an input from cleat_backward; call it before the input is used. */
 CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);
 /* The gradient cleat_backward computed (for a parameter: its place in the store); NULL where there is none.
  * Borrowed. */
@@ -121,7 +121,7 @@ CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);
 CLEAT_API size_t cleat_graph_nodes(const cleat_graph *graph);
 
-/* What a tensor is. `tensor` is not NULL; name and shape [rank] are borrowed. */
+/* Properties of a tensor. `tensor` must not be NULL; name and shape [rank] are borrowed. */
 CLEAT_API const char *cleat_tensor_name(const cleat_tensor *tensor);
 CLEAT_API cleat_dtype cleat_tensor_dtype(const cleat_tensor *tensor);
 CLEAT_API int cleat_tensor_rank(const cleat_tensor *tensor);
@@ -164,12 +164,12 @@ CLEAT_API void cleat_tuning_destroy(cleat_tuning_table *tuning);
  * to `text`, which is returned. */
 enum { CLEAT_TUNING_TEXT = 288 };
 CLEAT_API const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]);
-/* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
+/* Bytes allocated by cleat_exec_create: in total, and of one category. */
 CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);
 CLEAT_API int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category);
 /* The arena's lower bound: the largest sum of live tensors at one node of one graph. */
 CLEAT_API int64_t cleat_plan_lower_bound(const cleat_plan *plan);
-/* The name of the node at which that bound is reached. */
+/* Name of the node at which that bound is reached. Borrowed from the plan. */
 CLEAT_API const char *cleat_plan_peak_node(const cleat_plan *plan);
 
 #ifdef __cplusplus

@@ -90,7 +90,7 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
  * prediction `path` may also be a folder of images, or one image; masks are not looked at then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
-/* The size of a sample's image in its file. */
+/* The size in pixels of the image file of a sample. */
 CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height,
                                              int64_t *width, cleat_error *error);
 

@@ -125,10 +125,10 @@ typedef struct cleat_loaded {
 typedef struct cleat_loader_stats {
     uint64_t batches;    /* handed out */
     double wait_seconds; /* time the consumer waited in cleat_loader_next */
-    double fill_seconds; /* spent filling batches, summed over threads */
+    double fill_seconds; /* time spent filling batches, summed over threads */
 } cleat_loader_stats;
 
-/* The number of slots that keeps `workers` threads `prefetch_factor` batches ahead each while the consumer
+/* The number of slots for `workers` threads to prefetch `prefetch_factor` batches each while the consumer
  * holds `held`. */
 CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
 
@@ -151,7 +151,7 @@ CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batc
 CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error);
 /* Returns a slot to the loader, which fills it again after slot_wait. */
 CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
-/* Ends the pass and waits for the fills under way. Slots the consumer holds stay its own until it releases
+/* Ends the pass and waits for fills in progress. The consumer keeps the slots it holds until it releases
  * them. */
 CLEAT_API void cleat_loader_stop(cleat_loader *loader);
 CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);

@@ -40,13 +40,13 @@ CLEAT_API const char *cleat_model_name(const cleat_model *model);
 CLEAT_API int cleat_model_terms(const cleat_model *model);
 CLEAT_API const char *cleat_model_term(const cleat_model *model, int term);
 
-/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts
- * for. The model takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or
- * columns. `fitted`: the folder where cleat_dataset_save kept what the data it was trained on taught (a
- * checkpoint); NULL: the training part of these data teaches it. */
+/* Opens the data for training, evaluation or prediction (with the additions of the profile). The model
+ * takes from them what its graphs depend on: vocabulary size, number of classes or columns. `fitted`:
+ * folder of cleat_dataset_save (a checkpoint) with the preprocessing fitted to the training data; NULL:
+ * fitted to the training part of these data. The caller owns *dataset. */
 CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                              cleat_dataset **dataset, cleat_error *error);
-/* The length of every sample, where the profile says it; 0: samples differ. */
+/* The length of all samples if the profile fixes it; 0: samples differ. */
 CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
@@ -64,12 +64,12 @@ typedef struct cleat_model_graph {
     cleat_tensor *terms;  /* f32 [K] state: every run adds its weighted terms; NULL when predicting */
 } cleat_model_graph;
 
-/* Appends the model for batches [B, L] to an empty graph, gradients included in training mode. Errors stay
- * with the graph. */
+/* Appends the model for batches [B, L] to an empty graph, gradients included in training mode. Errors are
+ * kept by the graph (cleat_graph_status). */
 CLEAT_API void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                  int64_t length, cleat_model_graph *built);
 
-/* A batch on the host: what the loader filled. */
+/* A batch on the host, as the loader filled it. All pointers are borrowed. */
 typedef struct cleat_host_batch {
     int64_t batch, length; /* B, L */
     /* by the dataset's field index, each [B, shape...]; NULL: not an input of the graph */
@@ -79,10 +79,10 @@ typedef struct cleat_host_batch {
     int64_t count;
 } cleat_host_batch;
 
-/* Writes the graph's input `scale`, the weight of each sample (or item) of a micro-batch in the loss of
- * its window: a mean over the window's samples, or over its items, as the family will. Divided by what the
- * whole window holds, the losses and the gradients of its micro-batches add up to those of one large
- * batch. */
+/* Writes the graph input `scale`: the weight of each sample (or item) of a micro-batch in the loss of its
+ * global batch. The loss is a mean over the samples of the global batch, or over its items, depending on
+ * the family. Weights are divided by the count of the whole global batch, so the losses and gradients of
+ * its micro-batches add up to those of one large batch. */
 CLEAT_API void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                          const cleat_global_batch *global_batch, float *sample_weight);
 
@@ -99,9 +99,9 @@ typedef struct cleat_metrics {
     cleat_metric items[CLEAT_MAX_METRICS];
 } cleat_metrics;
 
-/* The value of a metric; NaN where there is none of that name. */
+/* The value of a metric; NaN if there is none of that name. */
 CLEAT_API double cleat_metrics_get(const cleat_metrics *metrics, const char *name);
-/* Appends a metric; one more than CLEAT_MAX_METRICS is dropped. */
+/* Appends a metric; metrics beyond CLEAT_MAX_METRICS are dropped. */
 CLEAT_API void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value);
 
 /* Metrics of an evaluation, besides the loss terms. `metric_state` [cleat_model_metric_state_size] holds
@@ -110,17 +110,17 @@ CLEAT_API void cleat_metrics_add(cleat_metrics *metrics, const char *name, doubl
 CLEAT_API size_t cleat_model_metric_state_size(const cleat_model *model);
 CLEAT_API cleat_status cleat_model_metric_update(const cleat_model *model, const cleat_host_batch *batch,
                                                  const float *output, double *metric_state, cleat_error *error);
-/* Appends the metrics that the metric_state gives; NaN where there was nothing to measure. */
+/* Appends the metrics computed from metric_state; NaN where nothing was measured. */
 CLEAT_API void cleat_model_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
 
-/* Collects predictions and writes them into a folder. */
+/* One prediction for cleat_model_write. All pointers are borrowed. */
 typedef struct cleat_prediction {
     const cleat_dataset *dataset;
     size_t sample;
     const float *output; /* this sample's part, [L, ...] */
     int64_t length;      /* L it was padded to */
 } cleat_prediction;
-/* Whether each prediction becomes files of its own, so that they may be written some at a time. */
+/* True if each prediction is written to separate files, so that predictions can be written in groups. */
 CLEAT_API bool cleat_model_writes_each(const cleat_model *model);
 CLEAT_API cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                          const char *folder, cleat_error *error);

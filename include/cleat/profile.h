@@ -38,7 +38,7 @@ typedef enum cleat_budget_policy {
     CLEAT_BUDGET_STOP, /* the run stops in time and goes on with another budget */
 } cleat_budget_policy;
 
-/* Whether a device first proves that it computes rightly (cleat_self_check). */
+/* When a device is tested for correct results before a run (cleat_self_check). */
 typedef enum cleat_self_check_policy {
     CLEAT_SELF_CHECK_ONCE, /* for each device, driver, set of kernels, model type and precision */
     CLEAT_SELF_CHECK_ALWAYS,
@@ -71,12 +71,12 @@ typedef struct cleat_profile {
         int gradient_checkpointing;         /* cleat_checkpointing */
         double max_grad_norm;               /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
-        double average_decay; /* of the parameters' average over epochs; CLEAT_NONE: off */
+        double average_decay; /* decay of the parameter average over epochs; CLEAT_NONE: off */
     } train;
     struct {
         int64_t num_workers; /* or CLEAT_AUTO */
         bool pin_memory;
-        int64_t prefetch_factor; /* batches ready, a worker */
+        int64_t prefetch_factor; /* batches prefetched per worker */
         bool persistent_workers;
     } loader;
     struct {
@@ -87,12 +87,13 @@ typedef struct cleat_profile {
         int64_t checkpoint_every_epochs, checkpoint_every_minutes;
         int64_t keep_checkpoints;
         int64_t evaluate_every_epochs;
-        int64_t early_stopping_patience; /* evaluations without a better metric; CLEAT_NONE: never */
-        char metric[64];                 /* chooses `best` and ends the run early */
-        int64_t time_budget;             /* seconds, of all processes of the run together; CLEAT_NONE: none */
-        int budget;                      /* cleat_budget_policy */
+        /* evaluations without improvement before the run ends; CLEAT_NONE: never */
+        int64_t early_stopping_patience;
+        char metric[64];     /* chooses `best` and ends the run early */
+        int64_t time_budget; /* seconds, of all processes of the run together; CLEAT_NONE: none */
+        int budget;          /* cleat_budget_policy */
         int64_t log_every_steps;
-        bool check_finite; /* every step under the watch */
+        bool check_finite; /* finite check in every step */
         int self_check;    /* cleat_self_check_policy */
     } run;
     struct cleat_profile_keys *keys; /* the tables of settings, and where each value was given; internal */
@@ -123,7 +124,8 @@ CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_e
  * accept such a profile. */
 CLEAT_API cleat_status cleat_profile_check_training(const cleat_profile *profile, cleat_error *error);
 
-/* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key. */
+/* Writes the value of "section.key" to `text` [size], as the dump prints it. CLEAT_ERR_NOT_FOUND: no such
+ * key. */
 CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
                                          cleat_error *error);
 /* The profile as an INI text with comments, every key with its value: loading it gives the same profile. A
@@ -153,12 +155,13 @@ CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i,
 CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);
 /* The loss scale that a run in f16 starts with: train.loss_scale, or 65536 where that is auto. */
 CLEAT_API int64_t cleat_profile_loss_scale(const cleat_profile *profile);
-/* Sets the longest length and leaves out the buckets that are longer. */
+/* Sets the longest length and removes longer buckets. */
 CLEAT_API void cleat_profile_shorten(cleat_profile *profile, int64_t length);
-/* Whether a larger value of run.metric is a better one. */
+/* True if larger values of run.metric are better. */
 CLEAT_API bool cleat_profile_metric_ascends(const cleat_profile *profile);
 
-/* The model of the profile's family, with its settings. The caller destroys it; it does not need the profile. */
+/* Creates the model of the family with its settings. The caller destroys it; the profile need not outlive
+ * it. */
 CLEAT_API cleat_status cleat_profile_create_model(const cleat_profile *profile, cleat_model **model,
                                                   cleat_error *error);
 

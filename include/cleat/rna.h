@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Tokens A C G U N = 0 1 2 3 4. Padding is not in the table: it is CLEAT_RNA_PADDING, which cleat_embedding
- * turns into a row of zeros, and `lengths` tells where it starts. */
+/* Tokens A C G U N = 0 1 2 3 4. Padding is CLEAT_RNA_PADDING, outside the table, which cleat_embedding
+ * turns into a row of zeros; `lengths` gives its start. */
 enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
 
 /* Fields of an RNA dataset, in this order:
@@ -29,9 +29,11 @@ typedef struct cleat_rna_options {
     uint64_t split_seed;
     /* chains without any coordinate are skipped and counted; false: kept, for prediction */
     bool structures;
-    int64_t generated; /* so many molecules, of sequences that are not there yet, join the training part */
-    double mutation;   /* training: chance that a chain's letters are varied, pairs staying pairs */
-    /* training: chance that a chain of more than 16 residues is cut to a random stretch of at least 16 */
+    /* number of generated molecules with new sequences that are added to the training part */
+    int64_t generated;
+    double mutation; /* training: probability of mutating the letters of a chain; pairs stay pairs */
+    /* Training: probability of cropping a chain of more than 16 residues to a random stretch of at least
+     * 16. */
     double crop;
 } cleat_rna_options;
 

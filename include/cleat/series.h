@@ -58,24 +58,25 @@ typedef struct cleat_series_options {
     const char *time_column; /* NULL or "": the first column */
     const char *features;    /* names between commas; NULL or "": all columns but the time */
     const char *targets;     /* names between commas; NULL or "": all features */
-    /* a step of each further resolution; multiples of the step */
+    /* seconds per step of each further resolution; multiples of the step */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
     size_t n_resamples;
     /* seconds between rows; 0: as between the first two rows, or with CLEAT_GAPS_ROWS the least there is */
     int64_t step;
-    int64_t lookback, horizon;               /* T of each frame's steps, H rows */
-    int64_t stride;                          /* rows from one training window to the next */
-    int64_t eval_stride;                     /* rows from one validation or test window to the next */
-    int64_t season;                          /* rows; 0: no season, `season` repeats `last` */
-    double val_fraction, test_fraction;      /* of the rows, at their end */
-    int64_t train_rows, val_rows, test_rows; /* any above 0: these rows instead of the fractions */
+    int64_t lookback, horizon;          /* T of each frame's steps, H rows */
+    int64_t stride;                     /* rows from one training window to the next */
+    int64_t eval_stride;                /* rows from one validation or test window to the next */
+    int64_t season;                     /* rows; 0: no season, `season` repeats `last` */
+    double val_fraction, test_fraction; /* of the rows, at their end */
+    /* row counts that replace the fractions; all 0: the fractions */
+    int64_t train_rows, val_rows, test_rows;
     cleat_series_anchor anchor;
     cleat_series_gaps gaps;
     cleat_series_missing missing;
-    /* rows, or cells of a column, that may be filled one after the other; more is an error */
+    /* Maximum number of consecutive rows, or cells of a column, that are filled; more is an error. */
     int64_t longest_fill;
-    /* folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are those of
-     * its series.csv, bit by bit; NULL or "": fitted from the training rows */
+    /* Folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are read from
+     * its series.csv, bit by bit. NULL or "": fitted from the training rows. */
     const char *fitted;
     /* of a trained model, needs `fitted`: a split may have no window. Where no split has one, or the row
      * counts ask for more rows than there are, the file is whole (cleat_dataset_is_whole): every window,
@@ -105,8 +106,8 @@ typedef struct cleat_series_info {
     int64_t rows;                                     /* filled ones included */
     int64_t split_rows[CLEAT_SPLITS], windows[CLEAT_SPLITS];
     int64_t gaps;        /* places where rows do not follow by one step (not counted with CLEAT_GAPS_ROWS) */
-    int64_t filled_rows; /* made up */
-    int64_t missing;     /* cells without a value in the file, of used columns */
+    int64_t filled_rows; /* inserted rows */
+    int64_t missing;     /* empty cells of used columns in the file */
     int64_t left_out;    /* windows that touch a gap or a missing cell */
 } cleat_series_info;
 /* Counted when the dataset was opened; all 0 for a dataset of another kind. */

@@ -56,14 +56,14 @@ typedef struct cleat_text_options {
     double word_dropout;
     bool labelled; /* false: for prediction; classes and tags of the files are not looked at */
     cleat_text_empty empty;
-    bool replace_invalid; /* bytes that are not UTF-8 become U+FFFD; false: they are refused */
+    bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
     bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */
     /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
      * `vocabulary` and `labels`; "": fitted from the training part */
     const char *fitted;
-    int workers;      /* threads that encode; 0: the calling one */
-    const char *cpus; /* where they may run, a list ("0-7"); "" or "any": all allowed */
-    bool cache;       /* encoded texts are kept in the cache folder for the next time */
+    int workers;      /* encoding threads; 0: the calling thread */
+    const char *cpus; /* CPUs for these threads, a list ("0-7"); "" or "any": all allowed */
+    bool cache;       /* cache encoded texts in the cache folder */
 } cleat_text_options;
 
 /* Classes; columns "text" and "label"; vocabulary_size 8000, max_length 128, lowercase, val_fraction 0.1,
@@ -94,7 +94,7 @@ CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *datas
 /* Classes, or tags: O, B-x, I-x, ... */
 CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
 CLEAT_API const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label);
-/* Samples (of tags: words) of the training part with this label, those of `fitted` where it tells them. */
+/* Number of training samples (of tags: words) with this label; those of `fitted` if it has them. */
 CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label);
 
 /* The text as it stands in the file; of tags the first word. */
@@ -115,7 +115,7 @@ typedef struct cleat_text_summary {
     size_t tokens;    /* [CLS] and [SEP] included */
     size_t unknown;   /* [UNK] among them */
     size_t cut;       /* samples longer than max_length */
-    size_t cut_words; /* words they lose, of tags */
+    size_t cut_words; /* words cut off, of tags */
     size_t skipped;   /* empty texts left out */
     size_t replaced;  /* bytes that were not UTF-8 */
     size_t repaired;  /* tags */

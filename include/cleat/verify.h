@@ -1,5 +1,4 @@
-/* Proof that a device trains correctly: reference trajectories, and the self-check before a device's first
- * run. */
+/* Verification of devices: reference trajectories, and the self-check before the first run on a device. */
 #ifndef CLEAT_VERIFY_H
 #define CLEAT_VERIFY_H
 
@@ -15,7 +14,7 @@ typedef struct cleat_verification {
     char name[80]; /* "output", "loss", "grad/emb.weight", ... */
     /* the operation that makes it, as "linear_grad"; "" where it is none of a training's graphs */
     char op[48];
-    int place;        /* rises in the order in which the graphs make things */
+    int place;        /* ascending in execution order of the graphs */
     double rel_error; /* largest relative deviation */
     double tolerance;
     bool ok;
@@ -28,7 +27,7 @@ typedef struct cleat_verify_report {
 
 typedef struct cleat_verify_request {
     const char *device;        /* as cleat_device_open takes it */
-    cleat_precision precision; /* in which the trajectory is repeated; auto: f32 */
+    cleat_precision precision; /* precision of the repetition; auto: f32 */
 } cleat_verify_request;
 
 /* Repeats a reference trajectory (safetensors: the batch, param/..., grad/..., after/..., output, loss;
