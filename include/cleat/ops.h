@@ -98,9 +98,9 @@ CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cl
 /* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
  * Philox4x32-10 keyed by rng[0..1] (seed) at counter ((element + rng[3] S) / 4, d, rng[2] (step)), d the
  * number of dropouts in the graph before this one; backward makes it again, nothing is stored. rng[3]:
- * samples of the window before this micro-batch; S: elements of a sample (x[0]) rounded up to a multiple
- * of 4. Where they are such a multiple, the mask of a sample does not depend on the cut of its window into
- * micro-batches; elsewhere it does, and is still a mask of its own. rng u32 [4]. x [B, ...] -> [B, ...].
+ * samples of the global batch before this micro-batch; S: elements of a sample (x[0]) rounded up to a multiple
+ * of 4. If the number of elements is such a multiple, the mask of a sample does not depend on how its global
+ * batch is cut into micro-batches; otherwise it does, but still differs from sample to sample. rng u32 [4]. x [B, ...] -> [B, ...].
  * rate 0 returns x. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
 

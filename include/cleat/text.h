@@ -9,7 +9,7 @@
  *  3. U+0000, U+FFFD and all characters of a category C* are removed, so their neighbours join: control,
  *     format (zero-width joiner, byte order mark), private and unassigned ones. Tab, line feed, carriage
  *     return, Zs, U+2028, U+2029 are spaces.
- *  4. A CJK ideograph is a word of its own.
+ *  4. A CJK ideograph is a separate word.
  *  5. Normalisation NFC; with `lowercase` then NFD, without the characters of category Mn (accents).
  *  6. Words end at spaces; every punctuation character (ASCII other than letters and digits; category
  *     P*) is a word.
@@ -83,8 +83,8 @@ CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* takes NUL
 /* --- using ---------------------------------------------------------------------------------------------------- */
 
 /* The tokens of a text, without [CLS] and [SEP], in tokens [capacity]. *count is how many the text has:
- * where it exceeds `capacity`, only the first `capacity` were written (0 and NULL: only count). Bytes that
- * are not UTF-8 count as U+FFFD and are removed; whoever wants an error asks cleat_text_check.
+ * if it exceeds `capacity`, only the first `capacity` were written (0 and NULL: only count). Bytes that
+ * are not UTF-8 count as U+FFFD and are removed; cleat_text_check reports them as an error.
  * CLEAT_ERR_ARGUMENT for a text of 4 GiB or more. */
 CLEAT_API cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                               cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error);

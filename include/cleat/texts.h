@@ -84,7 +84,7 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
 /* Writes vocab.txt, labels.txt (a label a line, in order) and label_samples.txt (their samples in the
- * training part) into `folder`, which is there. */
+ * training part) into `folder`, which must exist. */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
 /* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */

@@ -23,7 +23,7 @@ void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
 
 /* --- CPU: register tiles of one work-item ---------------------------------------------------------------------- */
 
-/* The block of results computed by a work-item; names as in gemm_cpu.clh. */
+/* The block of results computed by a work-item. gemm_cpu.clh has the same names. */
 typedef struct cpu_shape {
     int64_t tile_rows, tile_vecs, chunk;
     int64_t rows_max, panels_max;

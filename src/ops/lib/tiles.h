@@ -1,5 +1,5 @@
-/* Partition of a GEMM of cl/lib/gemm_gpu.clh or cl/lib/gemm_mma.clh on a GPU: the tile of a work-group and
- * the split of k. */
+/* Partition of a matrix product on a GPU (cl/lib/gemm_gpu.clh, cl/lib/gemm_mma.clh): the tile of a work-group
+ * and the split of k. */
 #ifndef CLEAT_SRC_OPS_TILES_H
 #define CLEAT_SRC_OPS_TILES_H
 
@@ -31,7 +31,8 @@ typedef enum cleat_tile_kind {
 } cleat_tile_kind;
 
 typedef struct cleat_tile {
-    /* ITEM_M, ITEM_N, ITEMS_N of gemm_gpu.clh, or BLOCK_M, BLOCK_N, SUBGROUPS_N of gemm_mma.clh. */
+    /* Passed to the kernels as -D: ITEM_M, ITEM_N, ITEMS_N (gemm_gpu.clh) or BLOCK_M, BLOCK_N, SUBGROUPS_N
+     * (gemm_mma.clh). */
     int64_t item_m, item_n, items_n;
     int64_t rows, columns;    /* size of the tile in C */
     int64_t step;             /* TILE_K */
