@@ -1,4 +1,4 @@
-/* S4, EmberFormer: forecasts the mask of a later day from a time series of maps. The time steps of each
+/* EmberFormer: forecasts the mask of a later day from a time series of maps. The time steps of each
  * patch go through a temporal transformer, with attention masked for missing steps. The last step of its
  * output is projected to features of the patch's pixels, from which a SegFormer predicts the mask. A
  * linear skip layer classifies each pixel from its own features, because most fires keep burning in the

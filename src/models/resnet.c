@@ -1,4 +1,4 @@
-/* S3: image classification with a residual network. Loss: cross entropy, the mean over the images of a
+/* Image classification with a residual network. Loss: cross entropy, the mean over the images of a
  * global batch, with label smoothing and class weights. */
 #include "nn/resnet.h"
 #include "cleat/ops.h"

@@ -1,4 +1,4 @@
-/* S1: predicts the trace of C1' atoms from an RNA sequence. Embedding, sinusoidal positional encoding, a
+/* Predicts the trace of C1' atoms from an RNA sequence. Embedding, sinusoidal positional encoding, a
  * pre-norm transformer encoder, and a head. The head `frames` predicts the translation and rotation of
  * each residue relative to the previous one, starting from ideal A-form helix geometry, and integrates
  * them along the chain; `absolute` predicts coordinates directly. Every loss term is a mean over the items

@@ -1,4 +1,4 @@
-/* S4 without its temporal part: segmentation of images into masks of two classes with a SegFormer. Loss:
+/* Segmentation of images into masks of two classes with a SegFormer. Loss:
  * weighted binary cross entropy (or focal loss) and Dice loss, the mean over the images of a global batch. */
 #include "cleat/ops.h"
 #include "models/masks.h"

@@ -1,4 +1,4 @@
-/* S2: time series forecasting. Maps windows [T, C] of the past to the next H steps of K columns, with an
+/* Time series forecasting. Maps windows [T, C] of the past to the next H steps of K columns, with an
  * LSTM or a transformer encoder (both read out at the last step), or a dense network over the whole
  * window. Loss: mean squared error of standardised values. Persistence and seasonal persistence are
  * evaluated as baselines. */

@@ -1,4 +1,4 @@
-/* S5: text classification and entity tagging of words. A pre-norm transformer encoder over WordPiece
+/* Text classification and entity tagging of words. A pre-norm transformer encoder over WordPiece
  * tokens; the class is predicted from the mean of a text's tokens or from the first token, a tag from the
  * first piece of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
  * balanced class weights are w[c] = N / (C n[c]), whose mean over the training data is 1. */
