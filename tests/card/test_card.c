@@ -323,7 +323,7 @@ static void every_figure_needs_its_source(void **state) {
 
 static void cut_files_are_refused(void **state) {
     char *text = changed("title", "title = Cut");
-    size_t size = strlen(text), last = (size_t)(strstr(text, "\nworkers = image") - text) + strlen("\nworkers = image");
+    size_t size = strlen(text), last = (size_t)(strstr(text, "\nworkers = pract") - text) + strlen("\nworkers = pract");
     (void)state;
     for (size_t i = 0; i < size; ++i) {
         /* allocated with its exact size: the sanitizer reports a read beyond it */
