@@ -1,4 +1,4 @@
-/* Texts with classes, and words with tags. */
+/* Text datasets: texts with a class each, and sentences with a tag for each word. */
 #ifndef CLEAT_TEXTS_H
 #define CLEAT_TEXTS_H
 
@@ -9,118 +9,121 @@
 extern "C" {
 #endif
 
-/* Fields of a dataset of texts, in this order:
- *   tokens   i32 [L]  ids of the tokenizer's pieces, [CLS] ... [SEP]; padded with -1, which is no id:
+/* The fields of a text dataset are, in this order:
+ *   tokens   i32 [L]  token ids of the tokenizer, [CLS] ... [SEP]; padded with -1, which is not an id:
  *                     cleat_embedding turns it into a row of zeros
- *   lengths  i32 []   tokens in this sample; 0 in an empty slot
- * and of classes:
+ *   lengths  i32 []   number of tokens in this sample; 0 in an empty slot
+ * and for classes:
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
- * or of tags:
- *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL everywhere else
- * cleat_dataset_length is the tokens, at most max_length; cleat_dataset_items of tags the words that have
- * a tag. Of a longer text the first max_length - 1 tokens are kept, and [SEP].
+ * or for tags:
+ *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL at all other positions
+ * cleat_dataset_length is the number of tokens, at most max_length: a longer text is truncated to its first
+ * max_length - 1 tokens and [SEP]. For tags, cleat_dataset_items is the number of words that have a tag.
  *
- * Tags are O = 0, and for the entity type number t (from 0) B-type = 1 + 2 t and I-type = 2 + 2 t. Words
- * are encoded one by one; a word that has no piece (only control characters) is [UNK], so that every word
- * has a first sub-word. */
+ * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
+ * a time. A word without any token (only control characters) becomes [UNK], so every word has a first
+ * sub-word. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
-/* Treatment of a text that is empty or only blanks. */
+/* Handling of a text that is empty or consists of blanks. */
 typedef enum cleat_text_empty {
-    CLEAT_TEXT_EMPTY_ERROR, /* refused */
-    CLEAT_TEXT_EMPTY_SKIP,  /* left out and counted */
-    CLEAT_TEXT_EMPTY_KEEP   /* [CLS] [SEP] */
+    CLEAT_TEXT_EMPTY_ERROR, /* an error */
+    CLEAT_TEXT_EMPTY_SKIP,  /* omitted and counted */
+    CLEAT_TEXT_EMPTY_KEEP   /* kept as [CLS] [SEP] */
 } cleat_text_empty;
 
-/* Options of a dataset of texts. A NULL string means "". */
+/* Options of a text dataset. A NULL string means "". */
 typedef struct cleat_text_options {
     cleat_text_task task;
-    const char *text_column, *label_column; /* of tables */
-    /* of tables; "": a row's number, of several files behind the part's name (val-3) */
+    const char *text_column, *label_column; /* column names in tables */
+    /* Id column in tables. "": the row number, prefixed with the name of the part if there are several files
+     * (val-3). */
     const char *id_column;
-    /* names in the folder; "": found by name, see cleat_text_open */
+    /* File names in the folder; "": found by name, see cleat_text_open. */
     const char *train_file, *val_file, *test_file;
-    const char *vocabulary;  /* a vocab.txt, or "": made from the texts of the training part */
-    int64_t vocabulary_size; /* pieces of one that is made */
-    int64_t max_length;      /* tokens of a sample, at least 3 */
+    const char *vocabulary;  /* path of a vocab.txt; "": trained on the texts of the training part */
+    int64_t vocabulary_size; /* maximum number of pieces of a trained vocabulary */
+    int64_t max_length;      /* maximum number of tokens per sample, at least 3 */
     bool lowercase;
-    /* in order, between blanks: classes, or entity types; "": the training part's, sorted */
+    /* Classes or entity types in order, separated by blanks; "": those of the training part, sorted. */
     const char *labels;
-    /* shares of the texts in a file whose folder (or that itself) names no file of this part; a hash
-     * chooses, so equal texts are in one part */
+    /* Fractions of the texts that become validation and test data if the folder (or single file) has no file
+     * for that part. A hash of the text assigns it, so equal texts are in the same part. */
     double val_fraction, test_fraction;
     uint64_t split_seed;
-    /* training: chance of each token to be [UNK] (Iyyer et al., "Deep unordered composition rivals
-     * syntactic methods for text classification", ACL 2015, drop them) */
+    /* Training: probability of replacing a token by [UNK] (word dropout; Iyyer et al., "Deep unordered
+     * composition rivals syntactic methods for text classification", ACL 2015, delete the tokens instead). */
     double word_dropout;
-    bool labelled; /* false: for prediction; classes and tags of the files are not looked at */
+    bool labelled; /* false: for prediction; classes and tags in the files are ignored */
     cleat_text_empty empty;
     bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
-    bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */
-    /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
-     * `vocabulary` and `labels`; "": fitted from the training part */
+    bool repair_tags;     /* true: an I-x that does not continue an entity becomes B-x; false: an error */
+    /* Folder with the vocab.txt and labels.txt of cleat_text_save, which replace `vocabulary` and `labels`.
+     * "": fitted to the training part. */
     const char *fitted;
     int workers;      /* encoding threads; 0: the calling thread */
-    const char *cpus; /* CPUs for these threads, a list ("0-7"); "" or "any": all allowed */
+    const char *cpus; /* CPUs for these threads, as a list ("0-7"); "" or "any": all allowed CPUs */
     bool cache;       /* cache encoded texts in the cache folder */
 } cleat_text_options;
 
 /* Classes; columns "text" and "label"; vocabulary_size 8000, max_length 128, lowercase, val_fraction 0.1,
- * labelled; empty texts, bytes that are not UTF-8 and tags out of order are refused; workers 0, no cache. */
+ * labelled, workers 0, no cache. Empty texts, bytes that are not UTF-8 and tags out of order are errors. */
 CLEAT_API cleat_text_options cleat_text_defaults(void);
 
-/* Reads texts from `path`:
- * - classes: a table with a header, .csv (RFC 4180) or .tsv (fields between tabs, no quotes), columns
- *   found by name;
- * - tags: CoNLL, a word and its tag a line, an empty line (or one of blanks) after each sentence.
- *   Columns are separated by tabs, or in a line without a tab by blanks: the first is the word, the last
- *   the tag. Lines of -DOCSTART- are skipped. An id is the number of a sentence in its file, from 1;
- * - or a folder with a file for each part. Those without a name in the options are found: train.csv|tsv,
- *   val|valid|validation|dev.csv|tsv, test.csv|tsv; of tags the file whose name contains train, dev or
- *   val, test. A test table found so that has no column for the label is left out.
- * Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy; so is a label the training part
- * does not have. What is repaired, cut or left out is counted and logged. */
+/* Opens a text dataset. `path` is one of
+ *   classes: a table with a header line, .csv (RFC 4180) or .tsv (fields separated by tabs, no quotes);
+ *     columns are found by name
+ *   tags: a CoNLL file, with one word and its tag per line and an empty line (or one of blanks) after each
+ *     sentence. Columns are separated by tabs, or by blanks in a line without a tab: the first is the word,
+ *     the last is the tag. Lines of -DOCSTART- are skipped. The id is the number of the sentence in its
+ *     file, from 1
+ *   a folder with one file for each part. Files not named in the options are found by name: for classes
+ *     train.csv|tsv, val|valid|validation|dev.csv|tsv and test.csv|tsv; for tags the files whose names
+ *     contain train, dev or val, and test. A test table found this way is omitted if it has no label column
+ * CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input, or a label that does not occur in the
+ * training part. The numbers of repaired, truncated and omitted items are logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* Writes vocab.txt, labels.txt (a label a line, in order) and label_samples.txt (their samples in the
- * training part) into `folder`, which must exist. */
+/* Writes the fitted state into `folder`, which must exist: vocab.txt, labels.txt (one label per line, in
+ * order) and label_samples.txt (number of training samples of each label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
-/* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */
+/* The functions below return 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind. Returned pointers
+ * are borrowed. */
 
-/* The tokenizer that the texts were encoded with: loaded, or trained on them. */
+/* The tokenizer that encoded the texts: loaded, or trained on them. */
 CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset);
-/* Classes, or tags: O, B-x, I-x, ... */
+/* Number and names of the labels: classes, or tags O, B-x, I-x, ... */
 CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
 CLEAT_API const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label);
-/* Number of training samples (of tags: words) with this label; those of `fitted` if it has them. */
+/* Number of training samples (for tags: words) with this label, read from `fitted` if it contains them. */
 CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label);
 
-/* The text as it stands in the file; of tags the first word. */
+/* The text as in the file; for tags, the first word. */
 CLEAT_API const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample);
-/* Of classes. */
+/* The class of a sample; classes only. */
 CLEAT_API int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample);
-/* The words of a sentence, those that are cut off included; of classes 1, the text. */
+/* Number of words of a sentence, including truncated ones; for classes 1, the whole text. */
 CLEAT_API size_t cleat_text_words(const cleat_dataset *dataset, size_t sample);
 CLEAT_API const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t word);
-/* Where a word's first sub-word is among the tokens, or -1 where it is cut off. */
+/* Position of the first sub-word of a word among the tokens; -1 if the word is truncated. */
 CLEAT_API int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word);
 CLEAT_API int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word);
 
-/* Counts of the reader, printed at the start of a run. */
+/* Counts of the file reader, printed at the start of a run. */
 typedef struct cleat_text_summary {
     size_t samples[CLEAT_SPLITS];
-    size_t words;     /* of tags */
-    size_t tokens;    /* [CLS] and [SEP] included */
-    size_t unknown;   /* [UNK] among them */
+    size_t words;     /* tags only */
+    size_t tokens;    /* including [CLS] and [SEP] */
+    size_t unknown;   /* number of [UNK] tokens */
     size_t cut;       /* samples longer than max_length */
-    size_t cut_words; /* words cut off, of tags */
-    size_t skipped;   /* empty texts left out */
-    size_t replaced;  /* bytes that were not UTF-8 */
-    size_t repaired;  /* tags */
+    size_t cut_words; /* truncated words; tags only */
+    size_t skipped;   /* empty texts that were omitted */
+    size_t replaced;  /* invalid UTF-8 bytes that were replaced */
+    size_t repaired;  /* repaired tags */
 } cleat_text_summary;
-/* Counted when the dataset was opened; all 0 for a dataset of another kind. */
+/* Returns the values counted when the dataset was opened; all 0 for a dataset of another kind. */
 CLEAT_API cleat_text_summary cleat_text_summarise(const cleat_dataset *dataset);
 
 #ifdef __cplusplus

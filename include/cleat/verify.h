@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* One comparison of a reference trajectory. */
+/* One comparison between a device result and the reference. */
 typedef struct cleat_verification {
     char name[80]; /* "output", "loss", "grad/emb.weight", ... */
-    /* the operation that makes it, as "linear_grad"; "" where it is none of a training's graphs */
+    /* Operation that computes the tensor, for example "linear_grad"; "" if no training graph computes it. */
     char op[48];
-    int place;        /* ascending in execution order of the graphs */
-    double rel_error; /* largest relative deviation */
+    int place;        /* ascends with the execution order of the graphs */
+    double rel_error; /* as defined at cleat_verify */
     double tolerance;
     bool ok;
 } cleat_verification;
@@ -26,35 +26,41 @@ typedef struct cleat_verify_report {
 } cleat_verify_report;
 
 typedef struct cleat_verify_request {
-    const char *device;        /* as cleat_device_open takes it */
-    cleat_precision precision; /* precision of the repetition; auto: f32 */
+    const char *device;        /* device name in the form of cleat_device_open */
+    cleat_precision precision; /* precision of the re-run; auto: f32 */
 } cleat_verify_request;
 
-/* Repeats a reference trajectory (safetensors: the batch, param/..., grad/..., after/..., output, loss;
- * tests/README.md describes the form) on a device and compares:
- *   output      largest difference over the largest value;
- *   loss        largest relative difference of the 11 losses before and after ten AdamW steps;
- *   grad/NAME   norm of the difference over the larger of the gradient's own norm and a small part of
- *               the whole one's;
- *   parameters  norm of the difference over the norm of what ten steps changed;
- *   update      three optimizer steps on synthetic values (clipped, not clipped, a gradient that is
- *               not finite) against AdamW and the loss scale in double precision: largest difference
- *               over the largest value; 1 where what must hold exactly does not.
- * Tolerances follow from the precision's unit roundoff (f32 2^-24, f16 2^-11, bf16 2^-8); each item states
- * its own. CLEAT_OK means that the comparison ran: see report->failed. */
+/* Re-runs a reference trajectory on a device and compares the results. `file` is a safetensors file with the
+ * batch, param/..., grad/..., after/..., output and loss; tests/README.md describes the format. The
+ * comparisons are:
+ *   output      maximum difference / maximum value;
+ *   loss        maximum relative error of the 11 losses before and after each of ten AdamW steps;
+ *   grad/NAME   norm of the difference / the larger of the norm of this gradient and a small fraction of
+ *               the norm of all gradients together;
+ *   parameters  norm of the difference / norm of the change over ten steps;
+ *   update      three optimizer steps on synthetic values (clipped, not clipped, and with a non-finite
+ *               gradient), against AdamW and the loss scale in double precision: maximum difference /
+ *               maximum value; 1 if a value that must be exact is not.
+ * The tolerances follow from the unit roundoff of the precision (f32 2^-24, f16 2^-11, bf16 2^-8); each item
+ * reports its tolerance. CLEAT_OK means only that the comparison ran; report->failed counts the comparisons
+ * that failed. */
 CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
                                     cleat_error *error);
 CLEAT_API void cleat_verify_free(cleat_verify_report *report);
 
-/* Refuses a device that computes wrongly: repeats a small trajectory of the profile's family of models
- * that is part of the library, in the profile's precision, once with each kernel variant that serves it on
- * this device; then single operations that no small trajectory reaches (long sums, CLBlast's products,
- * dropout's mask, running statistics), against the host's double precision. As profile->run.self_check
- * says: `once` passes at once where this device, driver and set of kernels has passed before (a file in
- * the cache folder says so), `always` repeats it, `never` passes. Costs about as much as compiling the
- * kernels of the trajectory, and a few MiB of device memory, which are released. CLEAT_ERR_DEVICE names
- * the device, the kernels, the comparison that is furthest off, and the operation that made the first
- * wrong tensor. */
+/* Checks that a device computes correctly, and rejects it with CLEAT_ERR_DEVICE if it does not. The check has
+ * two parts. The first re-runs a small reference trajectory of the profile's model family (built into the
+ * library) in the profile's precision, once for each kernel variant that supports it on this device. The
+ * second compares single operations that no small trajectory covers (long sums, the matrix products of
+ * CLBlast, dropout masks, running statistics) with double precision on the host.
+ *
+ * profile->run.self_check selects when the check runs. `once`: skipped if this combination of device, driver
+ * and kernels has passed before, which is recorded in a file in the cache folder. `always`: on every call.
+ * `never`: no check, CLEAT_OK. The cost is about that of compiling the kernels of the trajectory, plus a few
+ * MiB of device memory, which are released.
+ *
+ * The error message names the device, the kernels, the comparison with the largest error, and the operation
+ * that computed the first wrong tensor. */
 CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error);
 
 #ifdef __cplusplus
