@@ -1,9 +1,9 @@
-/* The operations: each appends its nodes to a graph and returns its output, owned by the graph.
+/* Operations: each function appends its nodes to a graph and returns the output tensor, which the graph owns.
  *
- * Letters: B batch, L length, D width, H heads, K fan_in, N fan_out, V vocabulary. `[..., D]` is any
- * number of leading extents. Images: H height, W width, C channels, which lie side by side (channels
- * last). T is the storage type of activations (f32, f16, bf16); parameters, statistics and losses are f32.
- * Every op has a gradient unless it says otherwise. An op that gets a NULL required input returns NULL:
+ * Letters: B batch, L length, D width, H heads, K fan_in, N fan_out, V vocabulary. `[..., D]` has any number
+ * of leading dimensions. Images: H height, W width, C channels, stored channels last. T is the storage type
+ * of activations (f32, f16, bf16); parameters, statistics and losses are f32. Every operation has a gradient
+ * unless its comment says otherwise. An operation returns NULL if a required input is NULL or if it fails:
  * see cleat_graph_status. */
 #ifndef CLEAT_OPS_H
 #define CLEAT_OPS_H
@@ -17,218 +17,225 @@ extern "C" {
 /* Converts x to another storage type. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype);
 
-/* Mixed precision (Micikevicius et al., "Mixed Precision Training", ICLR 2018). From this call on,
- * operations that compute in any storage type take their inputs in `storage` (f32, f16, bf16) and return
- * their results in it; all others (losses, statistics) take f32. Inputs of another type are cast first,
- * each once. Sums are f32 in any case. Parameters are read from a working copy in `storage`, which
- * cleat_adamw writes; their gradients stay f32. Call it before the first operation, and again to change
- * the type (a head in f32). Without the call, a graph has no automatic casts. */
+/* Automatic mixed precision (Micikevicius et al., "Mixed Precision Training", ICLR 2018). After this call,
+ * operations that support every storage type take their inputs and return their results in `storage` (f32,
+ * f16, bf16); all others (losses, statistics) take f32. Inputs of another type are cast first, each of them
+ * once. Sums are always f32. Parameters are read from a working copy in `storage`, which cleat_adamw writes;
+ * their gradients remain f32. Call it before the first operation, and again to change the type (for example a
+ * head in f32). A graph without this call has no automatic casts. */
 CLEAT_API void cleat_autocast(cleat_graph *graph, cleat_dtype storage);
-/* The type of autocast at this point; f32 where there is none. */
+/* Current storage type of autocast; f32 without autocast. */
 CLEAT_API cleat_dtype cleat_autocast_storage(const cleat_graph *graph);
 
-/* Reshape: the same elements in the same order under another shape [rank], sharing the memory of x at no
- * cost. [...] -> [shape] */
+/* Reshape: the same elements in the same order with another shape [rank]. The result shares the memory of x,
+ * so it costs nothing. [...] -> [shape] */
 CLEAT_API cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape);
 
-/* y = a + b, same shape and dtype. */
+/* y = a + b; a, b and y have the same shape and dtype. */
 CLEAT_API cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
 
-/* Row tokens[b, l] of the table; a token outside [0, V) gives a row of zeros and no gradient.
- * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The table's gradient has a fixed order of
- * summation. */
+/* Embedding: row tokens[b, l] of the table. A token outside [0, V) gives a row of zeros and no gradient.
+ * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The gradient of the table is summed in a fixed
+ * order. */
 CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
                                         cleat_dtype storage);
 
-/* x + sinusoidal positions (Vaswani et al. 2017, section 3.5): sine in even, cosine in odd columns. With
- * lengths (i32 [B], else NULL) the first half of the columns is the table of width D/2 at l, and the
- * second half is the table at lengths[b] - 1 - l (0 past the end), which encodes the distance from the end
- * of a chain. D even; a multiple of 4 with lengths. [B, L, D] -> [B, L, D] */
+/* x + sinusoidal positional encoding (Vaswani et al. 2017, section 3.5): sine in even, cosine in odd columns.
+ * With lengths (i32 [B], else NULL), the first half of the columns is the table of width D/2 at l. The second
+ * half is that table at lengths[b] - 1 - l (0 past the end), which encodes the distance from the end of a
+ * chain. D is even; with lengths, a multiple of 4. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
-/* y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (stored as PyTorch does), bias f32 [N] or
- * NULL, residual T [..., N] or NULL -> T [..., N]. */
+/* Fully connected layer: y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (PyTorch's layout),
+ * bias f32 [N] or NULL, residual T [..., N] or NULL -> T [..., N]. */
 CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                                      cleat_tensor *residual);
 
-/* Layer normalisation over the last extent (Ba et al. 2016), biased variance, y = (x - mean) / sqrt(var +
- * eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
+/* Layer normalisation over the last dimension (Ba et al. 2016) with biased variance: y = (x - mean) /
+ * sqrt(var + eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
 
 /* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
 
-/* max(x, 0); NaN stays NaN. The gradient needs y only. [...] -> [...] */
+/* ReLU: max(x, 0); NaN stays NaN. The gradient needs only y. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x);
 
-/* exp(x) / sum of exp(x) over the last extent, at most 65536. [..., D] -> [..., D] */
+/* Softmax over the last dimension, exp(x) / sum of exp(x); D <= 65536. [..., D] -> [..., D] */
 CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 
-/* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor exists
- * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys, values side by side, each [H, D/H]. lengths i32 [B] or
- * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
+/* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor is stored
+ * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys and values side by side, each [H, D/H]. lengths i32 [B]
+ * or NULL: keys at lengths[b] and later are masked; output rows at lengths[b] and later are 0 and pass no
  * gradient. D/H <= 128 -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
-/* Multi-head attention of one sequence to another: softmax(Q K^T / sqrt(D/H)) V, computed block by block
- * like cleat_attention. q T [B, L, D], kv T [B, S, 2D]: keys, values side by side, each [H, D/H]. D/H <=
- * 128 -> T [B, L, D]. */
+/* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
+ * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads);
 
-/* One layer of long short-term memory over whole sequences (Hochreiter & Schmidhuber 1997, with forget
- * gates), as PyTorch's nn.LSTM with batch_first: gates i, f, o = sigmoid, g = tanh of x[t] weight_ih^T +
- * bias_ih + h[t-1] weight_hh^T + bias_hh, in the order i, f, g, o; c[t] = f c[t-1] + i g; h[t] = o
- * tanh(c[t]); h and c are zero before the first step. x T [B, L, I], weight_ih T [4H, I], weight_hh T [4H,
- * H], biases f32 [4H], H <= 16384 -> h T [B, L, H]. Keeps 5H elements a step for backward (the gates,
- * where x weight_ih^T was, and c). */
+/* One LSTM layer over whole sequences (Hochreiter & Schmidhuber 1997, with forget gates), equal to PyTorch's
+ * nn.LSTM with batch_first. The gates are i, f, o = sigmoid and g = tanh of x[t] weight_ih^T + bias_ih +
+ * h[t-1] weight_hh^T + bias_hh, in the order i, f, g, o; c[t] = f c[t-1] + i g; h[t] = o tanh(c[t]); h and c
+ * are zero before the first step. x T [B, L, I], weight_ih T [4H, I], weight_hh T [4H, H], biases f32 [4H], H
+ * <= 16384 -> h T [B, L, H]. Backward needs 5H stored elements per time step: the gates, which overwrite x
+ * weight_ih^T, and c. */
 CLEAT_API cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight_ih,
                                    cleat_tensor *weight_hh, cleat_tensor *bias_ih, cleat_tensor *bias_hh);
 
-/* The mean of each sample's rows: of the first lengths[b], or of all where lengths is NULL. A sample
+/* Mean over the rows of each sample: the first lengths[b] rows, or all rows if lengths is NULL. A sample
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
 CLEAT_API cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
 typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
 
-/* Each sample's first row, or its last: row lengths[b] - 1, or L - 1 where lengths is NULL. A sample
+/* First or last row of each sample; the last row is lengths[b] - 1, or L - 1 if lengths is NULL. A sample
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
 CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
 
-/* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
- * Philox4x32-10 keyed by rng[0..1] (seed) at counter ((element + rng[3] S) / 4, d, rng[2] (step)), d the
- * number of dropouts in the graph before this one; backward makes it again, nothing is stored. rng[3]:
- * samples of the global batch before this micro-batch; S: elements of a sample (x[0]) rounded up to a multiple
- * of 4. If the number of elements is such a multiple, the mask of a sample does not depend on how its global
- * batch is cut into micro-batches; otherwise it does, but still differs from sample to sample. rng u32 [4]. x [B, ...] -> [B, ...].
- * rate 0 returns x. */
+/* Dropout: sets each element to zero with probability `rate` and scales the others by 1 / (1 - rate). rng u32
+ * [4] = {seed low, seed high, optimizer step, samples of the global batch before this micro-batch}. x [B,
+ * ...] -> [B, ...]. rate 0 returns x.
+ *
+ * The mask is Philox4x32-10 with key rng[0..1] at counter ((element + rng[3] S) / 4, d, rng[2]). d is the
+ * number of dropouts in the graph before this one; S is the number of elements of a sample (x[0]), rounded up
+ * to a multiple of 4. Backward recomputes the mask, so it is not stored. If the number of elements of a
+ * sample is a multiple of 4, the mask of the sample does not depend on how its global batch is divided into
+ * micro-batches. Otherwise it does, but masks still differ between samples. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
 
-/* Cross entropy, a loss of classification: sum over rows of sample_weight[row] * -sum over c of q[c] log
- * softmax(logits)[c], q[c] = (1 - label_smoothing) [c = label] + label_smoothing / C. A row whose label is
- * not in [0, C) counts for nothing, and gets no gradient. A row is a sample, or a token: rows = B L.
- * logits T [..., C], labels i32 and sample_weight f32 of `rows` elements ([B, L] or [B L]; the host weighs
- * rows so that micro-batches add up), label_smoothing in [0, 1) -> f32 [1], in a fixed order of summation. */
+/* Cross-entropy loss for classification: sum over rows of sample_weight[row] * -(sum over c of q[c] log
+ * softmax(logits)[c]), with q[c] = (1 - label_smoothing) [c = label] + label_smoothing / C. A row is a
+ * sample, or a token (rows = B L). A row whose label is outside [0, C) adds nothing and gets no gradient.
+ * logits T [..., C], labels i32 and sample_weight f32 of `rows` elements ([B, L] or [B L]), label_smoothing
+ * in [0, 1) -> f32 [1], summed in a fixed order. The host chooses the sample weights so that the losses of
+ * micro-batches add up. */
 CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                             cleat_tensor *sample_weight, float label_smoothing);
 
-/* Squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D], target
- * f32 [..., D], sample_weight f32 of `rows` elements -> f32 [1], in a fixed order of summation. */
+/* Mean squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D],
+ * target f32 [..., D], sample_weight f32 of `rows` elements -> f32 [1], summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target,
                                        cleat_tensor *sample_weight);
 
-/* The sum of scalars: n tensors f32 [1] -> f32 [1]. n <= 8. */
+/* Sum of scalars: n <= 8 tensors f32 [1] -> f32 [1]. */
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
 
-/* state[index] += scalar, a running sum that the host reads later. scalar f32 [1], state f32 [n]. No
+/* state[index] += scalar: a running sum for the host to read later. scalar f32 [1], state f32 [n]. No
  * gradient. */
 CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
 
 /* --- images --------------------------------------------------------------------------------------------------- */
 
-/* Convolution (cross-correlation, as every framework has it) with zeros around the image: y[b, p, q, n] =
- * bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s,
- * c]; P = (H + 2 padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's
- * [N, C, R, S] with channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. A matrix product whose left
- * operand is gathered on the way: no tensor of patches exists. R, S, stride <= 16, padding < R and < S. */
+/* 2-D convolution (cross-correlation, as in every framework) with zero padding: y[b, p, q, n] = bias[n] + sum
+ * over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c]; P = (H + 2
+ * padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's [N, C, R, S] with
+ * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. R, S, stride <= 16, padding < R and < S. It is
+ * computed as an implicit GEMM, which gathers its left operand while it runs: no tensor of patches is
+ * stored. */
 CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                                      int64_t stride, int64_t padding);
 
-/* Depth-wise convolution, stride 1, with zeros around, output of x's size: y[b, h, w, c] = bias[c] + sum
- * over r, s of x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S odd, at most 15. x T [B, H, W,
- * C], weight T [R, S, C], bias f32 [C] or NULL -> T [B, H, W, C] */
+/* Depthwise 2-D convolution with stride 1 and zero padding; the output has the size of x: y[b, h, w, c] =
+ * bias[c] + sum over r, s of x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S are odd, at most 15.
+ * x T [B, H, W, C], weight T [R, S, C], bias f32 [C] or NULL -> T [B, H, W, C] */
 CLEAT_API cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                                cleat_tensor *bias);
 
-/* The largest of each window of size x size, every `stride`; what lies outside the image does not count.
- * The gradient goes to the first largest in reading order; a NaN is the largest. P, Q as in cleat_conv2d.
+/* Max pooling over windows of size x size at distance `stride`. Positions outside the image are ignored. The
+ * gradient goes to the first maximum in row-major order; NaN counts as the maximum. P, Q as in cleat_conv2d.
  * 2 padding <= size <= 16. x T [B, H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
                                        int64_t padding);
 
-/* Bilinear interpolation between the centres of pixels (PyTorch's align_corners=False): output row p sees
- * the input at (p + 0.5) H / P - 0.5, not below 0, between that row and the next, the last one repeated;
- * columns likewise. Makes larger or smaller, without smoothing; extents up to 16384. x T [B, H, W, C] -> T
- * [B, P, Q, C] */
+/* Bilinear resize with pixel-centre alignment (PyTorch's align_corners=False). Output row p samples the input
+ * at (p + 0.5) H / P - 0.5, at least 0, by interpolating between that row and the next, with the last row
+ * repeated; columns likewise. Enlarges or reduces without an anti-aliasing filter; sizes up to 16384. P =
+ * height, Q = width. x T [B, H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width);
 
-/* Tensors side by side in the last extent. n <= 8 tensors T [..., C_i], all other extents equal -> T [...,
- * sum of C_i] */
+/* Concatenates n <= 8 tensors along the last dimension. T [..., C_i], with all other dimensions equal -> T
+ * [..., sum of C_i] */
 CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
 
-/* Splits the last dimension into n <= 5 equal chunks. x T [..., n C] -> parts[n] T [..., C]; false if x is
- * NULL or the graph has an error, and `parts` is then unchanged. */
+/* Splits the last dimension into n <= 5 equal chunks. x T [..., n C] -> parts[n] T [..., C]. Returns false,
+ * with `parts` unchanged, if x is NULL or the graph has an error. */
 CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
-/* Patches to an image: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
+/* Rearranges patches into an image: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch);
 
-/* What batch normalisation of x T [B, ..., C] computes with besides x. Members left out are zero. */
+/* Inputs and settings of batch normalisation of x T [B, ..., C], besides x. Omitted members are zero. */
 typedef struct cleat_batch_norm_spec {
-    cleat_tensor *gamma, *beta; /* f32 [C]: factor and offset of every channel */
-    cleat_tensor *samples;      /* i32 [1]: number of the B samples that count; NULL: all. Not read by inference */
-    cleat_tensor *residual;     /* T as x: added before relu; NULL: none. x itself only without `samples` */
-    bool relu;                  /* max(., 0) at the end; false: nothing */
-    float eps;                  /* added to every variance, in units of x^2, >= 0; 0: a constant channel gives NaN */
+    cleat_tensor *gamma, *beta; /* f32 [C]: scale and offset of each channel */
+    /* i32 [1]: number of leading samples, of B, that hold data; NULL: all. Ignored by inference. */
+    cleat_tensor *samples;
+    /* T, shape of x: added before ReLU; NULL: none. It may be x itself only if `samples` is NULL. */
+    cleat_tensor *residual;
+    bool relu; /* true: ReLU as the last step */
+    float eps; /* Added to every variance, in units of x^2; >= 0. With 0, a constant channel gives NaN. */
 } cleat_batch_norm_spec;
 
-/* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of
- * every channel over all rows of the first samples[0] samples (empty slots behind them do not count and pass no
- * gradient); y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) if `relu`.
- * *statistics (may be NULL) receives f32 [2, C]: mean, and the unbiased variance (biased if there is one row
- * only), for cleat_batch_norm_update_running_stats; NULL on failure. -> T as x; NULL if x, gamma or beta is
- * NULL. Backward keeps x and, with relu, y. */
+/* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: the mean and biased variance
+ * of each channel over all rows of the first samples[0] samples. Later slots are empty: they are ignored and
+ * pass no gradient. y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) if `relu`.
+ * Returns T, shape of x; NULL if x, gamma or beta is NULL. *statistics (may be NULL) receives f32 [2, C] for
+ * cleat_batch_norm_update_running_stats: mean and unbiased variance (biased if there is only one row); NULL
+ * on failure. Backward needs x and, with relu, y. */
 CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                          cleat_tensor **statistics);
-/* running = (1 - momentum) running + momentum statistics, where that is finite. statistics f32 [2, C]:
- * mean and variance; running: cleat_running_statistics, or two states f32 [C]. No gradient. */
+/* Updates running statistics: running = (1 - momentum) running + momentum statistics, for each value whose
+ * result is finite. statistics f32 [2, C]: mean and variance. `running`: from cleat_running_statistics, or
+ * two states f32 [C]. No gradient. */
 CLEAT_API void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics,
                                                      cleat_running_stats running, float momentum);
-/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm over all samples, with the
- * mean and variance of `running`. No gradient. */
+/* Batch normalisation for evaluation: as cleat_batch_norm over all samples, but with the mean and variance of
+ * `running`. No gradient. */
 CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x,
                                                    const cleat_batch_norm_spec *spec, cleat_running_stats running);
 
-/* Settings of the loss of a two-class mask. */
+/* Settings of cleat_mask_loss. */
 typedef struct cleat_mask_loss_spec {
     float positive_weight; /* weight of the cross entropy of pixels with target 1; > 0 */
-    /* Focal loss (Lin et al. 2017): the cross entropy of each pixel times (1 - p of the target)^gamma; 0:
-     * off. */
+    /* Focal loss (Lin et al. 2017): multiplies the cross entropy of each pixel by (1 - p of the
+     * target)^gamma; 0: off. */
     float focal_gamma;
-    float dice_weight; /* factor on the Dice loss (Milletari et al. 2016); 0: off */
+    float dice_weight; /* factor of the Dice loss (Milletari et al. 2016); 0: off */
 } cleat_mask_loss_spec;
 
-/* sum over b of sample_weight[b] (mean over the sample's known pixels of the weighted binary cross entropy
- * of sigmoid(logits) + dice_weight (1 - (2 sum p t + 1) / (sum p + sum t + 1))). Pixels with a mask
- * outside {0, 1} are unknown: they count for nothing and get no gradient; a sample without known pixels
- * gives 0. logits T [B, ...], mask i32 with as many elements, sample_weight f32 [B] -> f32 [1], in a fixed
- * order of summation. */
+/* Loss of a two-class mask: sum over b of sample_weight[b] * (BCE + dice_weight (1 - (2 sum p t + 1) / (sum p
+ * + sum t + 1))). p = sigmoid(logits), t is the mask, and BCE is the mean over the known pixels of the sample
+ * of the weighted binary cross entropy. Pixels with a mask outside {0, 1} are unknown: they are ignored and
+ * get no gradient. A sample without known pixels gives 0. logits T [B, ...], mask i32 with the same number of
+ * elements, sample_weight f32 [B] -> f32 [1], summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask,
                                         cleat_tensor *sample_weight, const cleat_mask_loss_spec *spec);
 
 /* --- C1' traces (RNA) ----------------------------------------------------------------------------------------- */
 
-/* Coordinates from each residue's step and turn relative to the one before, integrated along the chain as
- * rigid motions. All zero gives an ideal A-form helix (rise 2.81 A, 32.7 degrees, radius 8.9 A). Formulas:
- * cl/rigid_chain.cl. steps T [B, L, 6] (step in Angstrom, turn as a quaternion's vector part), lengths i32
- * [B] -> f32 [B, L, 3]; rows at lengths[b] and later are 0. *frames (may be NULL)
- * receives the residues' frames f32 [B, L, 9], 3 x 3 row by row. */
+/* Coordinates of a chain from the translation and rotation of each residue relative to the one before,
+ * composed along the chain as rigid motions. All zero gives an ideal A-form helix (rise 2.81 Angstrom and
+ * 32.7 degrees per residue, radius 8.9 Angstrom). Formulas: cl/rigid_chain.cl. steps T [B, L, 6] (translation
+ * in Angstrom, rotation as the vector part of a quaternion), lengths i32 [B] -> f32 [B, L, 3]; rows at
+ * lengths[b] and later are 0. *rigid_frames (may be NULL) receives the frames of the residues, f32 [B, L, 9],
+ * 3 x 3 row-major. */
 CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
                                           cleat_tensor **rigid_frames);
 
-/* Terms of a structure loss; formulas in cl/structure_loss.cl. All except COORDINATE are invariant to
- * rotation and translation. */
+/* Terms of a structure loss; formulas: cl/structure_loss.cl. All except COORDINATE are invariant to rotation
+ * and translation. */
 typedef enum cleat_structure_loss_kind {
-    CLEAT_LOSS_DISTANCE,   /* Huber error of all pair distances */
-    CLEAT_LOSS_LDDT,       /* smooth local distance difference within `lower` Angstrom */
-    CLEAT_LOSS_CLASH,      /* residues 2 and more apart along the chain, nearer than `lower` */
-    CLEAT_LOSS_COORDINATE, /* squared error of coordinates */
-    CLEAT_LOSS_BOND,       /* neighbours' distance outside [lower, upper]; eps under the root */
-    CLEAT_LOSS_ANGLE,      /* cosine of the turn below `lower` */
-    /* signed volume of four residues; distances alone cannot distinguish mirror images */
+    CLEAT_LOSS_DISTANCE,   /* Huber loss of all pairwise distances */
+    CLEAT_LOSS_LDDT,       /* smooth LDDT (local distance difference test) of pairs within `lower` Angstrom */
+    CLEAT_LOSS_CLASH,      /* residues 2 or more apart along the chain and nearer than `lower` */
+    CLEAT_LOSS_COORDINATE, /* squared error of the coordinates */
+    CLEAT_LOSS_BOND,       /* distance of neighbours outside [lower, upper]; eps is added under the root */
+    CLEAT_LOSS_ANGLE,      /* cosine of the angle between adjacent bonds, below `lower` */
+    /* Signed volume of four residues, because distances alone cannot distinguish mirror images. */
     CLEAT_LOSS_CHIRALITY,
-    CLEAT_LOSS_BASE_PAIR, /* Huber error of paired residues' distance from `lower` */
+    CLEAT_LOSS_BASE_PAIR, /* Huber loss of the distance of paired residues from `lower` */
 } cleat_structure_loss_kind;
 
 typedef struct cleat_structure_loss_spec {
@@ -237,20 +244,20 @@ typedef struct cleat_structure_loss_spec {
     float lower, upper, eps;
 } cleat_structure_loss_spec;
 
-/* The reference: coords f32 [B, L, 3], mask f32 [B, L] (1 known), lengths i32 [B], partner i32 [B, L] (-1
- * none). Only lengths is needed by every kind. */
+/* The reference structure: coords f32 [B, L, 3], mask f32 [B, L] (1 known), lengths i32 [B], partner i32 [B,
+ * L] (-1 none). Every kind requires lengths; some kinds require no other member. */
 typedef struct cleat_structure {
     cleat_tensor *coords, *mask, *lengths, *partner;
 } cleat_structure;
 
-/* sum over b of sample_weight[term, b] * mean over the chain's items. x f32 [B, L, 3], sample_weight f32
- * [terms, B] -> f32 [1]. No L x L tensor exists. */
+/* Structure loss: sum over b of sample_weight[term, b] * mean over the items of the chain (pairs, bonds,
+ * ...). x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32 [1]. No L x L tensor is stored. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                              const cleat_structure *target, cleat_tensor *sample_weight);
 
-/* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of sample_weight[term,
- * b] * mean over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], frames f32
- * [B, L, 9] -> f32 [1]. */
+/* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of sample_weight[term, b] *
+ * mean over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], rigid_frames f32 [B,
+ * L, 9], sample_weight f32 [terms, B] -> f32 [1]. */
 CLEAT_API cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames,
                                          const cleat_structure *target, cleat_tensor *sample_weight, int term);
 
