@@ -123,6 +123,17 @@ CLEAT_API cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dty
  * running statistics). */
 CLEAT_API void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
 
+/* A gradient node. All is borrowed, during the call; attributes are copied. */
+typedef struct cleat_grads_spec {
+    const cleat_op *op;      /* its outputs are the gradients of the targets */
+    const void *attr;        /* NULL: no attributes */
+    size_t attr_bytes;       /* <= CLEAT_ATTR_BYTES */
+    cleat_tensor *const *in; /* [n_in] */
+    int n_in;
+    cleat_tensor *const *targets; /* [n_targets]; NULL entries: no gradient wanted */
+    int n_targets;                /* <= CLEAT_MAX_OUT */
+} cleat_grads_spec;
+
 /* Appends a gradient node whose outputs are the gradients of targets [n_targets]. After `in` [n_in], one
  * input is appended for each target: the gradient accumulator (accum). The node must write
  *
@@ -132,8 +143,7 @@ CLEAT_API void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *ten
  * add up over micro-batches. For an activation, the accum is the sum of what other consumers have contributed
  * so far. Where a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
  * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. */
-CLEAT_API cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
-                                       cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets);
+CLEAT_API cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec);
 
 /* Adds `dy` itself to the gradient of x, as residual connections need it. This costs nothing if dy arrives
  * first, else one cleat_add. */

@@ -350,19 +350,20 @@ cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tenso
     return slot ? *slot : NULL;
 }
 
-cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
-                             cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets) {
-    cleat_node *node = add_node(graph, op, attr, attr_bytes);
+cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec) {
+    const int n_in = spec->n_in, n_targets = spec->n_targets;
+    const cleat_op *op = spec->op;
+    cleat_node *node = add_node(graph, op, spec->attr, spec->attr_bytes);
     if (!node) return NULL;
     if (n_in + n_targets > CLEAT_MAX_IN || n_targets > CLEAT_MAX_OUT) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs, %d gradients", op->name, n_in, n_targets);
         return NULL;
     }
-    for (int i = 0; i < n_in; ++i) node->in[i] = in[i];
+    for (int i = 0; i < n_in; ++i) node->in[i] = spec->in[i];
     node->n_in = n_in + n_targets;
     node->n_out = n_targets;
     for (int i = 0; i < n_targets; ++i) {
-        cleat_tensor *target = targets[i];
+        cleat_tensor *target = spec->targets[i];
         if (!cleat_requires_grad(target)) continue;
         node->in[n_in + i] = cleat_gradient(graph, target);
         if (is_trained(target)) {

@@ -41,7 +41,8 @@ static const cleat_op add_grad = {.name = "add_grad",
 void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x) || !dy) return;
     if (cleat_gradient(graph, x))
-        cleat_emit_grads(graph, &add_grad, NULL, 0, &dy, 1, &x, 1);
+        cleat_emit_grads(graph,
+                         &(cleat_grads_spec){.op = &add_grad, .in = &dy, .n_in = 1, .targets = &x, .n_targets = 1});
     else
         cleat_set_gradient(graph, x, dy);
 }

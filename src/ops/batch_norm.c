@@ -234,7 +234,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_SAMPLES] = node->in[SAMPLES]};
     cleat_tensor *targets[TARGETS] = {
         [DX] = node->in[X], [DRESIDUAL] = residual, [DGAMMA] = node->in[GAMMA], [DBETA] = node->in[BETA]};
-    cleat_emit_grads(graph, &batch_norm_grad, node->attr, sizeof(batch_norm_attr), in, GRAD_IN, targets, TARGETS);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &batch_norm_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(batch_norm_attr),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = targets,
+                                                .n_targets = TARGETS});
 }
 
 static const cleat_op batch_norm = {.name = "batch_norm",

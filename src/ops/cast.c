@@ -44,7 +44,8 @@ static const cleat_op cast_grad = {.name = "cast_grad", .infer = infer_grad, .co
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
-    cleat_emit_grads(graph, &cast_grad, NULL, 0, dout, 1, &node->in[0], 1);
+    cleat_emit_grads(
+        graph, &(cleat_grads_spec){.op = &cast_grad, .in = dout, .n_in = 1, .targets = &node->in[0], .n_targets = 1});
 }
 
 static const cleat_op cast = {

@@ -114,8 +114,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
         if (cleat_requires_grad(node->in[i]))
-            cleat_emit_grads(graph, &concat_grad, &(slice_attr){at}, sizeof(slice_attr), &dout[0], GRAD_IN,
-                             &node->in[i], 1);
+            cleat_emit_grads(graph, &(cleat_grads_spec){.op = &concat_grad,
+                                                        .attr = &(slice_attr){at},
+                                                        .attr_bytes = sizeof(slice_attr),
+                                                        .in = &dout[0],
+                                                        .n_in = GRAD_IN,
+                                                        .targets = &node->in[i],
+                                                        .n_targets = 1});
 }
 
 static const cleat_op concat = {.name = "concat",
@@ -190,8 +195,13 @@ static const cleat_op chunk_grad = {.name = "chunk_grad", .cost = cost, .variant
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &chunk_grad, node->attr, sizeof(chunk_attr), dout, (int)parts_of(node), &node->in[0],
-                         1);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &chunk_grad,
+                                                    .attr = node->attr,
+                                                    .attr_bytes = sizeof(chunk_attr),
+                                                    .in = dout,
+                                                    .n_in = (int)parts_of(node),
+                                                    .targets = &node->in[0],
+                                                    .n_targets = 1});
 }
 
 static const cleat_op chunk = {.name = "chunk",

@@ -94,7 +94,13 @@ static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[GRAD_IN] = {node->in[X], node->in[LABELS], node->in[SAMPLE_WEIGHT], node->out[1], dout[0]};
-    cleat_emit_grads(graph, &cross_entropy_grad, node->attr, sizeof(float), in, GRAD_IN, &node->in[X], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cross_entropy_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(float),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
 }
 
 static const cleat_op cross_entropy = {.name = "cross_entropy",

@@ -81,8 +81,13 @@ static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &depth_to_space_grad, node->attr, sizeof(depth_to_space_attr), &dout[0], GRAD_IN,
-                         &node->in[0], 1);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &depth_to_space_grad,
+                                                    .attr = node->attr,
+                                                    .attr_bytes = sizeof(depth_to_space_attr),
+                                                    .in = &dout[0],
+                                                    .n_in = GRAD_IN,
+                                                    .targets = &node->in[0],
+                                                    .n_targets = 1});
 }
 
 static const cleat_op depth_to_space = {.name = "depth_to_space",

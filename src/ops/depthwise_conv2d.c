@@ -181,7 +181,10 @@ static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [GRAD_X] = node->in[X], [GRAD_WEIGHT] = node->in[WEIGHT]};
-    cleat_emit_grads(graph, &depthwise_conv2d_grad, NULL, 0, in, GRAD_IN, node->in, FORWARD_IN);
+    cleat_emit_grads(
+        graph,
+        &(cleat_grads_spec){
+            .op = &depthwise_conv2d_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = FORWARD_IN});
 }
 
 static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",

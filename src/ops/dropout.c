@@ -63,7 +63,13 @@ static const cleat_op dropout_grad = {.name = "dropout_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[FORWARD_IN] = {[X] = dout[0], [RNG] = node->in[RNG]};
-    cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, FORWARD_IN, &node->in[X], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &dropout_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(dropout_attr),
+                                                .in = in,
+                                                .n_in = FORWARD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
 }
 
 static const cleat_op dropout_add = {

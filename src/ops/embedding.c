@@ -179,7 +179,9 @@ static const cleat_op embedding_grad = {
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[TABLE])) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_TOKENS] = node->in[TOKENS]};
-    cleat_emit_grads(graph, &embedding_grad, NULL, 0, in, GRAD_IN, &node->in[TABLE], 1);
+    cleat_emit_grads(
+        graph, &(cleat_grads_spec){
+                   .op = &embedding_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[TABLE], .n_targets = 1});
 }
 
 static const cleat_op embedding = {

@@ -114,7 +114,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     in[INVERSE] = node->out[1];
     in[DTERM] = dout[0];
     cleat_tensor *targets[2] = {node->in[X], node->in[RIGID_FRAMES]};
-    cleat_emit_grads(graph, &frame_loss_grad, node->attr, sizeof(int32_t), in, GRAD_IN, targets, 2);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &frame_loss_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(int32_t),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = targets,
+                                                .n_targets = 2});
 }
 
 static const cleat_op frame_loss = {

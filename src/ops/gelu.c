@@ -49,7 +49,10 @@ const cleat_op cleat_gelu_grad_op = {.name = "gelu_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[CLEAT_SLOPE_IN] = {[CLEAT_SLOPE_DY] = dout[0], [CLEAT_SLOPE_OF] = node->in[0]};
-    cleat_emit_grads(graph, &cleat_gelu_grad_op, NULL, 0, in, CLEAT_SLOPE_IN, &node->in[0], 1);
+    cleat_emit_grads(
+        graph,
+        &(cleat_grads_spec){
+            .op = &cleat_gelu_grad_op, .in = in, .n_in = CLEAT_SLOPE_IN, .targets = &node->in[0], .n_targets = 1});
 }
 
 const cleat_op cleat_gelu_op = {.name = "gelu",

@@ -136,7 +136,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_MEAN] = node->out[MEAN],
                                  [G_RSTD] = node->out[RSTD],
                                  [G_GAMMA] = node->in[GAMMA]};
-    cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, GRAD_IN, node->in, TARGETS);
+    cleat_emit_grads(graph,
+                     &(cleat_grads_spec){
+                         .op = &layer_norm_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = TARGETS});
 }
 
 static const cleat_op layer_norm = {.name = "layer_norm",

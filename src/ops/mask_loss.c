@@ -130,7 +130,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[SAVED] = node->out[1];
     in[DLOSS] = dout[0];
-    cleat_emit_grads(graph, &mask_loss_grad, node->attr, sizeof(cleat_mask_loss_spec), in, GRAD_IN, &node->in[X], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &mask_loss_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(cleat_mask_loss_spec),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
 }
 
 static const cleat_op mask_loss = {

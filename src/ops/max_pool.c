@@ -110,7 +110,13 @@ static const cleat_op max_pool_grad = {.name = "max_pool_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [WINNER] = node->out[1]};
-    cleat_emit_grads(graph, &max_pool_grad, node->attr, sizeof(max_pool_attr), in, GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &max_pool_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(max_pool_attr),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[0],
+                                                .n_targets = 1});
 }
 
 static const cleat_op max_pool = {.name = "max_pool",

@@ -68,7 +68,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_tensor *in[GRAD_IN];
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[DLOSS] = dout[0];
-    cleat_emit_grads(graph, &mse_loss_grad, NULL, 0, in, GRAD_IN, &node->in[X], 1);
+    cleat_emit_grads(
+        graph,
+        &(cleat_grads_spec){.op = &mse_loss_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[X], .n_targets = 1});
 }
 
 static const cleat_op mse_loss = {

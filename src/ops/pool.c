@@ -79,7 +79,13 @@ static const cleat_op pool_grad = {.name = "pool_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[] = {[DY] = dout[0], [LENGTHS] = node->in[LENGTHS]};
-    cleat_emit_grads(graph, &pool_grad, node->attr, sizeof(pool_attr), in, GRAD_IN, &node->in[X], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &pool_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(pool_attr),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
 }
 
 static const cleat_op pool = {.name = "pool",

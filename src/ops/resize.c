@@ -114,7 +114,13 @@ static const cleat_op resize_grad = {.name = "resize_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &resize_grad, node->attr, sizeof(resize_attr), &dout[0], GRAD_IN, &node->in[0], 1);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &resize_grad,
+                                                    .attr = node->attr,
+                                                    .attr_bytes = sizeof(resize_attr),
+                                                    .in = &dout[0],
+                                                    .n_in = GRAD_IN,
+                                                    .targets = &node->in[0],
+                                                    .n_targets = 1});
 }
 
 static const cleat_op resize = {.name = "resize",

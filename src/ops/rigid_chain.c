@@ -69,7 +69,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_tensor *in[GRAD_IN] = {
         [STEPS] = node->in[STEPS],      [LENGTHS] = node->in[LENGTHS],      [G_COORDINATES] = node->out[COORDINATES],
         [G_FRAMES] = node->out[FRAMES], [DCOORDINATES] = dout[COORDINATES], [DFRAMES] = dout[FRAMES]};
-    cleat_emit_grads(graph, &rigid_chain_grad, NULL, 0, in, GRAD_IN, &node->in[STEPS], 1);
+    cleat_emit_grads(
+        graph, &(cleat_grads_spec){
+                   .op = &rigid_chain_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[STEPS], .n_targets = 1});
 }
 
 static const cleat_op rigid_chain = {

@@ -58,7 +58,9 @@ static const cleat_op softmax_grad = {.name = "softmax_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [Y] = node->out[0]};
-    cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads(
+        graph,
+        &(cleat_grads_spec){.op = &softmax_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[0], .n_targets = 1});
 }
 
 static const cleat_op softmax = {.name = "softmax",

@@ -188,7 +188,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[INVERSE] = node->out[1];
     in[DTERM] = dout[0];
-    cleat_emit_grads(graph, &structure_loss_grad, node->attr, sizeof(attributes), in, GRAD_IN, &node->in[X], 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &structure_loss_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(attributes),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
 }
 
 static const cleat_op structure_loss = {

@@ -100,7 +100,13 @@ static const cleat_op fake_grad_in_place = {
 static void emit_grads(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
                        cleat_tensor *const *targets, int n_targets, int64_t bytes) {
     fake_attr attr = {.workspace = bytes};
-    cleat_emit_grads(graph, op, &attr, sizeof attr, in, n_in, targets, n_targets);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = op,
+                                                .attr = &attr,
+                                                .attr_bytes = sizeof attr,
+                                                .in = in,
+                                                .n_in = n_in,
+                                                .targets = targets,
+                                                .n_targets = n_targets});
 }
 
 /* in: x, weight, residual or NULL */

@@ -225,7 +225,8 @@ static const cleat_op plus_grad = {.name = "plus_grad"}, times_grad = {.name = "
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
-        cleat_emit_grads(graph, &plus_grad, NULL, 0, &dy, 1, &x, 1);
+        cleat_emit_grads(graph,
+                         &(cleat_grads_spec){.op = &plus_grad, .in = &dy, .n_in = 1, .targets = &x, .n_targets = 1});
     else
         cleat_set_gradient(graph, x, dy);
 }
@@ -239,13 +240,17 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 static void times_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = 0; i < 2; ++i)
         if (cleat_requires_grad(node->in[i]))
-            cleat_emit_grads(graph, &times_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[1 - i]}, 2, &node->in[i],
-                             1);
+            cleat_emit_grads(graph, &(cleat_grads_spec){.op = &times_grad,
+                                                        .in = (cleat_tensor *[]){dout[0], node->in[1 - i]},
+                                                        .n_in = 2,
+                                                        .targets = &node->in[i],
+                                                        .n_targets = 1});
 }
 
 /* mix: (a, b) -> (a - 2 b, 3 b); a gradient may arrive at either output or both */
 static void mix_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &mix_grad, NULL, 0, dout, 2, node->in, 2);
+    cleat_emit_grads(graph,
+                     &(cleat_grads_spec){.op = &mix_grad, .in = dout, .n_in = 2, .targets = node->in, .n_targets = 2});
 }
 
 static const cleat_op plus = {.name = "plus", .infer = infer_number, .backward = plus_backward},
@@ -409,8 +414,11 @@ static void seed_has_the_shape_of_the_loss(void **state) {
 
 /* A node cannot have its own output as an accum. */
 static void twice_emit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &mix_grad, NULL, 0, (cleat_tensor *[]){dout[0], NULL}, 2,
-                     (cleat_tensor *[]){node->in[0], node->in[0]}, 2);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &mix_grad,
+                                                .in = (cleat_tensor *[]){dout[0], NULL},
+                                                .n_in = 2,
+                                                .targets = (cleat_tensor *[]){node->in[0], node->in[0]},
+                                                .n_targets = 2});
 }
 
 static void one_node_gives_one_gradient_a_tensor(void **state) {

@@ -100,7 +100,13 @@ static const cleat_op link_grad_in_place = {
 
 static void link_backward_by(cleat_graph *graph, const cleat_op *op, cleat_node *node, cleat_tensor *dy) {
     cleat_tensor *in[] = {dy, node->in[0]};
-    cleat_emit_grads(graph, op, node->attr, sizeof(int64_t), in, 2, node->in, 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = op,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(int64_t),
+                                                .in = in,
+                                                .n_in = 2,
+                                                .targets = node->in,
+                                                .n_targets = 1});
 }
 static void link_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     link_backward_by(graph, &link_grad, node, dout[0]);

@@ -82,8 +82,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 static const cleat_op mix_grad = {
     .name = "mix_grad", .variants = with_scratch, .inplace_inputs = CLEAT_IN(5) | CLEAT_IN(0)};
 static void mix_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &mix_grad, NULL, 0,
-                     (cleat_tensor *[]){dout[0], dout[1], node->in[0], node->in[1], node->out[0]}, 5, node->in, 3);
+    cleat_emit_grads(
+        graph, &(cleat_grads_spec){.op = &mix_grad,
+                                   .in = (cleat_tensor *[]){dout[0], dout[1], node->in[0], node->in[1], node->out[0]},
+                                   .n_in = 5,
+                                   .targets = node->in,
+                                   .n_targets = 3});
 }
 static const cleat_op mix = {.name = "mix",
                              .infer = infer,
@@ -94,7 +98,13 @@ static const cleat_op mix = {.name = "mix",
 /* x -> y: elements selected by a stream become zero; the gradient needs no tensor */
 static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &drop_grad, node->attr, sizeof(op_attr), dout, 1, node->in, 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &drop_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(op_attr),
+                                                .in = dout,
+                                                .n_in = 1,
+                                                .targets = node->in,
+                                                .n_targets = 1});
 }
 static const cleat_op drop = {
     .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
@@ -104,7 +114,8 @@ static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inpl
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
-        cleat_emit_grads(graph, &plus_grad, NULL, 0, &dy, 1, &x, 1);
+        cleat_emit_grads(graph,
+                         &(cleat_grads_spec){.op = &plus_grad, .in = &dy, .n_in = 1, .targets = &x, .n_targets = 1});
     else
         cleat_set_gradient(graph, x, dy);
 }
@@ -124,7 +135,11 @@ static const cleat_op stop = {.name = "stop", .infer = infer, .variants = plain}
 /* x -> y; the gradient needs x; never in place */
 static const cleat_op unit_grad = {.name = "unit_grad", .variants = plain};
 static void unit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &unit_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0]}, 2, node->in, 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &unit_grad,
+                                                .in = (cleat_tensor *[]){dout[0], node->in[0]},
+                                                .n_in = 2,
+                                                .targets = node->in,
+                                                .n_targets = 1});
 }
 static const cleat_op unit = {.name = "unit", .infer = infer, .backward = unit_backward, .variants = plain};
 
@@ -144,8 +159,11 @@ static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward 
 /* x, p, state -> y, and the state changes: y depends on its previous value. */
 static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 static void running_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &running_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0], node->out[0]}, 3, node->in,
-                     2);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &running_grad,
+                                                .in = (cleat_tensor *[]){dout[0], node->in[0], node->out[0]},
+                                                .n_in = 3,
+                                                .targets = node->in,
+                                                .n_targets = 2});
 }
 static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, node->in[0]->shape, error);

@@ -475,8 +475,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
     cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
                           [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ACCUM_Q, targets,
-                     targets[1] ? 2 : 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &attention_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(attention_attr),
+                                                .in = in,
+                                                .n_in = ACCUM_Q,
+                                                .targets = targets,
+                                                .n_targets = targets[1] ? 2 : 1});
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */

@@ -96,14 +96,25 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     conv_attr attr = *(const conv_attr *)node->attr;
     if (cleat_requires_grad(weight)) {
         attr.kind = CLEAT_CONV_DW;
-        cleat_emit_grads(graph, &conv_dw, &attr, sizeof attr, (cleat_tensor *[GRAD_IN]){dy, x}, GRAD_IN,
-                         (cleat_tensor *[]){weight, bias}, 2);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dw,
+                                                    .attr = &attr,
+                                                    .attr_bytes = sizeof attr,
+                                                    .in = (cleat_tensor *[GRAD_IN]){dy, x},
+                                                    .n_in = GRAD_IN,
+                                                    .targets = (cleat_tensor *[]){weight, bias},
+                                                    .n_targets = 2});
     } else if (cleat_requires_grad(bias)) {
         cleat_emit_bias_grad(graph, dy, bias);
     }
     if (cleat_requires_grad(x)) {
         attr.kind = CLEAT_CONV_DX;
-        cleat_emit_grads(graph, &conv_dx, &attr, sizeof attr, (cleat_tensor *[GRAD_IN]){dy, weight}, GRAD_IN, &x, 1);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dx,
+                                                    .attr = &attr,
+                                                    .attr_bytes = sizeof attr,
+                                                    .in = (cleat_tensor *[GRAD_IN]){dy, weight},
+                                                    .n_in = GRAD_IN,
+                                                    .targets = &x,
+                                                    .n_targets = 1});
     }
 }
 

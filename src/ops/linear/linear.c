@@ -190,19 +190,35 @@ static const cleat_op linear_db = {.name = "linear_db",
                                    .inplace_inputs = CLEAT_IN(DB_IN)};
 
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias) {
-    cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, DB_IN, &bias, 1);
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &linear_db,
+                                                .attr = &(linear_attr){.kind = DB},
+                                                .attr_bytes = sizeof(linear_attr),
+                                                .in = &dy,
+                                                .n_in = DB_IN,
+                                                .targets = &bias,
+                                                .n_targets = 1});
 }
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
     if (cleat_requires_grad(weight))
-        cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr),
-                         (cleat_tensor *[DW_IN]){dy, x}, DW_IN, (cleat_tensor *[DW_OUT]){weight, bias}, DW_OUT);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &linear_dw,
+                                                    .attr = &(linear_attr){.kind = DW},
+                                                    .attr_bytes = sizeof(linear_attr),
+                                                    .in = (cleat_tensor *[DW_IN]){dy, x},
+                                                    .n_in = DW_IN,
+                                                    .targets = (cleat_tensor *[DW_OUT]){weight, bias},
+                                                    .n_targets = DW_OUT});
     else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
     if (cleat_requires_grad(x))
-        cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
-                         (cleat_tensor *[DX_IN]){dy, weight}, DX_IN, &x, 1);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &linear_dx,
+                                                    .attr = &(linear_attr){.kind = DX},
+                                                    .attr_bytes = sizeof(linear_attr),
+                                                    .in = (cleat_tensor *[DX_IN]){dy, weight},
+                                                    .n_in = DX_IN,
+                                                    .targets = &x,
+                                                    .n_targets = 1});
     cleat_pass_grad(graph, node->in[RESIDUAL], dy);
 }
 

@@ -60,7 +60,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     bool wanted =
         cleat_requires_grad(node->in[CLEAT_LSTM_PRODUCTS]) || cleat_requires_grad(node->in[CLEAT_LSTM_WEIGHT]);
     if (wanted && dout[CLEAT_LSTM_H])
-        cleat_emit_grads(graph, &lstm_grad, NULL, 0, in, CLEAT_LSTM_GRAD_IN, node->in, CLEAT_LSTM_IN);
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &lstm_grad,
+                                                    .in = in,
+                                                    .n_in = CLEAT_LSTM_GRAD_IN,
+                                                    .targets = node->in,
+                                                    .n_targets = CLEAT_LSTM_IN});
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
