@@ -59,7 +59,7 @@ CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
  * is in (any graph for a persistent tensor). Ordered after all enqueued work, and blocking. The inputs of
  * different graphs share memory: write all inputs of a graph before each of its runs, unless no other
  * graph ran in between. Reading an activation requires cleat_retain. Writing a parameter also updates its
- * half copy (cleat_autocast). */
+ * half weight (cleat_autocast). */
 CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error);
 CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,

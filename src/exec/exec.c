@@ -136,7 +136,7 @@ static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *para
     size_t elements = (size_t)cleat_tensor_elements(param);
     if (!half || exec->plan->flat[CLEAT_FLAT_HALF_WEIGHTS].slab < 0) return CLEAT_OK;
     uint16_t *bits = cleat_alloc(elements, sizeof *bits);
-    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half copy of '%s'", param->name);
+    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half weights of '%s'", param->name);
     if (half->dtype == CLEAT_F16)
         cleat_to_f16(values, elements, bits);
     else

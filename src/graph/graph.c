@@ -333,7 +333,7 @@ cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
 
 /* Whether the tensor is a parameter or its half weight, which share one gradient. */
 static bool is_trained(const cleat_tensor *tensor) {
-    return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_COPY;
+    return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_HALF_WEIGHT;
 }
 
 /* Where the gradient of an activation or input is kept, or NULL. A recomputed copy shares the slot of its

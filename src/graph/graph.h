@@ -15,7 +15,7 @@ typedef enum cleat_role {
     CLEAT_ROLE_MOMENT1,
     CLEAT_ROLE_MOMENT2,
     /* Half weights: a parameter in the storage type of the computation; the optimizer writes it. */
-    CLEAT_ROLE_COPY,
+    CLEAT_ROLE_HALF_WEIGHT,
     CLEAT_ROLE_STATE,
 } cleat_role;
 
@@ -156,7 +156,7 @@ static inline int cleat_flat_index(cleat_role role) {
         return CLEAT_FLAT_MOMENTS1;
     case CLEAT_ROLE_MOMENT2:
         return CLEAT_FLAT_MOMENTS2;
-    case CLEAT_ROLE_COPY:
+    case CLEAT_ROLE_HALF_WEIGHT:
         return CLEAT_FLAT_HALF_WEIGHTS;
     default:
         return -1;

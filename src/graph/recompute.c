@@ -41,7 +41,7 @@ static bool is_repeatable(const cleat_node *node) {
         if (!node->in[i]) continue;
         cleat_role role = cleat_root(node->in[i])->role;
         if (role != CLEAT_ROLE_ACTIVATION && role != CLEAT_ROLE_INPUT && role != CLEAT_ROLE_PARAMETER &&
-            role != CLEAT_ROLE_COPY)
+            role != CLEAT_ROLE_HALF_WEIGHT)
             return false;
     }
     for (int i = 0; i < node->n_out; ++i)

@@ -14,7 +14,7 @@
 enum { FLAT_ALIGNMENT = 64 };
 
 static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
-                                                   CLEAT_ROLE_MOMENT2, CLEAT_ROLE_COPY};
+                                                   CLEAT_ROLE_MOMENT2, CLEAT_ROLE_HALF_WEIGHT};
 static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
 
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
@@ -132,7 +132,7 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
         if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the compute copy of '%s'", param->name);
         *made = *param;
         made->dtype = dtype;
-        made->role = CLEAT_ROLE_COPY;
+        made->role = CLEAT_ROLE_HALF_WEIGHT;
         store->half_weights[param->index] = made;
         whole->dtype = dtype;
         whole->shape[0] = store->flat_elements;

@@ -48,7 +48,7 @@ static void format_norm(const cleat_anomaly_detector *detector, const cleat_anom
     cleat_anomaly_format(anomaly, &context, text);
 }
 
-/* Reads the f32 value of the parameter whose half-precision working copy is not finite; false if the read
+/* Reads the f32 value of the parameter whose half weight is not finite; false if the read
  * fails. */
 static bool read_parameter(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, float *value) {
     const int64_t count = cleat_session_flat(detector->engine->session);
@@ -65,7 +65,7 @@ static void format_micro_batch(const cleat_anomaly_detector *detector, const cle
                                const cleat_micro_batch *micro_batch, const cleat_anomaly *anomaly, bool scaled,
                                cleat_text *text) {
     float parameter;
-    bool copy = anomaly->tensor->role == CLEAT_ROLE_COPY && read_parameter(detector, anomaly, &parameter);
+    bool copy = anomaly->tensor->role == CLEAT_ROLE_HALF_WEIGHT && read_parameter(detector, anomaly, &parameter);
     cleat_anomaly_context context = {.graph = graph->graph,
                                      .dataset = detector->data->dataset,
                                      .micro_batch = micro_batch,

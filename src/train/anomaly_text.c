@@ -78,7 +78,7 @@ static void format_computed_cause(const cleat_anomaly *anomaly, bool backward, c
                              "train.max_grad_norm, or a longer warm-up, may help");
 }
 
-/* The tensor is a half-precision working copy of parameters. */
+/* The tensor is a half weights of parameters. */
 static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_context *context, cleat_text *text) {
     if (context->parameter && isfinite(*context->parameter))
         cleat_text_add(text,
@@ -95,7 +95,7 @@ static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_cont
 /* The tensor was not finite before any node ran. */
 static void format_prior_cause(const cleat_tensor *tensor, const cleat_anomaly_context *context, cleat_text *text) {
     switch (tensor->role) {
-    case CLEAT_ROLE_COPY:
+    case CLEAT_ROLE_HALF_WEIGHT:
         format_copy_cause(tensor, context, text);
         break;
     case CLEAT_ROLE_PARAMETER:

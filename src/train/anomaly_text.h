@@ -13,7 +13,7 @@ typedef struct cleat_anomaly_context {
     const cleat_micro_batch *micro_batch; /* micro-batch of the anomaly; NULL: it belongs to no sample */
     int64_t slots;                        /* size of the micro-batch, empty slots included */
     bool scaled;                          /* the gradients are multiplied by a loss scale */
-    /* for a working copy: f32 value of the parameter at its first bad element; else NULL */
+    /* for a half weight: f32 value of the parameter at its first bad element; else NULL */
     const float *parameter;
 } cleat_anomaly_context;
 

@@ -262,7 +262,7 @@ static void write_inputs(op_case *c, op_rig *rig) {
 
 /* Whether the gradient of the tensor belongs to the store, so that the backward pass adds to it. */
 static bool accumulates(const op_tensor *t) {
-    return t->tensor->role == CLEAT_ROLE_PARAMETER || t->tensor->role == CLEAT_ROLE_COPY;
+    return t->tensor->role == CLEAT_ROLE_PARAMETER || t->tensor->role == CLEAT_ROLE_HALF_WEIGHT;
 }
 
 /* The external gradient that arrives at input i of a chained case. */

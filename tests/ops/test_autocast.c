@@ -107,7 +107,7 @@ static void parameters_are_read_as_half_weights(void **state) {
         assert_int_equal(copy != NULL, multiplied);
         if (!copy) continue;
         assert_int_equal(copy->dtype, CLEAT_BF16);
-        assert_int_equal(copy->role, CLEAT_ROLE_COPY);
+        assert_int_equal(copy->role, CLEAT_ROLE_HALF_WEIGHT);
         assert_int_equal(copy->flat_offset, param->flat_offset);
         assert_ptr_equal(cleat_gradient(w.graph, copy), w.store->grads[i]);
     }
