@@ -1,4 +1,4 @@
-/* Benchmarks, the search for the fastest micro-batch, and the kernel tuner. */
+/* Benchmarks, the search for the fastest micro-batch size, and the kernel tuner. */
 #ifndef CLEAT_BENCH_H
 #define CLEAT_BENCH_H
 
@@ -36,50 +36,51 @@ typedef enum cleat_bench_rate {
 } cleat_bench_rate;
 
 typedef struct cleat_bench_request {
-    const char *device;   /* as cleat_device_open takes it */
+    const char *device;   /* device name in the form of cleat_device_open */
     const char *workload; /* name or peer name of a workload; with `profile`, the label of the result */
-    /* Not NULL: benchmarks an optimizer step of the longest bucket, on synthetic data. */
+    /* If not NULL: benchmarks an optimizer step of the longest bucket of this profile, on synthetic data. */
     const cleat_profile *profile;
     double seconds;            /* duration of the timed runs (at least 5, after two warm-up runs) */
-    int64_t repeats;           /* number of timed runs (bursts of short ones); 0: as many as fit `seconds` */
-    cleat_precision precision; /* time of a training step */
-    /* calls cleat_rates_remeasure instead of using cached rates: one more second */
+    int64_t repeats;           /* timed runs (bursts of short runs); 0: as many as fit into `seconds` */
+    cleat_precision precision; /* precision of a training step */
+    /* Calls cleat_rates_remeasure instead of using cached rates, which takes one more second. */
     bool remeasure_peak;
-    /* Runs in a child process, so that its memory is measured alone. The calling process must not have
-     * used OpenCL and must have one thread only (fork). */
+    /* Runs in a child process, so that its memory is measured separately. The calling process must not have
+     * used OpenCL and must have only one thread (fork). */
     bool own_process;
 } cleat_bench_request;
 
 typedef struct cleat_bench_result {
     char workload[256], device[128];
     cleat_bench_kind kind;
-    cleat_dtype storage; /* time of a training step */
-    /* Time of one run in milliseconds. A training step is waited for; other workloads run in bursts of at
-     * least 5 ms, without a wait between runs, as in a training step. */
+    cleat_dtype storage; /* activation type of a training step */
+    /* Time of one run in milliseconds. The benchmark waits for the end of each training step. Other workloads
+     * run in bursts of at least 5 ms without a wait between runs, as in a training step. */
     double ms_median, ms_min, ms_max;
     int64_t steps; /* number of timed runs */
-    /* Nominal work of the operations (arithmetic; inputs and outputs once each), over the median. */
+    /* Nominal work of the operations (arithmetic; inputs and outputs counted once each) divided by the median
+     * time. */
     double gflops, gbytes_per_second;
     /* Ratio of the roofline time to the median, 0 to 1. The roofline time of an operation is the longer of
      * its arithmetic at the measured rate of the device (of its matrix unit where the kernel uses that)
      * and its memory traffic at the measured bandwidth. */
     double share_of_peak;
     bool memory_bound; /* memory traffic dominates the roofline time */
-    /* The measured rates. If the workload is faster than these allow, the rates that bound it are raised
-     * until share_of_peak is 1. For a raised arithmetic rate, the value that the workload proves (the
-     * operations bounded by it over the whole time) is cached for later calls of cleat_rates_measure. A
-     * raised memory rate holds for this result only, because it may be the rate of a cache. */
+    /* The measured rates. If the workload is faster than these rates allow, the rates that bound it are
+     * raised until share_of_peak is 1. A raised arithmetic rate is cached for later calls of
+     * cleat_rates_measure, with the value that the workload proves (the operations that it bounds over the
+     * whole time). A raised memory rate holds for this result only, because it may be the rate of a cache. */
     cleat_rates peak;
     bool raised[CLEAT_BENCH_RATES];
     int64_t device_bytes;
     double peak_rss_mb; /* high-water mark of the process */
     /* Training steps only; else 0: */
-    int64_t samples; /* samples of a step */
+    int64_t samples; /* samples per step */
     double samples_per_second;
     int64_t parameters;
-    double loss; /* of the last step */
+    double loss; /* loss of the last step */
     /* Workloads from a profile only; else 0: */
-    int64_t length;  /* sample length: the longest of the data */
+    int64_t length;  /* sample length: that of the longest data sample */
     bool data_known; /* false: data.path is missing; `length` is the longest of the profile */
 } cleat_bench_result;
 
@@ -92,20 +93,20 @@ typedef struct cleat_spread {
 } cleat_spread;
 
 typedef struct cleat_bench_comparison {
-    cleat_bench_result ours; /* of the last round */
+    cleat_bench_result ours; /* result of the last round */
     int64_t rounds;
-    cleat_spread ours_ms, theirs_ms;   /* over the medians of the rounds, ms */
-    cleat_spread ratio;                /* ours / theirs: ratio of the medians; range over the rounds */
+    cleat_spread ours_ms, theirs_ms;   /* of the medians of the rounds, in ms */
+    cleat_spread ratio;                /* ours / theirs: ratio of the medians, range over the rounds */
     double ours_rss_mb, theirs_rss_mb; /* medians in MB; 0 if the command does not report memory */
-    bool wall_time;                    /* theirs is the wall time of the command, which reported no time */
+    bool wall_time;                    /* `theirs` is the wall time of the command, which reported no time */
 } cleat_bench_comparison;
 
-/* Alternates a workload with `command` for `rounds` rounds: ours, theirs, ours, theirs, ... /bin/sh runs
- * the command with WORKLOAD set to the peer name of the workload (its own name if it has no peer). Each
- * run is a separate process on both sides (request->own_process is taken as true), so that neither side
- * profits from cached state. The time of the command is the number `ms_per_step` or `ms` of the last line
- * it prints, a JSON object, and its memory is `peak_rss_mb`; if it prints no object, its wall time counts.
- * Errors: a command that fails, an object without such a number. */
+/* Alternates a workload with `command` for `rounds` rounds: ours, theirs, ours, theirs, ... /bin/sh runs the
+ * command with WORKLOAD set to the peer name of the workload (its name if it has no peer). Each run on either
+ * side is a separate process (request->own_process is treated as true), so that neither side profits from
+ * cached state. The last line that the command prints is read as a JSON object: its `ms_per_step` or `ms` is
+ * the time, its `peak_rss_mb` the memory. Without an object, the wall time of the command counts. Errors: the
+ * command fails, or the object has no such time. */
 CLEAT_API cleat_status cleat_bench_compare(const cleat_bench_request *request, const char *command, int64_t rounds,
                                            cleat_bench_comparison *comparison, cleat_error *error);
 
@@ -114,10 +115,10 @@ enum { CLEAT_BATCH_POINTS = 32 };
 /* One micro-batch size that was tried. */
 typedef struct cleat_batch_point {
     int64_t micro_batch_size;
-    /* bytes of the plan; bytes allowed: run.max_memory_usage of the free memory */
+    /* Bytes of the plan, and bytes allowed: run.max_memory_usage x free memory. */
     int64_t planned_bytes, limit_bytes;
     bool planned_fits;
-    bool recomputed; /* activations are recomputed in backward, see train.gradient_checkpointing */
+    bool recomputed; /* activations are recomputed in backward (train.gradient_checkpointing) */
     bool ran;
     double ms_median, ms_min, ms_max; /* time of a training step */
     double samples_per_second;
@@ -128,30 +129,30 @@ typedef struct cleat_batch_point {
 typedef struct cleat_batch_search {
     size_t count;
     cleat_batch_point points[CLEAT_BATCH_POINTS]; /* ascending by micro-batch size */
-    int64_t length;                               /* length of all samples: the longest of the data */
+    int64_t length;                               /* length of all samples: that of the longest data sample */
     bool data_known;           /* false: data.path is missing; `length` is the longest of the profile */
     int64_t global_batch_size; /* samples per optimizer step */
     int64_t largest;           /* largest micro-batch that ran; 0: none, also in the next members */
     int64_t best;              /* micro-batch with the highest throughput */
     int64_t cliff;             /* smallest above `best` whose fastest step is over 15 % slower; 0: none */
-    int64_t recommended;       /* the smallest within 3 % of the best */
+    int64_t recommended;       /* smallest within 3 % of the best throughput */
     char why[256];             /* reason for the recommendation */
 } cleat_batch_search;
 
 typedef struct cleat_batch_search_options {
     double seconds; /* duration of the timed steps per point, at least 3 steps; 0: 2 s */
-    /* called after each point, in order; may be NULL */
+    /* Called after each point, in order; may be NULL. */
     void (*point)(void *user, const cleat_batch_point *point);
     void *user;
 } cleat_batch_search_options;
 
-/* Finds the largest micro-batch by training steps (forward, loss, backward, AdamW) at the longest length,
- * and measures the throughput of each size. The size doubles up to the effective batch; if one does not
- * fit or fails, the sizes between it and the one before are searched. Only sizes that full global batches
- * are cut into are tried. Each runs in a separate process, so that one that is killed, crashes or hangs
- * becomes a point with an error. `options` NULL: the defaults. The calling process must not have used
- * OpenCL and must have one thread only (fork). `result` holds the points found so far, whatever the
- * status. CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY: not even a single sample trains. */
+/* Finds the largest micro-batch with which training steps (forward, loss, backward, AdamW) run at the longest
+ * length, and measures the throughput of each size. The size doubles up to the effective batch size; if one
+ * does not fit or fails, the sizes between it and the previous one are searched. Only sizes into which full
+ * global batches can be cut are tried. Each size runs in a separate process, so that a process that is
+ * killed, crashes or hangs becomes a point with an error. `options` NULL: the defaults. The calling process
+ * must not have used OpenCL and must have only one thread (fork). `result` holds the points found so far,
+ * whatever the status. CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY: not even a single sample can be trained. */
 CLEAT_API cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_search_options *options,
                                         cleat_batch_search *result, cleat_error *error);
 
@@ -168,7 +169,7 @@ typedef struct cleat_tune_candidate {
 typedef struct cleat_tune_node {
     /* operation, inputs -> outputs: "linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]" */
     char *key;
-    int64_t length, micro_batch_size; /* the longest bucket that has such nodes */
+    int64_t length, micro_batch_size; /* of the longest bucket that has such nodes */
     int64_t uses;                     /* uses per optimizer step of that bucket; 0: in evaluation only */
     size_t count, chosen;
     cleat_tune_candidate candidates[CLEAT_TUNE_CANDIDATES]; /* [count]; the first is the default */
@@ -178,39 +179,39 @@ typedef struct cleat_tune_node {
 
 typedef struct cleat_tune_report {
     char device[128];
-    char path[CLEAT_PATH]; /* path of the tuned table; "": no folder to keep it in */
+    char path[CLEAT_PATH]; /* path of the tuned table; "": no folder to store it in */
     size_t count;
-    cleat_tune_node *nodes;         /* [count], kinds of nodes with a choice */
+    cleat_tune_node *nodes;         /* [count], kinds of nodes with more than one usable variant */
     size_t single;                  /* node kinds with a single usable variant: nothing to measure */
-    size_t entries;                 /* entries of the file, those of earlier calls included */
+    size_t entries;                 /* entries of the file, including those of earlier calls */
     char before[CLEAT_TUNING_TEXT]; /* choices in use before the call: cleat_tuning_describe */
     char clblast[256];              /* result of the search for CLBlast parameters; "": not searched */
     bool data_known;                /* false: data.path is missing; the longest length is tuned */
-    int64_t length, micro_batches;  /* optimizer step of the longest bucket */
-    /* time of the nodes with a choice in that step; other nodes are unchanged */
+    int64_t length, micro_batches;  /* of an optimizer step of the longest bucket */
+    /* Time of the nodes with a choice in that step; other nodes are unchanged. */
     double default_seconds, tuned_seconds;
-    int64_t default_bytes, tuned_bytes; /* of the plan */
+    int64_t default_bytes, tuned_bytes; /* bytes of the plan */
     double seconds;                     /* duration of the call */
 } cleat_tune_report;
 
 typedef struct cleat_tune_options {
     double seconds; /* approximate time per candidate; 0: 0.2 s */
-    /* Searches for parameters of CLBlast first, if CLBlast is a candidate for the matrix products of the
-     * profile: at most 300 x `seconds`. The search runs in a separate process; the calling process must
-     * not have used OpenCL and must have one thread only (fork). */
+    /* Searches for CLBlast parameters first, if CLBlast is a candidate for the matrix products of the
+     * profile; takes at most 300 x `seconds`. The search runs in a separate process; the calling process must
+     * not have used OpenCL and must have only one thread (fork). */
     bool clblast;
     const char *ship;                                      /* second copy of the table; NULL: none */
-    void (*node)(void *user, const cleat_tune_node *node); /* after each contest; may be NULL */
+    void (*node)(void *user, const cleat_tune_node *node); /* called after each node; may be NULL */
     void *user;
 } cleat_tune_options;
 
-/* Measures the fastest kernel variants on the device of the profile for the graphs it runs (with the
- * fitted micro-batches). The winners are kept in the cache folder ($CLEAT_CACHE_DIR), each as soon as it
- * is known, together with those of earlier calls and of other processes; later runs and plans on this
- * device use them. A variant replaces the default only if it is at least 3 % faster. `options` NULL: the
- * defaults. CLEAT_ERR_IO: a winner cannot be stored, which ends the search. options->ship: the table is
- * also written as a file that can ship with the program (profiles/devices/NAME.tuned). `report` (release
- * with cleat_tune_free) holds the results so far, whatever the status. */
+/* Finds the fastest kernel variants on the profile's device for the graphs that the profile runs (with the
+ * fitted micro-batches). Each result is stored in the cache folder ($CLEAT_CACHE_DIR) as soon as it is known,
+ * together with those of earlier calls and of other processes; later runs and plans on this device use them.
+ * A variant replaces the default only if it is at least 3 % faster. `options` NULL: the defaults.
+ * options->ship: the table is also written as a file that can ship with the program
+ * (profiles/devices/NAME.tuned). `report` (release with cleat_tune_free) holds the results so far, whatever
+ * the status. CLEAT_ERR_IO: a result cannot be stored, which ends the search. */
 CLEAT_API cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options,
                                   cleat_tune_report *report, cleat_error *error);
 CLEAT_API void cleat_tune_free(cleat_tune_report *report);

@@ -1,10 +1,10 @@
-/* Optimizers: update of the parameters of a store from their gradients.
+/* Optimizers: updates of the parameters of a store from their gradients.
  *
  * An optimizer owns one graph, cleat_optimizer_graph, which is planned together with the graphs of the
- * caller. A training step is then one or more runs of a graph that ends in cleat_backward (gradients add
- * up), and one cleat_optimizer_step.
+ * caller. A training step consists of one or more runs of a graph that ends in cleat_backward, whose
+ * gradients are summed, followed by one cleat_optimizer_step.
  *
- * Threads: an optimizer is used by one thread at a time, together with its store and execs. */
+ * Threads: only one thread at a time may use an optimizer together with its store and execs. */
 #ifndef CLEAT_OPTIMIZER_H
 #define CLEAT_OPTIMIZER_H
 
@@ -20,39 +20,39 @@ typedef struct cleat_optimizer cleat_optimizer;
 
 /* The settings of AdamW. */
 typedef struct cleat_adamw_spec {
-    float beta1, beta2; /* decay of the moments, in [0, 1) */
-    float eps;          /* added to the root of the second moment; > 0 */
-    float weight_decay; /* decoupled, times the learning rate; >= 0 */
-    float max_norm;     /* the gradient is clipped to this 2-norm; 0: not clipped */
+    float beta1, beta2; /* decay rates of the moments, in [0, 1) */
+    float eps;          /* added to the square root of the second moment; > 0 */
+    float weight_decay; /* decoupled; multiplied by the learning rate; >= 0 */
+    float max_norm;     /* maximum 2-norm of the gradient, which is clipped to it; 0: no clipping */
 } cleat_adamw_spec;
 
-/* PyTorch's defaults: 0.9, 0.999, 1e-8, 0.01; no clipping. */
+/* The defaults of PyTorch: betas 0.9 and 0.999, eps 1e-8, weight decay 0.01; no clipping. */
 CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
 
-/* AdamW (Loshchilov & Hutter 2019, decoupled decay, PyTorch's order of operations) over all parameters of
- * `store`; spec NULL: cleat_adamw_defaults(). Create it behind the graphs that are trained: where they are
- * f16 (cleat_autocast) and cleat_backward was given no seed, the gradients are scaled, as
- * torch.amp.GradScaler does it, from 65536 on with twice the scale after 2000 good steps.
- * CLEAT_ERR_ARGUMENT: a setting outside its range, or a store without parameters. The store must outlive
- * the optimizer, and the optimizer plans with its graph. */
+/* Creates an AdamW optimizer (Loshchilov & Hutter 2019; decoupled weight decay, PyTorch's order of
+ * operations) for all parameters of `store`. `spec` NULL: cleat_adamw_defaults(). Create it after the graphs
+ * to be trained: if they are f16 (cleat_autocast) and cleat_backward got no seed, the loss is scaled as by
+ * torch.amp.GradScaler, initially by 65536, and by twice the scale after every 2000 good steps. The store
+ * must outlive the optimizer, and the optimizer must outlive all plans with its graph. CLEAT_ERR_ARGUMENT: a
+ * setting is out of range, or the store has no parameters. */
 CLEAT_API cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec,
                                               cleat_optimizer **optimizer, cleat_error *error);
 CLEAT_API void cleat_optimizer_destroy(cleat_optimizer *optimizer);
 
-/* For cleat_plan_create. Borrowed. */
+/* The optimizer's graph, for cleat_plan_create. Borrowed. */
 CLEAT_API cleat_graph *cleat_optimizer_graph(const cleat_optimizer *optimizer);
-/* f32 [1], of that graph: the 2-norm of the gradient of the last step, before clipping. Where it is not
- * finite the step changed no parameter. Borrowed. */
+/* Tensor f32 [1] of that graph: the 2-norm of the gradient of the last step before clipping. If it is not
+ * finite, the step changed no parameter. Borrowed. */
 CLEAT_API cleat_tensor *cleat_optimizer_grad_norm(const cleat_optimizer *optimizer);
 
-/* Enqueues one step: clips the gradient, updates the parameters and zeroes the gradient. Waits for
- * nothing. `exec` is of a plan with the optimizer's graph, else CLEAT_ERR_ARGUMENT. */
+/* Enqueues one step, which clips the gradient, updates the parameters and sets the gradient to zero. Does not
+ * wait. CLEAT_ERR_ARGUMENT: the plan of `exec` does not contain the optimizer's graph. */
 CLEAT_API cleat_status cleat_optimizer_step(cleat_optimizer *optimizer, cleat_exec *exec, double learning_rate,
                                             cleat_error *error);
 
-/* Writes the moments, the number of steps and the loss scale to a .safetensors file; reads them back, so
- * that training goes on with the same bits (the parameters: cleat_exec_save). CLEAT_ERR_FORMAT or
- * CLEAT_ERR_SHAPE: not such a file, or one of another network; nothing was changed. */
+/* Save writes the moments, the number of steps and the loss scale to a .safetensors file; load reads them,
+ * after which training continues with the same bits. Parameters are saved separately (cleat_exec_save).
+ * CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE: not such a file, or a file of another network; nothing is changed. */
 CLEAT_API cleat_status cleat_optimizer_save(const cleat_optimizer *optimizer, cleat_exec *exec, const char *path,
                                             cleat_error *error);
 CLEAT_API cleat_status cleat_optimizer_load(cleat_optimizer *optimizer, cleat_exec *exec, const char *path,

@@ -8,30 +8,31 @@
 extern "C" {
 #endif
 
-/* Tokens A C G U N = 0 1 2 3 4. Padding is CLEAT_RNA_PADDING, outside the table, which cleat_embedding
- * turns into a row of zeros; `lengths` gives its start. */
+/* Tokens: A C G U N = 0 1 2 3 4. The padding CLEAT_RNA_PADDING is outside the embedding table, so
+ * cleat_embedding turns it into a row of zeros; `lengths` tells where it starts. */
 enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
 
-/* Fields of an RNA dataset, in this order:
+/* The fields of an RNA dataset are, in this order:
  *   tokens   i32 [L]     padded with -1
- *   lengths  i32 []      residues in this sample; 0 in an empty slot
- *   coords   f32 [L, 3]  C1' atoms, Angstrom; 0 where unknown
- *   mask     f32 [L]     1 where the C1' atom is known, else 0
+ *   lengths  i32 []      number of residues in this sample; 0 in an empty slot
+ *   coords   f32 [L, 3]  C1' atoms, Angstrom; 0 if unknown
+ *   mask     f32 [L]     1 if the C1' atom is known, else 0
  *   partner  i32 [L]     index of the Watson-Crick (or G-U wobble) partner within the sample, or -1
- * Sequences read for prediction have mask 0 and partner -1 everywhere. */
+ * Sequences read for prediction have mask 0 and partner -1 at all residues. */
 typedef struct cleat_rna_options {
-    int64_t min_length; /* shorter chains are left out and counted */
-    int64_t max_length; /* longer chains: a random window in training, the first residues in evaluation */
-    /* where the files name no split: the share of entries that a hash of the id (up to its last '_', so
-     * that the chains of one entry stay together) puts there */
+    int64_t min_length; /* shorter chains are omitted and counted */
+    int64_t max_length; /* longer chains: a random crop in training, the first residues in evaluation */
+    /* Fractions of validation and test entries, if the files define no split. A hash of the id up to its last
+     * '_' assigns them, so the chains of one entry stay together. */
     double val_fraction;
     double test_fraction;
     uint64_t split_seed;
-    /* chains without any coordinate are skipped and counted; false: kept, for prediction */
+    /* true: chains without coordinates are skipped and counted; false: they are kept, for prediction */
     bool structures;
-    /* number of generated molecules with new sequences that are added to the training part */
+    /* number of generated molecules with new sequences to add to the training part */
     int64_t generated;
-    double mutation; /* training: probability of mutating the letters of a chain; pairs stay pairs */
+    /* Training: probability of mutating the letters of a chain; base pairs remain base pairs. */
+    double mutation;
     /* Training: probability of cropping a chain of more than 16 residues to a random stretch of at least
      * 16. */
     double crop;
@@ -40,40 +41,40 @@ typedef struct cleat_rna_options {
 /* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */
 CLEAT_API cleat_rna_options cleat_rna_defaults(void);
 
-/* Reads RNA chains from `path`:
- * - a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout
- *   of Kaggle's "Stanford RNA 3D Folding" (without `structures`, the labels may be absent);
- * - a folder of *.pdb files, or one such file (.pdb, .ent);
- * - without `structures` only: FASTA (.fasta, .fa, .fna, .txt) or a sequences file (.csv).
- * `options` NULL: the defaults. Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy. What is
- * legitimate but not used (chains without coordinates, further conformations) is counted and logged as a
+/* Opens an RNA dataset. `path` is one of
+ *   a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout of
+ *     Kaggle's "Stanford RNA 3D Folding" (without `structures`, the labels may be absent)
+ *   a folder of *.pdb files, or one such file (.pdb, .ent)
+ *   without `structures` only: a FASTA file (.fasta, .fa, .fna, .txt) or a sequences file (.csv)
+ * `options` NULL: the defaults. CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input. Valid
+ * data that are not used (chains without coordinates, further conformations) are counted and logged as a
  * warning. */
 CLEAT_API cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, cleat_dataset **dataset,
                                       cleat_error *error);
 
-/* The whole chain, before any cut to max_length. NULL or 0 for a dataset of another kind. Borrowed. */
+/* The whole chain, before truncation to max_length. NULL or 0 for a dataset of another kind. Borrowed. */
 CLEAT_API const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample); /* letters A C G U N */
 CLEAT_API int64_t cleat_rna_chain_length(const cleat_dataset *dataset, size_t sample);
 CLEAT_API const float *cleat_rna_coords(const cleat_dataset *dataset, size_t sample);     /* [length, 3] */
 CLEAT_API const float *cleat_rna_mask(const cleat_dataset *dataset, size_t sample);       /* [length] */
 CLEAT_API const int32_t *cleat_rna_partners(const cleat_dataset *dataset, size_t sample); /* [length] */
 
-/* Counts of the reader, printed at the start of a run. */
+/* Counts of the file reader, printed at the start of a run. */
 typedef struct cleat_rna_summary {
     size_t chains, residues;
     size_t missing;  /* residues without coordinates */
     size_t unknown;  /* residues read as N */
     size_t paired;   /* residues with a partner */
-    size_t skipped;  /* chains left out: no coordinates at all */
-    size_t shorter;  /* chains left out: shorter than min_length */
+    size_t skipped;  /* chains omitted: no coordinates at all */
+    size_t shorter;  /* chains omitted: shorter than min_length */
     size_t longer;   /* chains longer than max_length */
     size_t modified; /* PDB: modified nucleotides read as their parent */
 } cleat_rna_summary;
-/* Counted when the dataset was opened; all 0 for a dataset of another kind. */
+/* Returns the values counted when the dataset was opened; all 0 for a dataset of another kind. */
 CLEAT_API cleat_rna_summary cleat_rna_summarise(const cleat_dataset *dataset);
 
-/* A chain to write: coords [length, 3] C1' atoms, Angstrom. A residue whose coordinates are not finite is
- * written as missing. */
+/* A chain to write, with coords [length, 3] of C1' atoms in Angstrom. A residue whose coordinates are not
+ * finite is written as missing. */
 typedef struct cleat_rna_chain {
     const char *id;
     const char *sequence; /* [length] letters */
@@ -81,35 +82,36 @@ typedef struct cleat_rna_chain {
     const float *coords;
 } cleat_rna_chain;
 
-/* One C1' trace a chain (chains A, B, C, ...) with TER and END; fixed columns of the PDB format 3.3. At most
- * 62 chains of 9999 residues, coordinates within (-1000, 10000) Angstrom. Written completely or not at all. */
+/* Writes a PDB file atomically: one C1' trace per chain (chains A, B, C, ...) with TER and END, in the fixed
+ * columns of PDB format 3.3. At most 62 chains of 9999 residues; coordinates within (-1000, 10000)
+ * Angstrom. */
 CLEAT_API cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains,
                                            cleat_error *error);
-/* ID,resname,resid,x_1,y_1,z_1 of all chains; ID = id_resid; missing coordinates are empty. Written
- * completely or not at all. */
+/* Writes a CSV file atomically: ID,resname,resid,x_1,y_1,z_1 for all chains. ID is id_resid; missing
+ * coordinates are empty. */
 CLEAT_API cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains, size_t n_chains,
                                            cleat_error *error);
-/* "FOLDER/ID.pdb", with every byte of the id outside [A-Za-z0-9._-] (and a leading dot) replaced by '_'.
- * False when it is cut. */
+/* Writes "FOLDER/ID.pdb" to `path` [size], with every byte of the id outside [A-Za-z0-9._-] (and a leading
+ * dot) replaced by '_'. False if the path is truncated. */
 CLEAT_API bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t size);
 
-/* Ideal hairpins and duplexes in A-form geometry. */
+/* Settings of generated data: ideal hairpins and duplexes in A-form geometry. */
 typedef struct cleat_rna_make {
-    size_t count; /* molecules; a duplex is two chains, so two samples */
+    size_t count; /* number of molecules; a duplex has two chains and is therefore two samples */
     uint64_t seed;
     double duplex_fraction;
-    int stem_min, stem_max; /* base pairs of a hairpin's stem, and of a duplex */
-    int loop_min, loop_max; /* residues of a hairpin's loop, 4 .. 8 */
-    double gc;              /* share of G-C among the pairs; the rest is A-U with some G-U */
+    int stem_min, stem_max; /* base pairs of a hairpin stem, and of a duplex */
+    int loop_min, loop_max; /* residues of a hairpin loop, 4 .. 8 */
+    double gc;              /* fraction of G-C pairs; the others are A-U and some G-U */
     double val_fraction, test_fraction;
-    size_t pdb_files; /* the first molecules are written as pdb/ID.pdb too */
+    size_t pdb_files; /* number of molecules, from the first, that are also written as pdb/ID.pdb */
 } cleat_rna_make;
 
 /* count 400, seed 1, duplex_fraction 0.25, stem 4 .. 12, loop 4 .. 8, gc 0.55, val 0.1, test 0.1,
  * pdb_files 4. */
 CLEAT_API cleat_rna_make cleat_rna_make_defaults(void);
-/* Writes sequences.csv, labels.csv and pdb/ into `folder` (made if needed). The same options give the same
- * bytes. */
+/* Writes generated data into `folder`, which is created if necessary: sequences.csv, labels.csv and pdb/.
+ * Equal options give equal bytes. */
 CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options, cleat_error *error);
 
 #ifdef __cplusplus
