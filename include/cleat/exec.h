@@ -71,8 +71,9 @@ CLEAT_API cleat_status cleat_exec_initialise(cleat_exec *exec, uint64_t seed, cl
 /* Writes all parameters and buffers of the store, f32 by name, to a .safetensors file. An existing file is
  * replaced atomically, and only on success. Waits for enqueued work. */
 CLEAT_API cleat_status cleat_exec_save(cleat_exec *exec, const char *path, cleat_error *error);
-/* Reads the file of cleat_exec_save, or model.safetensors of a checkpoint. The file must hold exactly the
- * tensors of the store, with their shapes: CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE names the tensor that
+/* Reads the file of cleat_exec_save, or model.safetensors of a checkpoint of a network without running
+ * statistics (a checkpoint stores the mean and variance of a layer as one tensor, NAME [2, C]). The file must
+ * hold exactly the tensors of the store, with their shapes: CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE names the tensor that
  * differs, and nothing is changed. */
 CLEAT_API cleat_status cleat_exec_load(cleat_exec *exec, const char *path, cleat_error *error);
 

@@ -48,7 +48,7 @@ typedef struct cleat_init {
     float value;
 } cleat_init;
 
-/* An empty store, for the graphs of one network: the caller destroys it after them. Destroy takes NULL. */
+/* An empty store, for the graphs of one network: the caller destroys it after them. Destroy accepts NULL. */
 CLEAT_API cleat_status cleat_store_create(cleat_store **store, cleat_error *error);
 CLEAT_API void cleat_store_destroy(cleat_store *store);
 
@@ -58,12 +58,12 @@ CLEAT_API int64_t cleat_store_elements(const cleat_store *store);
 /* The i-th parameter in the order of declaration; its gradient. Borrowed; NULL behind the last. */
 CLEAT_API cleat_tensor *cleat_store_param(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i);
-CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *name); /* NULL where there is none */
+CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *name); /* NULL if none has this name */
 
 /* --- graph ---------------------------------------------------------------------------------------------------- */
 
-/* An empty graph over `store`, which must outlive it; `name` is for messages. Destroy takes NULL, and
- * releases the tensors that are the graph's own. */
+/* An empty graph over `store`, which must outlive it; `name` is for messages. Destroy accepts
+ * NULL and frees the tensors that the graph owns. */
 CLEAT_API cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
                                           cleat_error *error);
 CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
@@ -80,41 +80,39 @@ CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int ra
 /* A small persistent tensor (not trained, zero at start) of the store, shared by all graphs that name it. */
 CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
-/* A persistent f32 tensor of the store that is `value` everywhere and that no graph changes, shared by all
- * graphs that name it (a loss's sample weights that are all alike). Not kept in files. */
+/* A persistent f32 tensor of the store, filled with `value`, that no graph changes; shared by all graphs that
+ * name it (for example, equal sample weights of a loss). It is not saved to files. */
 CLEAT_API cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                        float value);
-/* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at
- * `initial` everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters:
- * its name is no parameter's and no state's. */
+/* A persistent f32 tensor that training updates without a gradient (running statistics), filled with `initial`
+ * at the start; shared by all graphs that name it. Checkpoints contain it beside the parameters, so no
+ * parameter or state may have the same name. */
 CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                      float initial);
 /* Running mean and variance of a batch normalisation (cleat_batch_norm_update_running_stats). */
 typedef struct cleat_running_stats {
-    cleat_tensor *mean, *var; /* buffers f32 [channels]; NULL where the graph has an error */
+    cleat_tensor *mean, *var; /* buffers f32 [channels]; NULL if the graph has an error */
 } cleat_running_stats;
 /* The buffers NAME_mean, which starts at 0, and NAME_var, which starts at 1. */
 CLEAT_API cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
 /* Keeps a tensor for reading by the host after the run: its bytes are not reused within the graph. */
 CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 
-/* Appends the nodes that compute the gradient of `loss` ([1], f32) for every parameter and every input that
- * asked for one. Parameter gradients ACCUMULATE into the store's gradient buffer (the optimizer zeroes it);
- * gradients of activations are tensors of their own. `seed` ([1], f32) is the gradient that arrives at the
- * loss; NULL: 1, or where weights of the store are f16 (cleat_autocast) the loss scale, which an optimizer
- * (cleat/optimizer.h) or cleat_loss_scale_update adjusts. */
+/* Appends the nodes that compute the gradient of `loss` (f32 [1]) with respect to every parameter and every input
+ * marked by cleat_require_grad. Parameter gradients accumulate in the store's gradient buffer, which the optimizer
+ * zeroes; each gradient of an activation is a separate tensor. `seed` (f32 [1]) is the gradient of the loss itself;
+ * NULL: 1, or with f16 weights (cleat_autocast) the loss scale, which an optimizer (cleat/optimizer.h) adjusts. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
 /* Requests the gradient of an input from cleat_backward; call it before the input is used. */
 CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);
-/* The gradient cleat_backward computed (for a parameter: its place in the store); NULL where there is none.
- * Borrowed. */
+/* The gradient that cleat_backward computed (for a parameter: its place in the store), or NULL. Borrowed. */
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
 
-/* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work
- * of two: an activation after a linear layer, forward and backward; an addition after dropout. A result
- * between the two that nobody else reads and that is not kept (cleat_retain) is then never written; where
- * it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of what is no
- * longer stored in between. Without this call a graph computes each node by itself. */
+/* Fuses nodes of a finished graph (after cleat_backward, before planning) if one kernel can do the work of two:
+ * an activation after a linear layer, forward and backward; an addition after dropout. An intermediate result
+ * that has no other consumer and is not retained (cleat_retain) is then never written; if it was a gradient,
+ * cleat_gradient returns NULL. Results differ only by the rounding of values that are no longer stored. Without
+ * this call every node runs separately. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 
 /* The input or activation of that name, or NULL; the number of nodes. */
