@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
     libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev libpng-dev
     libjpeg-dev zlib1g-dev)
-test_packages=(clang oclgrind clang-format binutils diffutils)
+test_packages=(clang oclgrind clang-format binutils diffutils python3)
 least_cmake=3.25
 
 exec 3>&2 # for `fail`: where it is called, stderr may go into a log
