@@ -128,6 +128,14 @@ while [ $# -gt 0 ]; do
   esac; shift
 done
 
+# A name that no rule below selects would compile nothing and look like success.
+for target in ${targets//,/ }; do
+  case ,$card_targets, in
+  *,"$target",*) ;;
+  *) die "unknown target '$target'; the targets are $card_targets" ;;
+  esac
+done
+
 compiler=${VENDOR_COMPILE:-$root/../shared/tools/vendor_compile.sh}
 if [ ! -r "$compiler" ]; then
   echo "vendor_check: skipped: script $compiler not found (set VENDOR_COMPILE)"
