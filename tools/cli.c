@@ -3,10 +3,55 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+const cli_exit_code cli_exit_codes[] = {
+    {0, "ok"},
+    {1, "error"},
+    {EXIT_USAGE, "usage"},
+    {EXIT_FIT, "does not fit"},
+    {EXIT_DEVICE, "device failed"},
+    {EXIT_NAN, "not finite (training stopped on it; eval and predict wrote results, some of them not finite)"},
+    {EXIT_TIME, "time is up"},
+    {EXIT_INTERRUPTED, "interrupted"},
+    {0, NULL}};
+
+static struct {
+    cli_visit visit; /* NULL: commands run */
+    void *user;
+} visitor;
+
+static bool is_quiet;
+
+void cli_visit_options(const cli_command *command, cli_visit visit, void *user) {
+    visitor.visit = visit;
+    visitor.user = user;
+    command->run(command, 0, NULL);
+    visitor.visit = NULL;
+}
+
+void cli_set_quiet(bool quiet) {
+    is_quiet = quiet;
+}
+
+bool cli_is_quiet(void) {
+    return is_quiet;
+}
+
+bool cli_is_terminal(int file) {
+    const char *terminal = getenv("TERM");
+    return isatty(file) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+bool cli_has_colors(int file) {
+    const char *no_color = getenv("NO_COLOR");
+    return cli_is_terminal(file) && !(no_color && *no_color);
+}
 
 static void print_help(const cli_command *command, const cli_option *options) {
     printf("usage: cleat %s %s\n\n%s\n", command->name, command->usage, command->summary);
@@ -22,10 +67,11 @@ static void print_help(const cli_command *command, const cli_option *options) {
 int cli_usage(const cli_command *command, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "cleat %s: ", command->name);
+    const char *blank = *command->name ? " " : ""; /* the program itself has no name */
+    fprintf(stderr, "cleat%s%s: ", blank, command->name);
     vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\nusage: cleat %s %s\n`cleat %s --help` lists all options\n", command->name, command->usage,
-            command->name);
+    fprintf(stderr, "\nusage: cleat%s%s %s\n`cleat%s%s --help` lists all options\n", blank, command->name,
+            command->usage, blank, command->name);
     va_end(arguments);
     return EXIT_USAGE;
 }
@@ -71,45 +117,73 @@ static bool parse_value(const cli_command *command, const cli_option *option, co
     return true;
 }
 
+/* Parses the option at argv[*at], and its value if that is the next argument, which *at then is. */
+static bool parse_option(const cli_command *command, const cli_option *options, int argc, char **argv, int *at,
+                         int *exit_code) {
+    const char *word = argv[*at], *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const cli_option *option = find_option(options, word, length);
+    if (!option) {
+        *exit_code = cli_usage(command, "unknown option '%.*s'", (int)length, word);
+        return false;
+    }
+    if (option->kind == CLI_FLAG) {
+        if (equals) {
+            *exit_code = cli_usage(command, "option %s takes no value", option->name);
+            return false;
+        }
+        *(bool *)option->target = true;
+        return true;
+    }
+    const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+    if (!value) {
+        *exit_code = cli_usage(command, "option %s requires a value (%s)", option->name, option->value_name);
+        return false;
+    }
+    return parse_value(command, option, value, exit_code);
+}
+
+static bool is_option(const char *word) {
+    return word[0] == '-' && word[1];
+}
+
+/* Returns whether only the options were asked for. */
+static bool visited(const cli_command *command, const cli_option *options, int *exit_code) {
+    if (!visitor.visit) return false;
+    visitor.visit(command, options, visitor.user);
+    *exit_code = 0;
+    return true;
+}
+
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code) {
+    if (visited(command, options, exit_code)) return false;
     for (int i = 0; i < argc; ++i) {
-        const char *word = argv[i];
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(command, options);
             *exit_code = 0;
             return false;
         }
-        if (word[0] != '-' || !word[1]) {
-            if (words->count == CLI_LIST) {
-                *exit_code = cli_usage(command, "more than %d positional arguments", CLI_LIST);
-                return false;
-            }
-            words->items[words->count++] = word;
+        if (is_option(argv[i])) {
+            if (!parse_option(command, options, argc, argv, &i, exit_code)) return false;
             continue;
         }
-        const char *equals = strchr(word, '=');
-        size_t length = equals ? (size_t)(equals - word) : strlen(word);
-        const cli_option *option = find_option(options, word, length);
-        if (!option) {
-            *exit_code = cli_usage(command, "unknown option '%.*s'", (int)length, word);
+        if (words->count == CLI_LIST) {
+            *exit_code = cli_usage(command, "more than %d positional arguments", CLI_LIST);
             return false;
         }
-        if (option->kind == CLI_FLAG) {
-            if (equals) {
-                *exit_code = cli_usage(command, "option %s takes no value", option->name);
-                return false;
-            }
-            *(bool *)option->target = true;
-            continue;
-        }
-        const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-        if (!value) {
-            *exit_code = cli_usage(command, "option %s requires a value (%s)", option->name, option->value_name);
-            return false;
-        }
-        if (!parse_value(command, option, value, exit_code)) return false;
+        words->items[words->count++] = argv[i];
     }
+    return true;
+}
+
+bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
+                     int *exit_code) {
+    int i = 0;
+    if (visited(command, options, exit_code)) return false;
+    for (; i < argc && is_option(argv[i]); ++i)
+        if (!parse_option(command, options, argc, argv, &i, exit_code)) return false;
+    *parsed = i;
     return true;
 }
 
@@ -199,6 +273,26 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
     exit_code = body(profile, seconds, json);
     cleat_profile_destroy(profile);
     return exit_code;
+}
+
+static volatile int stop;
+
+static void on_signal(int number) {
+    stop = 1;
+    signal(number, SIG_DFL);
+}
+
+const volatile int *cli_stop_on_signals(void) {
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* keep nohup's setting */
+    return &stop;
+}
+
+void cli_print_progress(void *user, const char *text) {
+    (void)user;
+    fputs(text, stderr);
+    fflush(stderr);
 }
 
 void cli_print_json_string(const char *text) {

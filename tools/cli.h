@@ -33,14 +33,45 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_devices, cli_train, cli_eval, cli_predict, cli_verify, cli_data, cli_bench, cli_plan,
-    cli_find_batch, cli_tune;
+extern const cli_command cli_train, cli_eval, cli_predict, cli_monitor, cli_report, cli_profile_command, cli_plan,
+    cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor, cli_passport, cli_data,
+    cli_completion, cli_man;
+
+/* All commands, in the order of `cleat --help` (main.c). */
+const cli_command *const *cli_commands(size_t *count);
+/* The program itself as a command: the options before a command's name (main.c). */
+extern const cli_command cli_program;
+
+typedef struct cli_exit_code {
+    int code;
+    const char *meaning;
+} cli_exit_code;
+
+/* Terminated by a NULL meaning. */
+extern const cli_exit_code cli_exit_codes[];
+
+/* Calls `visit` with the options of a command instead of running it: run() reaches cli_parse first of all, with its
+ * table. So completions and manual pages need no second list of options. */
+typedef void (*cli_visit)(const cli_command *command, const cli_option *options, void *user);
+void cli_visit_options(const cli_command *command, cli_visit visit, void *user);
+
+/* --quiet: no progress, and no report of a run; only warnings and errors. */
+void cli_set_quiet(bool quiet);
+bool cli_is_quiet(void);
+/* Whether a file descriptor is a terminal that can redraw a line (not TERM=dumb). */
+bool cli_is_terminal(int file);
+/* Whether to write colours to it: a terminal, and NO_COLOR is unset or empty (https://no-color.org). */
+bool cli_has_colors(int file);
 
 /* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into
  * `words`. Returns false if the command must exit at once with *exit_code: help was requested and printed, or
  * the command line is invalid and a message was printed. */
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code);
+/* The same, but stops at the first argument that is no option; *parsed is its index. --help is an option like any
+ * other here. */
+bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
+                     int *exit_code);
 /* Prints what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
 /* Returns whether an option's number is an integer from `least` to `most`. */
@@ -54,6 +85,12 @@ int cli_finish(cleat_status status, const cleat_error *error);
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 /* Formats a duration as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h" to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
+
+/* From now on SIGINT and SIGTERM, and SIGHUP unless nohup ignores it, set the result to 1, for options of the library
+ * that stop a run after its step. The second signal terminates the program at once. */
+const volatile int *cli_stop_on_signals(void);
+/* Prints progress on stderr at once; a cleat_train_options.print. */
+void cli_print_progress(void *user, const char *text);
 
 /* Opens the profile `path` with the --set assignments, followed by `device` (run.device) unless it is
  * NULL. */

@@ -2,7 +2,7 @@
 #include "cli.h"
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *checkpoint = NULL, *split = "val";
+    const char *device = NULL, *checkpoint = NULL, *split = "val", *examples = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool json = false;
     const cli_option options[] = {
@@ -12,6 +12,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
+        {"--examples", CLI_TEXT, &examples, "FILE", "write predictions beside the truth, as JSON"},
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
@@ -22,12 +23,13 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_metrics metrics = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = cleat_evaluate(profile, checkpoint, split, &metrics, &error);
+    if (status == CLEAT_OK) status = cleat_evaluate_examples(profile, checkpoint, split, examples, &metrics, &error);
     if (metrics.count) cli_print_metrics(&metrics, json);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }
 
 const cli_command cli_eval = {
-    "eval", "PROFILE --checkpoint DIR [--device SEL] [--split NAME] [--set section.key=value ...] [--json]",
+    "eval",
+    "PROFILE --checkpoint DIR [--device SEL] [--split NAME] [--examples FILE] [--set section.key=value ...] [--json]",
     "evaluate a checkpoint on labelled data", run};

@@ -2,25 +2,11 @@
 #include "cli.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-static volatile int stop;
-
-/* The second Ctrl-C terminates the program at once. */
-static void on_signal(int number) {
-    stop = 1;
-    signal(number, SIG_DFL);
-}
-
-static void print_progress(void *user, const char *text) {
-    (void)user;
-    fputs(text, stderr);
-    fflush(stderr);
-}
 
 static int terminal_width(void) {
     struct winsize size;
@@ -79,6 +65,9 @@ static void print_report(const cleat_train_report *report) {
                (long long)report->skipped_steps);
     print_evaluation(report);
     printf("run folder: %s\n", report->folder);
+    char folder[2 * CLEAT_PATH];
+    if (cleat_shell_word(report->folder, folder, sizeof folder))
+        printf("report of this run: cleat report %s\n", folder);
 }
 
 static int train(const char *path, const cli_list *assignments, const char *device, bool json,
@@ -88,19 +77,31 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     cleat_train_report report = {.folder = ""};
     cleat_status status = cli_profile(path, assignments, device, &profile, &error);
     if (status == CLEAT_OK) {
-        signal(SIGINT, on_signal);
-        signal(SIGTERM, on_signal);
-        if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* keep nohup's setting */
+        options->stop = cli_stop_on_signals();
         status = cleat_train(profile, options, &report, &error);
     }
     if (status == CLEAT_OK || report.steps > 0) {
         if (json)
             print_json(&report);
-        else
+        else if (!cli_is_quiet())
             print_report(&report);
     }
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
+}
+
+/* "cleat train ARGUMENTS", with quotes where a shell needs them, for the records of the run; cut after the last word that
+ * fits. */
+static void join_command(int argc, char **argv, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "cleat train");
+    for (int i = 0; i < argc && used + 1 < size; ++i) {
+        text[used] = ' ';
+        if (!cleat_shell_word(argv[i], text + used + 1, size - used - 1)) {
+            text[used] = 0;
+            return;
+        }
+        used += 1 + strlen(text + used + 1);
+    }
 }
 
 static int print_profile_help(void) {
@@ -113,7 +114,8 @@ static int print_profile_help(void) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL;
+    const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL, *resume_from = NULL;
+    const char *schedule = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
@@ -121,6 +123,9 @@ static int run(const cli_command *command, int argc, char **argv) {
          "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
         {"--out", CLI_TEXT, &out, "DIR", "run folder"},
         {"--resume", CLI_FLAG, &resume, NULL, "resume from the last checkpoint in the run folder"},
+        {"--resume-from", CLI_TEXT, &resume_from, "DIR",
+         "start a new run folder from the last checkpoint of the run folder DIR, or from the checkpoint folder DIR, "
+         "which is only read"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {"--batch-size", CLI_TEXT, &batch_size, "N",
@@ -130,6 +135,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
          "check every tensor and stop at the first non-finite one, except overflows caused by f16's loss scale (slow): "
          "run.check_finite"},
+        {"--profile", CLI_TEXT, &schedule, "SCHEDULE",
+         "steps whose kernels are timed (run.profile), e.g. wait=5,warmup=2,active=3,repeat=2"},
         {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "list every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -137,30 +144,39 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (help_profile) return print_profile_help();
     if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (resume && resume_from)
+        return cli_usage(command,
+                         "--resume continues in the run's own folder, --resume-from in a new one: give only one "
+                         "of them");
     const struct {
         const char *key, *value;
     } shortcuts[] = {{"run.time_budget", time_budget},
                      {"train.effective_batch_size", batch_size},
-                     {"run.check_finite", check_finite ? "true" : NULL}};
+                     {"run.check_finite", check_finite ? "true" : NULL},
+                     {"run.profile", schedule}};
     enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
-    char texts[SHORTCUTS][96];
+    char texts[SHORTCUTS][160];
     for (int i = 0; i < SHORTCUTS; ++i) {
         if (!shortcuts[i].value) continue;
         if (assignments.count == CLI_LIST) return cli_usage(command, "more than %d --set assignments", CLI_LIST);
         snprintf(texts[i], sizeof texts[i], "%s=%s", shortcuts[i].key, shortcuts[i].value);
         assignments.items[assignments.count++] = texts[i];
     }
+    char command_line[4096];
+    join_command(argc, argv, command_line, sizeof command_line);
     cleat_train_options train_options = {.out = out,
+                                         .command = command_line,
+                                         .profile_path = words.items[0],
                                          .resume = resume,
-                                         .stop = &stop,
-                                         .print = print_progress,
-                                         .terminal = isatty(STDERR_FILENO),
+                                         .resume_from = resume_from,
+                                         .print = cli_is_quiet() ? NULL : cli_print_progress,
+                                         .terminal = cli_is_terminal(STDERR_FILENO),
                                          .width = terminal_width()};
     return train(words.items[0], &assignments, device, json, &train_options);
 }
 
-const cli_command cli_train = {"train",
-                               "PROFILE [--device SEL] [--out DIR] [--resume] [--batch-size N] [--time-budget TIME] "
-                               "[--check-finite] "
-                               "[--set section.key=value ...] [--json]",
-                               "train a model described by a profile", run};
+const cli_command cli_train = {
+    "train",
+    "PROFILE [--device SEL] [--out DIR] [--resume | --resume-from DIR] [--batch-size N] [--time-budget TIME] "
+    "[--check-finite] [--profile SCHEDULE] [--set section.key=value ...] [--json]",
+    "train a model described by a profile", run};

@@ -127,6 +127,11 @@ predict() {
     "$cleat" --log warning predict "$profile" --device "$device" --checkpoint "$out/run" --data "$out/held_out.fasta" --out "$out/predictions"
 }
 
+# The run as one page for a browser.
+page() {
+    "$cleat" --log warning report "$out/run" >/dev/null
+}
+
 # figure NAME: a figure of the evaluation.
 figure() {
     awk -v name="$1" '$1 == name { print $2 }' "$out/eval.txt"
@@ -142,6 +147,7 @@ show() {
     printf '  %-8s %10.3f   0 to 1, fraction of preserved local distances\n' lDDT "$(figure lddt)"
     printf '\n  a predicted molecule   %s\n' "$out/predictions/$longest.pdb"
     printf '  its true structure     %s\n' "$(true_structure "$longest")"
+    [[ ! -f $out/run/report.html ]] || printf '  the run as a page      %s\n' "$out/run/report.html"
     printf '  all output             %s\n' "$out"
 }
 
@@ -180,6 +186,7 @@ main() {
     title "held-out molecules"
     measure
     predict
+    page
     mv "$out/eval.part" "$out/eval.txt"
     show
 }

@@ -6,8 +6,10 @@ set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
     libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev libpng-dev
-    libjpeg-dev zlib1g-dev)
-test_packages=(clang oclgrind clang-format binutils diffutils python3)
+    libjpeg-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev libjs-dygraphs)
+test_packages=(clang oclgrind clang-format binutils diffutils python3 groff-base)
+# Ubuntu has Chromium as a snap only: there the browser test of reports is skipped.
+grep -qs '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 least_cmake=3.25
 
 exec 3>&2 # for `fail`: where it is called, stderr may go into a log
@@ -31,9 +33,9 @@ missing_packages() {
 
 # Without dpkg nothing can be installed here; what is needed may be there all the same.
 check_by_hand() {
-    local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libxxhash libpng libjpeg zlib)
+    local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libxxhash libpng libjpeg zlib libprotobuf-c librhash)
     $tests && libraries+=(cmocka)
-    for tool in cc cmake ninja pkg-config; do
+    for tool in cc cmake ninja pkg-config protoc-c; do
         command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is not Debian or Ubuntu (no dpkg-query and apt-get)" \
             "install the equivalents of: ${packages[*]}"
     done

@@ -6,7 +6,7 @@
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests except the slow ones
-#     thread     ThreadSanitizer: the loader and other threaded parts of src/data that need no device
+#     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
 #     clang      the library and the program with clang, warnings are errors
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
@@ -121,8 +121,8 @@ step_sanitize() {
 }
 
 step_thread() {
-    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks text_train" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
-        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|text\.train)$'
+    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks monitor_monitor text_train" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
+        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|monitor\.monitor|text\.train)$'
 }
 
 step_clang() {

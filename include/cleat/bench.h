@@ -156,6 +156,50 @@ typedef struct cleat_batch_search_options {
 CLEAT_API cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_search_options *options,
                                         cleat_batch_search *result, cleat_error *error);
 
+enum { CLEAT_WORKER_POINTS = 16 };
+
+/* One number of loader threads. Rates are in samples per second. */
+typedef struct cleat_worker_point {
+    int workers;
+    bool beyond_cpus; /* more threads than CPUs; measured because it was asked for */
+    double supply;    /* the loader alone */
+    /* the loader alone: from one micro-batch to the next; and what a thread needs to fill one */
+    double batch_ms_p50, batch_ms_p95, batch_ms_max, fill_ms;
+    double samples_per_second, step_ms; /* training steps with this loader */
+    double dry_share;                   /* share of their batches for which the device was idle and waited */
+} cleat_worker_point;
+
+typedef struct cleat_worker_search {
+    size_t count;
+    cleat_worker_point points[CLEAT_WORKER_POINTS]; /* in the order in which they were asked for */
+    int cpus;                                       /* that this process may use, the quota included */
+    double quota;                                   /* CPU quota of the control groups; 0: none */
+    double demand, demand_step_ms; /* training steps without a loader, in samples per second and milliseconds */
+    int64_t steps;                 /* timed optimizer steps for each number of threads, twice; the same for all */
+    double noise;                  /* largest relative difference between the two measurements of a rate: 0.1 is 10 % */
+    int chosen;                    /* smallest number of threads within 2 % of the best rate of training steps */
+    char verdict[384];             /* one line: what limits training, with the numbers */
+} cleat_worker_search;
+
+typedef struct cleat_worker_search_options {
+    const int *counts; /* [n_counts] numbers of threads; none: 0, 1, 2, 4, 8, 12, 16 up to the number of CPUs */
+    size_t n_counts;
+    double seconds; /* of each measurement, about; 0: 2 s */
+    /* Called after each number of threads, in order; may be NULL. */
+    void (*point)(void *user, const cleat_worker_point *point);
+    void *user;
+} cleat_worker_search_options;
+
+/* Measures, for several numbers of loader threads, the loader alone, the training steps of the profile without a
+ * loader (batches that stay in memory), and both together, with the profile's data, and chooses a number. Where the
+ * device computes on the CPU, the threads compete with it, which only the last measurement shows. `options` NULL: the
+ * defaults. CLEAT_ERR_ARGUMENT: more threads than loader.prefetch_factor allows. Other errors: those of cleat_train
+ * before its first step. */
+CLEAT_API cleat_status cleat_find_workers(const cleat_profile *profile, const cleat_worker_search_options *options,
+                                          cleat_worker_search *search, cleat_error *error);
+/* Chooses from the points [count], count > 0, and writes the verdict; cleat_find_workers has done so. */
+CLEAT_API void cleat_worker_search_select(cleat_worker_search *search);
+
 enum { CLEAT_TUNE_CANDIDATES = 16 };
 
 /* A kernel variant that can compute a node. */

@@ -82,6 +82,10 @@ CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_P
 enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 
+/* Writes `word` as one word of a shell command: in quotes if a shell would otherwise change or split it. False, with an
+ * empty text, if it does not fit. */
+CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
+
 /* The version of the running library, "0.1.0", which may be newer than this header. Static string. */
 CLEAT_API const char *cleat_version(void);
 

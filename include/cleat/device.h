@@ -108,11 +108,33 @@ CLEAT_API const cleat_device_facts *cleat_device_get_facts(const cleat_device *d
 CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
 CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
 
+/* Whether the device has finished every graph that was enqueued by cleat_exec_run; true before the first one. Does not wait.
+ * May be called from any thread while the device is open. */
+CLEAT_API bool cleat_device_is_idle(cleat_device *device);
+
+/* Gives a number to all graphs that cleat_exec_run has enqueued so far. Numbers ascend from 1. cleat_device_marked returns the
+ * largest number whose graphs the device has finished, 0 before the first; it does not wait. The first is called by the thread
+ * that uses the device, the second by any thread while the device is open. */
+CLEAT_API void cleat_device_mark(cleat_device *device, int64_t number);
+CLEAT_API int64_t cleat_device_marked(cleat_device *device);
+
 /* "CPU", "GPU", "other". */
 CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
 /* "none", "nv70", "nv75", "nv80", "amd_dot", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated",
  * "emulated_dot"; "?" for any other number. */
 CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
+
+/* The running library and what it is built on; "": unknown. */
+typedef struct cleat_build_info {
+    char compiler[96];       /* "gcc 12.2.0" */
+    char build_type[32];     /* "Release" */
+    char opencl_loader[160]; /* "OpenCL ICD Loader 2.3.1 (OpenCL 3.0)", or the loader's file */
+    char clblast[64];        /* "1.5.3" */
+    char hwloc[32];          /* version of its interface: "2.9.0" */
+} cleat_build_info;
+
+/* Describes the running library. Opens no device, but the OpenCL loader may load its drivers. */
+CLEAT_API void cleat_get_build_info(cleat_build_info *info);
 
 #ifdef __cplusplus
 }

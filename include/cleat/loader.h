@@ -4,8 +4,8 @@
  * slots of a batch, L padded length.
  *
  * Threads: batches are immutable after creation; any number of threads may read them. A loader has one
- * consumer: only one thread at a time may call its functions. Of the callbacks in the setup, slot_wait is
- * called by the thread that fills the slot (one of the loader's threads if it has any); the others are called
+ * consumer: only one thread at a time may call its functions. Of the callbacks in the setup, slot_wait and
+ * filled are called by the thread that fills the slot (one of the loader's threads if it has any); the others are called
  * by the thread that creates the loader. */
 #ifndef CLEAT_LOADER_H
 #define CLEAT_LOADER_H
@@ -114,6 +114,7 @@ typedef struct cleat_loader_setup {
     const char *cpus;
     void *const *slots; /* [n_slots] host memory (pinned staging buffers); see cleat_loader_slots */
     size_t n_slots;
+    size_t max_slots; /* room for cleat_loader_add_slot; 0: none */
     /* Returns the byte offset of field `field` of bucket `bucket` within a slot, a multiple of 4, or -1 if
      * the field is not needed. The field is [B, shape...] with B = buckets[bucket].micro_batch_size. Called
      * at creation only. */
@@ -124,6 +125,9 @@ typedef struct cleat_loader_setup {
     /* Waits until slot `slot` may be overwritten, that is until its last upload is complete. Called by the
      * thread that fills the slot. NULL: slots may be overwritten as soon as they are released. */
     cleat_status (*slot_wait)(void *user, size_t slot, cleat_error *error);
+    /* Told that batch `index` of the pass was filled, from `start` to `end` (seconds of a monotonic clock, without
+     * slot_wait). Called by the thread that fills the slot. NULL: nobody is told. */
+    void (*filled)(void *user, size_t index, double start, double end);
     void *user;
 } cleat_loader_setup;
 
@@ -132,12 +136,19 @@ typedef struct cleat_loaded {
     const cleat_micro_batch *micro_batch; /* NULL: end of the pass */
     size_t index;                         /* index of the micro-batch in the pass */
     size_t slot;
+    bool waited; /* the micro-batch was not ready when it was asked for */
 } cleat_loaded;
 
 typedef struct cleat_loader_stats {
     uint64_t batches;    /* returned to the consumer */
     double wait_seconds; /* time that the consumer waited in cleat_loader_next */
-    double fill_seconds; /* time spent filling batches, summed over threads */
+    /* time spent filling batches, summed over threads; without the waits for uploads from their slots */
+    double fill_seconds;
+    int workers; /* threads now */
+    /* Of training batches, except the first one of each pass; counted by the feed of a session, else 0. Dry: the
+     * batch was not ready when the consumer asked for it, and when it came the device had nothing left to do. A
+     * queue that is empty for another reason (the host read results, or is slow itself) does not count. */
+    uint64_t hand_overs, dry_hand_overs;
 } cleat_loader_stats;
 
 /* Number of slots that `workers` threads require to prefetch `prefetch_factor` batches each while the
@@ -167,6 +178,14 @@ CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
 /* Ends the pass and waits for fills in progress. The consumer keeps the slots that it holds until it releases
  * them. */
 CLEAT_API void cleat_loader_stop(cleat_loader *loader);
+/* Changes the number of threads (at least 1, of a loader that has threads), also in a pass; the order and the bytes
+ * of the batches do not depend on it. A thread that is no longer wanted finishes its batch; nobody waits for it.
+ * Called by the consumer's thread. CLEAT_ERR_MEMORY: a thread could not be started; the others remain. */
+CLEAT_API cleat_status cleat_loader_set_workers(cleat_loader *loader, int workers, cleat_error *error);
+/* Adds a slot, up to setup.max_slots, also in a pass; see cleat_loader_setup.slots. Called by the consumer's
+ * thread. */
+CLEAT_API cleat_status cleat_loader_add_slot(cleat_loader *loader, void *slot, cleat_error *error);
+/* May be called from any thread. */
 CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);
 
 #ifdef __cplusplus

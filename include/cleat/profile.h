@@ -93,8 +93,12 @@ typedef struct cleat_profile {
         int64_t time_budget; /* seconds, summed over all processes of the run; CLEAT_NONE: no limit */
         int budget;          /* cleat_budget_policy */
         int64_t log_every_steps;
+        double monitor;    /* seconds between two records of system.jsonl; CLEAT_NONE: no monitor */
         bool check_finite; /* finite check in every step */
         int self_check;    /* cleat_self_check_policy */
+        bool tensorboard;  /* write an event file for TensorBoard during training */
+        /* steps whose kernels are timed: "wait=5,warmup=2,active=3,repeat=1", or "none" */
+        char profile[128];
     } run;
     /* tables of settings, and the place where each value was set; internal */
     struct cleat_profile_keys *keys;
@@ -134,6 +138,10 @@ CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const cha
 CLEAT_API cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error);
 /* Writes the dump to a file atomically: to a temporary file, which is synced and renamed. */
 CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error);
+/* Sets `name` ("section.key") to `value` in the file `path`, atomically. One line differs: that of the key, or a new
+ * one if the file lacks the key (two if it lacks the section); comments and everything else stay byte for byte.
+ * CLEAT_ERR_PROFILE: the file or the value is invalid; the file is then unchanged. */
+CLEAT_API cleat_status cleat_profile_edit(const char *path, const char *name, const char *value, cleat_error *error);
 /* Returns the help text: every section and key with type, range, default and meaning. The caller frees *text
  * with free(). */
 CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);
@@ -151,6 +159,9 @@ CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const clea
 /* Writes the name ("section.key") of the i-th setting that determines the model's parameters, or what they
  * were trained for, to `name` [size]; false past the last one. */
 CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
+
+/* Writes the name ("section.key") of the i-th setting of the profile's family to `name` [size]; false past the last one. */
+CLEAT_API bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
 /* Samples per optimizer step: effective_batch_size; if that is auto, batch_size x
  * gradient_accumulation_steps; if batch_size is auto too, 8. It does not depend on the device. */

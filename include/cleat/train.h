@@ -22,6 +22,9 @@ typedef struct cleat_train_options {
     /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
     bool resume; /* resume from the last checkpoint in the folder */
+    /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint, and resume
+     * there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together with `resume`. */
+    const char *resume_from;
     /* Stop request; may be NULL. When the value becomes non-zero, the run completes the step, writes a
      * checkpoint and returns CLEAT_ERR_INTERRUPTED. */
     const volatile int *stop;
@@ -29,6 +32,11 @@ typedef struct cleat_train_options {
     void *user;
     bool terminal; /* draw a progress bar */
     int width;     /* columns of the terminal */
+    /* How the run was started and the path of its profile, for records and hints; may be NULL. */
+    const char *command, *profile_path;
+    /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If data.path
+     * does not exist, it trains on synthetic samples of the longest length. */
+    bool profile_only;
 } cleat_train_options;
 
 /* Breakdown of the start-up time in seconds. The parts add up to cleat_train_report.seconds_first_step. */
@@ -76,13 +84,17 @@ typedef struct cleat_train_report {
     /* Number of such runs that fit run.time_budget with 5 % in reserve; 0 without a budget. */
     int64_t runs_in_budget;
     int64_t epochs_planned; /* train.epochs, or fewer if run.budget = fit shortened the schedule */
+    int64_t profiles;       /* cycles of run.profile whose files were written */
 } cleat_train_report;
 
 /* Trains as the profile defines. `report` is filled as far as the run came, also on CLEAT_ERR_INTERRUPTED,
  * CLEAT_ERR_TIME_UP and CLEAT_ERR_NAN. In these cases the run folder contains a checkpoint to resume from; on
  * CLEAT_ERR_NAN it is the last one before the bad step, if one was written. The folder contains resolved.ini,
- * metrics.jsonl, ckpt-*, last, best, and .train.lock, which is locked during a run: CLEAT_ERR_ARGUMENT for a
- * second run.
+ * metrics.jsonl, system.jsonl (unless run.monitor is none), ckpt-*, last, best, with run.tensorboard an event file
+ * of each process, and .train.lock, which is locked during a run: CLEAT_ERR_ARGUMENT for a second run. Most families
+ * also write examples.json: predictions of the best evaluation beside the truth. With run.profile, it also contains
+ * for each recorded cycle, numbered by its first step, profile-S000008.txt, .csv, .json (table and summary) and
+ * .trace.json.gz (for ui.perfetto.dev).
  *
  * With run.time_budget, the run stops before a step whose end, including the checkpoint after it, could
  * exceed the budget. If the budget is already used up, CLEAT_ERR_TIME_UP is returned at once. */
@@ -97,6 +109,11 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
  * written nevertheless, and the message counts the samples and names the first. */
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_metrics *metrics, cleat_error *error);
+
+/* The same, and writes predictions beside the truth into the JSON file `path` (NULL: none), in the form of
+ * a run's examples.json. */
+CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                               const char *path, cleat_metrics *metrics, cleat_error *error);
 
 /* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder
  * `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of

@@ -62,6 +62,9 @@ CLEAT_API void cleat_verify_free(cleat_verify_report *report);
  * The error message names the device, the kernels, the comparison with the largest error, and the operation
  * that computed the first wrong tensor. */
 CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error);
+/* Whether this combination of device, driver, kernels, model family and precision is recorded as having passed. Runs no
+ * check. */
+CLEAT_API bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* Search for the micro-batch size by doubling and bisection, and selection of a size. */
 #include "bench/batch_search.h"
 
-#include "bench/child.h"
+#include "core/child.h"
 #include "fit/buckets.h"
 
 #include <signal.h>

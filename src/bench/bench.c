@@ -1,8 +1,8 @@
 /* Benchmarks: finds a workload by name and times it, in this process or in a child. */
 #include "bench/bench.h"
 
-#include "bench/child.h"
 #include "bench/steps.h"
+#include "core/child.h"
 #include "ini/schema.h"
 
 #include <math.h>

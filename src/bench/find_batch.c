@@ -2,8 +2,8 @@
 #include "cleat/bench.h"
 
 #include "bench/batch_search.h"
-#include "bench/child.h"
 #include "bench/steps.h"
+#include "core/child.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * well. */
 #include "bench/tuner.h"
 
-#include "bench/child.h"
+#include "core/child.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "device/device.h"

@@ -57,6 +57,14 @@ cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **chec
 /* Opens a checkpoint for evaluation. `path`: a checkpoint folder, or a run folder, of which `best` is
  * opened, or else `last`. */
 cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
+/* Opens a checkpoint to continue from in another run folder. `path`: a checkpoint folder, or a run folder, of
+ * which `last` is opened. Nothing is written there. */
+cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
+/* Copies the checkpoint, and the best one of its run, into the run folder `run`, which exists and has none; `last`
+ * and `best` then name the copies. A missing or damaged best one is only a warning. */
+cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error);
+/* The folder that contains the checkpoint's folder: its run. */
+void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHECKPOINT_PATH]);
 /* Whether the run folder contains a checkpoint. */
 bool cleat_checkpoint_exists(const char *run);
 

@@ -142,16 +142,38 @@ static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], c
     return cleat_checkpoint_pointer(slash ? run : ".", pointer, name) && (slash || snprintf(run, 2, "."));
 }
 
-cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
+/* Opens the checkpoint that `path` names, unless it is a run folder: then `is_run` is set. */
+static cleat_status open_unless_run(const char *path, bool *is_run, cleat_checkpoint **checkpoint, cleat_error *error) {
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
-    cleat_error why = {0};
+    *is_run = false;
     if (names_a_pointer(path, run, &name)) return open_named(run, name.text, checkpoint, error);
     cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, run, error);
     if (status != CLEAT_OK) return status;
     if (cleat_file_exists(run)) return cleat_checkpoint_open(path, checkpoint, error);
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
+    *is_run = true;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
+    char trimmed[CLEAT_CHECKPOINT_PATH]; /* without slashes at the end: the run is found by the last one */
+    bool is_run;
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') --size;
+    if (size >= sizeof trimmed) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
+    snprintf(trimmed, sizeof trimmed, "%.*s", (int)size, path);
+    cleat_status status = open_unless_run(trimmed, &is_run, checkpoint, error);
+    return status == CLEAT_OK && is_run ? cleat_checkpoint_open_last(trimmed, checkpoint, error) : status;
+}
+
+cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
+    cleat_checkpoint_name name;
+    cleat_error why = {0};
+    bool is_run;
+    cleat_status status = open_unless_run(path, &is_run, checkpoint, error);
+    if (status != CLEAT_OK || !is_run) return status;
     if (!cleat_checkpoint_pointer(path, "best", &name)) return cleat_checkpoint_open_last(path, checkpoint, error);
     status = open_named(path, name.text, checkpoint, &why);
     if (status == CLEAT_OK) return status;

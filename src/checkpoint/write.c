@@ -2,6 +2,7 @@
  * are synced under a temporary name; one rename creates the checkpoint; then `best`, then `last` point at
  * it; only then are older checkpoints removed, each renamed to a temporary name first. `best` is replaced
  * before `last`: a run killed between the two resumes from the older checkpoint and writes this one again. */
+#include "checkpoint/write.h"
 #include "checkpoint/checkpoint.h"
 
 #include "core/files.h"
@@ -44,8 +45,7 @@ static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Removes leftovers of an interrupted write: temporary folders, and temporary files of `last` and `best`. */
-static void remove_leftovers(const char *run) {
+void cleat_checkpoint_remove_leftovers(const char *run) {
     char path[CLEAT_CHECKPOINT_PATH];
     const struct dirent *entry;
     DIR *folder = opendir(run);
@@ -189,7 +189,7 @@ static cleat_status free_name(const char *run, const cleat_train_state *state, c
     }
 }
 
-static cleat_status point_at(const char *run, const char *pointer, const char *name, cleat_error *error) {
+cleat_status cleat_checkpoint_point_at(const char *run, const char *pointer, const char *name, cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], line[CLEAT_CHECKPOINT_NAME + 2];
     cleat_status status = cleat_checkpoint_path(run, pointer, path, error);
     if (status != CLEAT_OK) return status;
@@ -197,7 +197,7 @@ static cleat_status point_at(const char *run, const char *pointer, const char *n
     return cleat_file_write(path, line, (size_t)size, error);
 }
 
-static cleat_status publish(const char *run, const char *temporary, const char *path, cleat_error *error) {
+cleat_status cleat_checkpoint_publish(const char *run, const char *temporary, const char *path, cleat_error *error) {
     if (rename(temporary, path) != 0)
         return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot rename to %s: %s", temporary, path, strerror(errno));
     return cleat_folder_sync(run, error);
@@ -208,18 +208,18 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     cleat_status status = cleat_folder_make(run, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, ".tmp-ckpt", temporary, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, CLEAT_CHECKPOINT_TEMPORARY, temporary, error);
     if (status != CLEAT_OK) return status;
-    remove_leftovers(run);
+    cleat_checkpoint_remove_leftovers(run);
     status = free_name(run, content->state, &name, path, error);
     if (status == CLEAT_OK) status = write_content(temporary, content, error);
-    if (status == CLEAT_OK) status = publish(run, temporary, path, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     if (status != CLEAT_OK) {
         if (cleat_folder_exists(temporary)) remove_folder(temporary);
         return status;
     }
-    if (best) status = point_at(run, "best", name.text, error);
-    if (status == CLEAT_OK) status = point_at(run, "last", name.text, error);
+    if (best) status = cleat_checkpoint_point_at(run, "best", name.text, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_point_at(run, "last", name.text, error);
     if (status != CLEAT_OK) return status;
     prune(run, &name, keep);
     if (folder) memcpy(folder, path, sizeof path);

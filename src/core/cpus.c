@@ -1,9 +1,11 @@
 /* Number of CPUs that this program may use. */
 #include "core/cpus.h"
 
+#include "core/cgroup.h"
 #include "core/memory.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -27,11 +29,18 @@ static int count_allowed(int room, bool *too_small) {
     return count;
 }
 
+int cleat_cpus_within(int allowed, const char *root) {
+    char source[16];
+    double quota = 0.0;
+    if (allowed < 1) allowed = 1;
+    if (!cleat_cgroup_cpus(root, &quota, source, sizeof source) || quota > allowed - 1) return allowed;
+    return quota > 1.0 ? (int)ceil(quota) : 1;
+}
+
 int cleat_cpus(void) {
     bool too_small = true;
     int count = 0;
     for (int room = FEWEST; too_small && room <= MOST; room *= 2) count = count_allowed(room, &too_small);
-    if (count > 0) return count;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 1 ? (int)online : 1;
+    if (count <= 0) count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return cleat_cpus_within(count, "");
 }

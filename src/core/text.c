@@ -101,6 +101,18 @@ void cleat_number_print(double value, char text[32]) {
     cleat_number_print_digits(value, 17, text);
 }
 
+/* Overlong forms, surrogates and numbers above U+10FFFF are no characters. */
+size_t cleat_utf8_size(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : at[0] >= 0xE0 && at[0] < 0xF0 ? 3 : 0;
+    if (at[0] >= 0xF0 && at[0] < 0xF5) size = 4;
+    for (size_t i = 1; i < size; ++i)
+        if ((at[i] & 0xC0) != 0x80) return 0;
+    if (size == 3 && ((at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F))) return 0;
+    if (size == 4 && ((at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F))) return 0;
+    return size;
+}
+
 const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]) {
     static const char *const units[] = {"KiB", "MiB", "GiB"};
     double value = (double)bytes / 1024;

@@ -19,6 +19,9 @@ void cleat_text_free(cleat_text *text);
  * that. */
 cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error);
 
+/* Bytes of the UTF-8 character at the start of `text`, which is zero-terminated; 0: none starts there. */
+size_t cleat_utf8_size(const char *text);
+
 /* Parses the whole of `text` as a finite number. */
 bool cleat_number_parse(const char *text, double *value);
 /* Prints the number with the fewest digits, at least 6, that parse back to the same bits. */

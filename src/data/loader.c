@@ -3,7 +3,8 @@
  * A thread claims the next batch and a free slot in one critical section. Batches are therefore claimed in
  * order, and the earliest batch that has not been handed out is always finished or being filled, so that no
  * circular wait can occur. Threads wait on two condition variables only. The contents of a batch depend on
- * its samples and on the RNG key of the pass, never on the thread. */
+ * its samples and on the RNG key of the pass, never on the thread; so the number of threads and of slots may
+ * change at any time. A thread that is no longer wanted finishes its batch and ends; nobody waits for it. */
 #include "data/loader.h"
 
 #include "core/clock.h"
@@ -13,24 +14,33 @@
 #include <pthread.h>
 
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
+typedef enum thread_state { THREAD_NONE, THREAD_RUNNING, THREAD_ENDED } thread_state;
+
+typedef struct loader_thread {
+    cleat_loader *loader;
+    pthread_t id;
+    thread_state state; /* ENDED: to be joined */
+} loader_thread;
 
 struct cleat_loader {
     cleat_loader_setup setup;
     cleat_bucket *buckets; /* [n_buckets] */
-    void **slots;          /* [n_slots] */
+    void **slots;          /* [max_slots], of which setup.n_slots are in use */
     int64_t *offsets;      /* [n_buckets, n_fields]; -1: field not needed */
     cleat_dtype *storage;  /* [n_buckets, n_fields]; CLEAT_F16, CLEAT_BF16: f32 fields that are rounded */
-    /* [n_slots, sample_floats]: fields of a sample before rounding; NULL if none is rounded */
-    float *samples;
+    /* [max_slots] of [sample_floats]: fields of a sample before rounding; NULL if none is rounded */
+    float **samples;
     int64_t sample_floats;
+    size_t max_slots;
     size_t n_fields;
     cleat_pinning *pinning; /* NULL without threads */
 
-    pthread_mutex_t lock; /* protects everything below */
-    pthread_cond_t work;  /* signalled when a batch can be claimed, or when the threads must end */
-    pthread_cond_t done;  /* signalled when a batch is finished */
-    pthread_t *threads;   /* [n_threads], running */
-    int n_threads;
+    pthread_mutex_t lock;   /* protects everything below */
+    pthread_cond_t work;    /* signalled when a batch can be claimed, or when the threads must end */
+    pthread_cond_t done;    /* signalled when a batch is finished */
+    loader_thread *threads; /* [CLEAT_MAX_WORKERS] those from `workers` on end after their batch */
+    int workers;
+    bool is_started; /* consumer only: threads are running */
     bool quit;
     bool said_unpinned;
 
@@ -39,8 +49,8 @@ struct cleat_loader {
     cleat_rng_key rng_key;
     size_t next_claim, next_out, end; /* batches [next_out, next_claim) are being filled or ready */
     int filling;
-    slot_state *state;   /* [n_slots] */
-    size_t *slot_batch;  /* [n_slots] batch index, for slots that are not free */
+    slot_state *state;   /* [max_slots] */
+    size_t *slot_batch;  /* [max_slots] batch index, for slots that are not free */
     size_t failed_batch; /* the first batch that could not be filled, or `end` */
     cleat_error failure;
     cleat_loader_stats stats;
@@ -56,7 +66,7 @@ static bool is_half(cleat_dtype dtype) {
  * rounded. */
 static void place_fields(const cleat_loader *loader, size_t bucket, size_t slot, int64_t b,
                          void *fields[CLEAT_MAX_FIELDS]) {
-    float *sample = loader->samples + (int64_t)slot * loader->sample_floats;
+    float *sample = loader->samples[slot];
     for (size_t f = 0; f < loader->n_fields; ++f) {
         const cleat_field *field = cleat_dataset_field(loader->setup.dataset, f);
         int64_t length = loader->buckets[bucket].length, offset = loader->offsets[bucket * loader->n_fields + f];
@@ -87,7 +97,9 @@ static void round_fields(const cleat_loader *loader, size_t bucket, size_t slot,
     }
 }
 
-static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot, cleat_error *error) {
+/* *seconds: the time spent filling, without the wait for the slot's last upload. */
+static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot, double *seconds,
+                              cleat_error *error) {
     const cleat_dataset *dataset = loader->setup.dataset;
     const cleat_micro_batch *micro_batch = cleat_batches_get(loader->batches, batch_index);
     const cleat_bucket *bucket = &loader->buckets[micro_batch->bucket];
@@ -95,6 +107,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
         cleat_status status = loader->setup.slot_wait(loader->setup.user, slot, error);
         if (status != CLEAT_OK) return status;
     }
+    const double start = cleat_seconds();
     for (int64_t b = 0; b < bucket->micro_batch_size; ++b) {
         void *fields[CLEAT_MAX_FIELDS];
         cleat_status status = CLEAT_OK;
@@ -107,6 +120,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
         if (status != CLEAT_OK) return status;
         round_fields(loader, micro_batch->bucket, slot, b, fields);
     }
+    *seconds = cleat_seconds() - start;
     return CLEAT_OK;
 }
 
@@ -144,9 +158,10 @@ static void fill_next(cleat_loader *loader, size_t slot) {
     pthread_mutex_unlock(&loader->lock);
 
     cleat_error error = {0};
-    double start = cleat_seconds();
-    cleat_status status = fill_slot(loader, micro_batch, slot, &error);
-    double spent = cleat_seconds() - start;
+    double spent = 0;
+    cleat_status status = fill_slot(loader, micro_batch, slot, &spent, &error);
+    const double end = cleat_seconds();
+    if (loader->setup.filled) loader->setup.filled(loader->setup.user, micro_batch, end - spent, end);
 
     pthread_mutex_lock(&loader->lock);
     --loader->filling;
@@ -161,20 +176,22 @@ static void fill_next(cleat_loader *loader, size_t slot) {
 }
 
 static void *worker(void *argument) {
-    cleat_loader *loader = argument;
+    loader_thread *self = argument;
+    cleat_loader *loader = self->loader;
     bool pinned = cleat_pinning_apply(loader->pinning);
     pthread_mutex_lock(&loader->lock);
     if (!pinned && !loader->said_unpinned) {
         loader->said_unpinned = true;
         cleat_log(CLEAT_LOG_INFO, "loader: threads cannot be bound to CPUs on this system");
     }
-    while (!loader->quit) {
+    while (!loader->quit && self - loader->threads < loader->workers) {
         size_t slot;
         if (can_claim(loader, &slot))
             fill_next(loader, slot);
         else
             pthread_cond_wait(&loader->work, &loader->lock);
     }
+    self->state = THREAD_ENDED;
     pthread_mutex_unlock(&loader->lock);
     return NULL;
 }
@@ -191,29 +208,54 @@ static void end_pass(cleat_loader *loader) {
 
 /* --- threads -------------------------------------------------------------------------------------------------- */
 
+static thread_state state_of(loader_thread *thread) {
+    pthread_mutex_lock(&thread->loader->lock);
+    const thread_state state = thread->state;
+    pthread_mutex_unlock(&thread->loader->lock);
+    return state;
+}
+
 static void join_threads(cleat_loader *loader) {
     pthread_mutex_lock(&loader->lock);
     loader->quit = true;
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
-    for (int i = 0; i < loader->n_threads; ++i) pthread_join(loader->threads[i], NULL);
-    loader->n_threads = 0;
-    loader->quit = false;
+    for (int i = 0; i < CLEAT_MAX_WORKERS; ++i) {
+        if (state_of(&loader->threads[i]) != THREAD_NONE) pthread_join(loader->threads[i].id, NULL);
+        loader->threads[i].state = THREAD_NONE;
+    }
+    loader->is_started = loader->quit = false;
 }
 
-static cleat_status start_threads(cleat_loader *loader, cleat_error *error) {
-    while (loader->n_threads < loader->setup.workers) {
-        int code = pthread_create(&loader->threads[loader->n_threads], NULL, worker, loader);
-        if (code != 0) {
-            int started = loader->n_threads;
-            join_threads(loader);
+/* Returns the error of pthread_create, 0 on success. A thread that was to end and has not yet done so goes on. */
+static int start_thread(loader_thread *thread) {
+    const thread_state state = state_of(thread);
+    if (state == THREAD_RUNNING) return 0;
+    if (state == THREAD_ENDED) pthread_join(thread->id, NULL);
+    thread->state = THREAD_RUNNING;
+    int code = pthread_create(&thread->id, NULL, worker, thread);
+    if (code != 0) thread->state = THREAD_NONE;
+    return code;
+}
+
+/* Starts the threads that are missing; *started: how many there are then. */
+static cleat_status start_threads(cleat_loader *loader, int *started, cleat_error *error) {
+    loader->is_started = true;
+    for (*started = 0; *started < loader->workers; ++*started) {
+        int code = start_thread(&loader->threads[*started]);
+        if (code != 0)
             return cleat_fail(error, CLEAT_ERR_MEMORY,
-                              "only %d of %d loader threads could be started (error %d); reduce num_workers", started,
-                              loader->setup.workers, code);
-        }
-        ++loader->n_threads;
+                              "only %d of %d loader threads could be started (error %d); reduce num_workers", *started,
+                              loader->workers, code);
     }
     return CLEAT_OK;
+}
+
+static void set_count(cleat_loader *loader, int workers) {
+    pthread_mutex_lock(&loader->lock);
+    loader->workers = workers;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
 }
 
 /* --- public --------------------------------------------------------------------------------------------------- */
@@ -235,6 +277,13 @@ static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *er
     return CLEAT_OK;
 }
 
+/* The buffer of slot `i` for the fields that are rounded, if any. */
+static cleat_status allocate_sample(cleat_loader *loader, size_t i, cleat_error *error) {
+    if (loader->sample_floats == 0) return CLEAT_OK;
+    loader->samples[i] = cleat_alloc((size_t)loader->sample_floats, sizeof *loader->samples[i]);
+    return loader->samples[i] ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a slot of the loader");
+}
+
 /* Determines which fields are rounded, and allocates the buffers for them. */
 static cleat_status read_field_storage(cleat_loader *loader, cleat_error *error) {
     const cleat_loader_setup *setup = &loader->setup;
@@ -252,8 +301,11 @@ static cleat_status read_field_storage(cleat_loader *loader, cleat_error *error)
         if (floats > loader->sample_floats) loader->sample_floats = floats;
     }
     if (loader->sample_floats == 0) return CLEAT_OK;
-    loader->samples = cleat_alloc(setup->n_slots * (size_t)loader->sample_floats, sizeof *loader->samples);
-    return loader->samples ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
+    for (size_t i = 0; i < setup->n_slots; ++i) {
+        cleat_status status = allocate_sample(loader, i, error);
+        if (status) return status;
+    }
+    return CLEAT_OK;
 }
 
 static cleat_status read_field_offsets(cleat_loader *loader, cleat_error *error) {
@@ -272,14 +324,14 @@ static cleat_status read_field_offsets(cleat_loader *loader, cleat_error *error)
 static cleat_status allocate(cleat_loader *loader, cleat_error *error) {
     const cleat_loader_setup *setup = &loader->setup;
     loader->buckets = cleat_alloc(setup->n_buckets, sizeof *loader->buckets);
-    loader->slots = cleat_alloc(setup->n_slots, sizeof *loader->slots);
+    loader->slots = cleat_alloc(loader->max_slots, sizeof *loader->slots);
+    loader->samples = cleat_alloc(loader->max_slots, sizeof *loader->samples);
     loader->offsets = cleat_alloc(setup->n_buckets * loader->n_fields, sizeof *loader->offsets);
     loader->storage = cleat_alloc(setup->n_buckets * loader->n_fields, sizeof *loader->storage);
-    loader->state = cleat_alloc(setup->n_slots, sizeof *loader->state);
-    loader->slot_batch = cleat_alloc(setup->n_slots, sizeof *loader->slot_batch);
-    loader->threads = cleat_alloc((size_t)setup->workers, sizeof *loader->threads);
-    if (!loader->buckets || !loader->slots || !loader->offsets || !loader->storage || !loader->state ||
-        !loader->slot_batch || !loader->threads)
+    loader->state = cleat_alloc(loader->max_slots, sizeof *loader->state);
+    loader->slot_batch = cleat_alloc(loader->max_slots, sizeof *loader->slot_batch);
+    if (!loader->buckets || !loader->slots || !loader->samples || !loader->offsets || !loader->storage ||
+        !loader->state || !loader->slot_batch)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
     for (size_t i = 0; i < setup->n_buckets; ++i) loader->buckets[i] = setup->buckets[i];
     for (size_t i = 0; i < setup->n_slots; ++i) loader->slots[i] = setup->slots[i];
@@ -292,7 +344,15 @@ cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader *
     cleat_loader *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
     made->setup = *setup;
+    made->workers = setup->workers;
+    made->max_slots = setup->max_slots > setup->n_slots ? setup->max_slots : setup->n_slots;
     made->n_fields = cleat_dataset_fields(setup->dataset);
+    made->threads = cleat_alloc(CLEAT_MAX_WORKERS, sizeof *made->threads);
+    if (!made->threads) {
+        cleat_free(made);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
+    }
+    for (int i = 0; i < CLEAT_MAX_WORKERS; ++i) made->threads[i].loader = made;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->work, NULL);
     pthread_cond_init(&made->done, NULL);
@@ -324,6 +384,7 @@ void cleat_loader_destroy(cleat_loader *loader) {
     cleat_free(loader->threads);
     cleat_free(loader->slot_batch);
     cleat_free(loader->state);
+    for (size_t i = 0; loader->samples && i < loader->max_slots; ++i) cleat_free(loader->samples[i]);
     cleat_free(loader->samples);
     cleat_free(loader->storage);
     cleat_free(loader->offsets);
@@ -347,8 +408,12 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
                 micro_batch->bucket, micro_batch->count);
     }
     cleat_loader_stop(loader);
-    cleat_status status = start_threads(loader, error);
-    if (status != CLEAT_OK) return status;
+    int started = 0;
+    cleat_status status = start_threads(loader, &started, error);
+    if (status != CLEAT_OK) {
+        join_threads(loader);
+        return status;
+    }
     pthread_mutex_lock(&loader->lock);
     loader->batches = batches;
     loader->random = rng_key != NULL;
@@ -360,8 +425,9 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
     return CLEAT_OK;
 }
 
-/* Waits for batch next_out (lock held). On success it is in *slot. */
-static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error *error) {
+/* Waits for batch next_out (lock held). On success it is in *slot; *waited: it was not ready. */
+static cleat_status await_batch(cleat_loader *loader, size_t *slot, bool *waited, cleat_error *error) {
+    *waited = false;
     while (!find_batch(loader, loader->next_out, slot)) {
         if (loader->failed_batch == loader->next_out) {
             if (error) *error = loader->failure;
@@ -373,7 +439,8 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error 
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "the caller holds all %zu loader slots: release one before the next batch",
                               loader->setup.n_slots);
-        if (loader->n_threads == 0)
+        *waited = true;
+        if (loader->setup.workers == 0)
             fill_next(loader, free_slot);
         else
             pthread_cond_wait(&loader->done, &loader->lock);
@@ -385,7 +452,7 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
     double start = cleat_seconds();
     pthread_mutex_lock(&loader->lock);
     cleat_status status = CLEAT_OK;
-    bool over = false;
+    bool over = false, waited = false;
     size_t slot = 0;
     if (!loader->batches) {
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has no active pass: call cleat_loader_start");
@@ -393,11 +460,12 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
         over = true;
         *loaded = (cleat_loaded){.index = loader->end};
     } else {
-        status = await_batch(loader, &slot, error);
+        status = await_batch(loader, &slot, &waited, error);
         if (status == CLEAT_OK) {
             *loaded = (cleat_loaded){.micro_batch = cleat_batches_get(loader->batches, loader->next_out),
                                      .index = loader->next_out,
-                                     .slot = slot};
+                                     .slot = slot,
+                                     .waited = waited};
             loader->state[slot] = SLOT_HELD;
             ++loader->next_out;
             ++loader->stats.batches;
@@ -423,9 +491,37 @@ void cleat_loader_stop(cleat_loader *loader) {
     pthread_mutex_unlock(&loader->lock);
 }
 
+cleat_status cleat_loader_add_slot(cleat_loader *loader, void *slot, cleat_error *error) {
+    const size_t i = loader->setup.n_slots;
+    if (i >= loader->max_slots)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has room for %zu slots", loader->max_slots);
+    cleat_status status = allocate_sample(loader, i, error);
+    if (status) return status;
+    pthread_mutex_lock(&loader->lock);
+    loader->slots[i] = slot;
+    loader->state[i] = SLOT_FREE;
+    ++loader->setup.n_slots;
+    pthread_cond_signal(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_loader_set_workers(cleat_loader *loader, int workers, cleat_error *error) {
+    const int before = loader->workers;
+    int started = 0;
+    if (before == 0 || workers < 1 || workers > CLEAT_MAX_WORKERS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has %d threads; it cannot have %d", before, workers);
+    set_count(loader, workers);
+    if (!loader->is_started) return CLEAT_OK;
+    cleat_status status = start_threads(loader, &started, error);
+    if (status) set_count(loader, started > 0 ? started : before);
+    return status;
+}
+
 cleat_loader_stats cleat_loader_statistics(cleat_loader *loader) {
     pthread_mutex_lock(&loader->lock);
     cleat_loader_stats stats = loader->stats;
+    stats.workers = loader->workers;
     pthread_mutex_unlock(&loader->lock);
     return stats;
 }

@@ -82,11 +82,12 @@ cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_g
     return CLEAT_OK;
 }
 
-cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *p, cleat_error *error) {
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *p, cl_event *event,
+                                 cleat_error *error) {
     CLBlastStatusCode code = CLBlastSgemmWithTempBuffer(
         CLBlastLayoutRowMajor, transpose(p->trans_a), transpose(p->trans_b), (size_t)p->m, (size_t)p->n, (size_t)p->k,
         1.0f, p->a, (size_t)p->a_offset, lda(p), p->b, (size_t)p->b_offset, ldb(p), p->beta, p->c, (size_t)p->c_offset,
-        (size_t)p->n, &device->compute, NULL, p->workspace);
+        (size_t)p->n, &device->compute, event, p->workspace);
     return code == CLBlastSuccess ? CLEAT_OK : fail_gemm(code, p, error);
 }
 

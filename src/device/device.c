@@ -23,6 +23,7 @@ static cleat_status open_found(const cleat_found *found, cleat_device **device, 
     cl_int code = CL_SUCCESS;
     cleat_device *opened = cleat_alloc(1, sizeof *opened);
     if (!opened) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a device");
+    pthread_mutex_init(&opened->activity, NULL);
     opened->facts = found->facts;
     opened->platform = found->platform;
     opened->id = found->id;
@@ -64,6 +65,9 @@ done:
 
 void cleat_device_close(cleat_device *device) {
     if (!device) return;
+    cleat_device_forget_marks(device);
+    if (device->last) clReleaseEvent(device->last);
+    pthread_mutex_destroy(&device->activity);
     if (device->transfer) clReleaseCommandQueue(device->transfer);
     if (device->compute) clReleaseCommandQueue(device->compute);
     if (device->context) clReleaseContext(device->context);

@@ -8,6 +8,12 @@
 #include "cleat/device.h"
 #include "core/clblast_parameters.h"
 
+#include <pthread.h>
+
+/* Marked commands whose completion nobody has asked for yet; the oldest are forgotten first. */
+enum { CLEAT_DEVICE_MARKS = 128 };
+typedef struct cleat_recorder cleat_recorder; /* recorder.h */
+
 struct cleat_device {
     cleat_device_facts facts;
     cl_platform_id platform;
@@ -15,13 +21,24 @@ struct cleat_device {
     cl_context context;
     cl_command_queue compute;  /* in order */
     cl_command_queue transfer; /* in order; transfers host -> device while the compute queue works */
+    pthread_mutex_t activity;  /* protects `last` and the marks */
+    cl_event last;             /* the last command of the compute queue that cleat_device_enqueued was told; or NULL */
+    /* A ring of commands and their numbers (cleat_device_mark), under `activity`. */
+    struct {
+        cl_event event; /* NULL: complete when it was marked */
+        int64_t number;
+    } marks[CLEAT_DEVICE_MARKS];
+    size_t first_mark, mark_count;
+    int64_t marked;           /* number of the last completed one */
+    cleat_recorder *recorder; /* records the commands of both queues; NULL: nothing is recorded */
     int64_t allocated, peak;
     uint32_t quirks;
     bool clblast_tuned; /* CLBlast uses `clblast` instead of its default parameters */
     cleat_clblast_parameters clblast;
     /* For tests: the n-th buffer from now on fails (1: the next), 0: none fails, -1: all fail. */
     long fail_buffer;
-    long fail_launch; /* for tests: the same for enqueued kernels */
+    long fail_launch;      /* for tests: the same for enqueued kernels */
+    bool fail_timed_queue; /* for tests: queues that keep times cannot be created */
 };
 
 /* The name of an OpenCL error code: "CL_OUT_OF_RESOURCES". Static string. */
@@ -36,6 +53,12 @@ cleat_status cleat_cl_fail(cleat_error *error, cl_int code, const char *format, 
 cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *buffer, cleat_error *error);
 cleat_status cleat_buffer_zero(cleat_device *device, cl_mem buffer, int64_t bytes, cleat_error *error);
 void cleat_buffer_release(cleat_device *device, cl_mem buffer, int64_t bytes);
+
+/* Records the last command of a run of kernels on the compute queue, for cleat_device_is_idle. The event is retained; NULL: the
+ * queue counts as empty (activity.c). */
+void cleat_device_enqueued(cleat_device *device, cl_event last);
+/* Releases all marks. */
+void cleat_device_forget_marks(cleat_device *device);
 
 /* Identifies a program to build. */
 typedef struct cleat_program_key {
@@ -92,7 +115,9 @@ cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_pa
 /* Bytes of workspace that CLBlast needs for the product with its current parameters for this device. */
 cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_gemm *gemm, int64_t *bytes,
                                      cleat_error *error);
-/* Enqueues the product on the compute queue. */
-cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *gemm, cleat_error *error);
+/* Enqueues the product on the compute queue. `event` (may be NULL) receives the event of its last kernel, which the caller
+ * releases. */
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *gemm, cl_event *event,
+                                 cleat_error *error);
 
 #endif

@@ -42,6 +42,8 @@ static cleat_status build_source(cleat_device *device, const char *source, const
     cl_int code = CL_SUCCESS;
     cl_program created = clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating the program of %s", key->file);
+    /* Before the build, since some compilers crash. */
+    cleat_log(CLEAT_LOG_DEBUG, "building %s with '%s'", key->file, key->options);
     code = clBuildProgram(created, 1, &device->id, options, NULL, NULL);
     if (code != CL_SUCCESS) {
         cleat_status status = fail_build(device, created, code, key, error);

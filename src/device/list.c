@@ -11,10 +11,11 @@
 /* --- finding --- */
 
 static cleat_status fail_no_driver(cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_NO_DEVICE,
-                      "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
-                      "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
-                      "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1)");
+    return cleat_fail(
+        error, CLEAT_ERR_NO_DEVICE,
+        "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
+        "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
+        "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1); `cleat doctor` says why");
 }
 
 static void complete_facts(cleat_found *found) {
@@ -110,8 +111,8 @@ static cleat_status fail_selection(cleat_error *error, cleat_status status, cons
     char list[1200];
     describe_devices(facts, count, list, sizeof list);
     return cleat_fail(error, status,
-                      "device '%s': %s. Use auto, gpu, cpu, a number or part of a name. Available devices:%s", selector,
-                      what, list);
+                      "device '%s': %s. Use auto, gpu, cpu, a number or part of a name. Available devices:%s%s",
+                      selector, what, list, status == CLEAT_ERR_NO_DEVICE ? "\n`cleat doctor` says why" : "");
 }
 
 /* A GPU with dedicated memory is faster than one that reports most of the host's memory as its own. */

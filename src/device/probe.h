@@ -28,10 +28,6 @@ bool cleat_has_extension(cl_device_id id, const char *word);
 
 /* Sets memory_free and memory_source. */
 void cleat_read_free_memory(cl_device_id id, cleat_device_facts *facts);
-/* Bytes of host memory that are free for this process, from files below `root` ("" outside tests):
- * /proc/meminfo and the memory limits of its control groups. 0 if unknown. `source` names the file that
- * determined the result. */
-int64_t cleat_host_memory_free(const char *root, char *source, size_t size);
 /* Bytes of free video memory of an amdgpu card from /sys below `root`; 0 if unknown. */
 int64_t cleat_amdgpu_memory_free(const char *root, const cleat_device_facts *facts);
 

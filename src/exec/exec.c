@@ -4,6 +4,7 @@
 
 #include "core/half.h"
 #include "core/memory.h"
+#include "device/recorder.h"
 
 static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
@@ -118,14 +119,24 @@ static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, c
     return status ? status : cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
 }
 
+/* Ends a recorded copy. `event` is one that only the recorder asked for. */
+static void end_copy(cleat_exec *exec, cl_event event) {
+    cleat_recorder_end(exec->device, event);
+    if (event) clReleaseEvent(event);
+}
+
 static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                 cleat_error *error) {
     cl_mem slab = NULL;
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
-    cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
-                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
+    cl_event event = NULL;
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_WRITE, graph, tensor->name, cleat_tensor_bytes(tensor));
+    cl_int code =
+        clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset, (size_t)cleat_tensor_bytes(tensor),
+                             values, 0, NULL, cleat_is_recorded(exec->device) ? &event : NULL);
+    end_copy(exec, event);
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
@@ -170,8 +181,12 @@ cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor 
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
-    cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
-                                      (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
+    cl_event event = NULL;
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_READ, graph, tensor->name, cleat_tensor_bytes(tensor));
+    cl_int code =
+        clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset, (size_t)cleat_tensor_bytes(tensor),
+                            values, 0, NULL, cleat_is_recorded(exec->device) ? &event : NULL);
+    end_copy(exec, event);
     /* a copy may succeed although an earlier kernel failed */
     return code == CL_SUCCESS ? cleat_exec_pop_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
 }

@@ -1,6 +1,8 @@
 /* Enqueues a graph, and reports which kernel failed. */
 #include "exec/exec.h"
 
+#include "device/recorder.h"
+
 #include <string.h>
 
 /* --- failures --- */
@@ -22,22 +24,46 @@ static void collect_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
 
 /* --- running --- */
 
+/* The event of a product is wanted only while commands are recorded. */
+static cleat_status run_sgemm(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+    const cleat_launch *launch = &bound->binder.launches[i];
+    cl_event event = NULL;
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_SGEMM, (size_t)(bound - exec->graphs), launch, 0);
+    cleat_status status =
+        cleat_clblast_sgemm(exec->device, &bound->gemms[i], cleat_is_recorded(exec->device) ? &event : NULL, error);
+    cleat_recorder_end(exec->device, event);
+    if (event) clReleaseEvent(event);
+    return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
+}
+
 static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     cleat_status status = cleat_exec_bind(exec, bound, i, error);
     if (status) return status;
-    if (launch->kind == CLEAT_LAUNCH_SGEMM) {
-        status = cleat_clblast_sgemm(exec->device, &bound->gemms[i], error);
-        return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
-    }
+    if (launch->kind == CLEAT_LAUNCH_SGEMM) return run_sgemm(exec, bound, i, error);
     collect_event(exec, bound, i);
     if (exec->device->fail_launch > 0 && --exec->device->fail_launch == 0)
         return fail_kernel(launch, CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_KERNEL, (size_t)(bound - exec->graphs), launch, 0);
     cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL,
                                          launch->global, launch->local, 0, NULL, &bound->events[i]);
+    if (code != CL_SUCCESS) bound->events[i] = NULL;
+    cleat_recorder_end(exec->device, bound->events[i]);
     if (code == CL_SUCCESS) return CLEAT_OK;
-    bound->events[i] = NULL;
     return fail_kernel(launch, code, error);
+}
+
+/* The event of the last launch stands for the whole run, because the queue is in order. A product of CLBlast has none, so a
+ * marker takes its place. */
+static void record_last(cleat_exec *exec, const cleat_bound *bound, size_t first, size_t last) {
+    cl_event marker = NULL;
+    if (first == last) return;
+    if (bound->events[last - 1]) {
+        cleat_device_enqueued(exec->device, bound->events[last - 1]);
+    } else if (clEnqueueMarkerWithWaitList(exec->device->compute, 0, NULL, &marker) == CL_SUCCESS) {
+        cleat_device_enqueued(exec->device, marker);
+        clReleaseEvent(marker);
+    }
 }
 
 cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
@@ -51,6 +77,7 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     status = cleat_exec_consume_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);
+    if (!status) record_last(exec, bound, bound->first[first], bound->first[last]);
     clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
     return status;
 }

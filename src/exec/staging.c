@@ -7,6 +7,7 @@
 #include "exec/exec.h"
 
 #include "core/memory.h"
+#include "device/recorder.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -56,9 +57,12 @@ cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cle
     cleat_slot *slot = bound->pending;
     if (!slot) return CLEAT_OK;
     release_event(&slot->copied);
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_COPY, (size_t)(bound - exec->graphs), layout->graph->name,
+                         layout->input_bytes);
     cl_int code = clEnqueueCopyBuffer(exec->device->compute, slot->buffer, exec->slabs[layout->inputs.slab], 0,
                                       (size_t)layout->inputs.offset, (size_t)layout->input_bytes, 1, &slot->written,
                                       &slot->copied);
+    cleat_recorder_end(exec->device, code == CL_SUCCESS ? slot->copied : NULL);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "copying the inputs of graph '%s'", layout->graph->name);
     release_event(&slot->written);
     bound->pending = NULL;
@@ -181,8 +185,10 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d uploads are pending: run one of their graphs first",
                           exec->slot_count);
     cl_event event = NULL;
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_UPLOAD, graph, bound->layout->graph->name, bytes);
     cl_int code = clEnqueueWriteBuffer(exec->device->transfer, slot->buffer, CL_FALSE, 0, (size_t)bytes, staging->data,
                                        slot->copied ? 1 : 0, slot->copied ? &slot->copied : NULL, &event);
+    cleat_recorder_end(exec->device, code == CL_SUCCESS ? event : NULL);
     if (code == CL_SUCCESS) code = clFlush(exec->device->transfer);
     if (code != CL_SUCCESS) {
         release_event(&event);

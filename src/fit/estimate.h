@@ -39,4 +39,15 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
 cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                   cleat_error *error);
 
+/* The work of one run of a graph, and the least time for it. */
+typedef struct cleat_roofline {
+    double flops, bytes;
+    double
+        seconds; /* the sum over the nodes of max(flops / flops rate, bytes / bytes rate): no idle units, no launches */
+    size_t launches;
+} cleat_roofline;
+
+cleat_status cleat_estimate_roofline(const cleat_plan *plan, size_t graph, const cleat_rates *rates,
+                                     cleat_roofline *roofline, cleat_error *error);
+
 #endif

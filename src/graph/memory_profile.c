@@ -4,6 +4,8 @@
 #include "core/memory.h"
 #include "graph/lifetime.h"
 
+#include <string.h>
+
 /* A graph without a backward part has only forward nodes. */
 static size_t forward_nodes(const cleat_graph *graph) {
     return graph->gradients ? graph->forward_nodes : graph->node_count;
@@ -115,6 +117,20 @@ cleat_status cleat_graph_live(const cleat_plan *plan, size_t index, int64_t *liv
                      (int32_t)plan->layouts[index].graph->node_count, live);
     cleat_lifetimes_clear(&lifetimes);
     return CLEAT_OK;
+}
+
+cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t index, int64_t (*parts)[CLEAT_PEAK_PARTS_COUNT],
+                                    cleat_error *error) {
+    cleat_lifetimes lifetimes = {0};
+    cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_graph *graph = plan->layouts[index].graph;
+    for (size_t t = 0; t < graph->node_count && status == CLEAT_OK; ++t) {
+        memset(parts[t], 0, sizeof parts[t]);
+        status = find_parts(graph, &lifetimes, plan->facts.alignment, t, parts[t], error);
+    }
+    cleat_lifetimes_clear(&lifetimes);
+    return status;
 }
 
 void cleat_graph_fused(const cleat_graph *graph, int64_t *sum, int64_t *largest) {

@@ -75,8 +75,8 @@ static int64_t unit_seconds(char unit) {
     return 0;
 }
 
-/* Parses "30h", "1h30m", "0.5h": numbers with units that add up to whole seconds. */
-static verdict parse_duration(const cleat_key *key, const char *text, int64_t *value) {
+/* Parses "30h", "1h30m", "0.5s": numbers with units. */
+static verdict parse_seconds(const cleat_key *key, const char *text, double *value) {
     double seconds = 0;
     if (!*text) return NOT_ONE;
     while (*text) {
@@ -91,7 +91,14 @@ static verdict parse_duration(const cleat_key *key, const char *text, int64_t *v
         seconds += amount * (double)unit;
         text += digits + 1;
     }
-    if (!in_range(key, seconds)) return OUT_OF_RANGE;
+    *value = seconds;
+    return in_range(key, seconds) ? GOOD : OUT_OF_RANGE;
+}
+
+static verdict parse_duration(const cleat_key *key, const char *text, int64_t *value) {
+    double seconds;
+    verdict found = parse_seconds(key, text, &seconds);
+    if (found != GOOD) return found;
     if (seconds != rint(seconds)) return NOT_ONE;
     *value = (int64_t)seconds;
     return GOOD;
@@ -177,6 +184,8 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
         return parse_string(key, text);
     case CLEAT_KEY_DURATION:
         return parse_duration(key, text, &value->integer);
+    case CLEAT_KEY_PERIOD:
+        return parse_seconds(key, text, &value->number);
     case CLEAT_KEY_BYTES:
         return parse_bytes(key, text, &value->integer);
     case CLEAT_KEY_LIST:
@@ -204,6 +213,7 @@ static void store(const cleat_key *key, const char *text, const parsed *value, v
         memcpy(into, &value->integer, sizeof value->integer);
         break;
     case CLEAT_KEY_FLOAT:
+    case CLEAT_KEY_PERIOD:
         memcpy(into, &value->number, sizeof value->number);
         break;
     case CLEAT_KEY_BOOL:
@@ -308,7 +318,8 @@ static bool is_word(const cleat_key *key, const void *from) {
     if (!key->word) return false;
     memcpy(&number, from, sizeof number);
     memcpy(&integer, from, sizeof integer); /* also the count of a list, its first field */
-    return key->type == CLEAT_KEY_FLOAT ? number == (double)key->word_value : integer == key->word_value;
+    const bool is_number = key->type == CLEAT_KEY_FLOAT || key->type == CLEAT_KEY_PERIOD;
+    return is_number ? number == (double)key->word_value : integer == key->word_value;
 }
 
 void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text) {
@@ -330,6 +341,11 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
     case CLEAT_KEY_DURATION:
         memcpy(&integer, from, sizeof integer);
         print_duration(integer, text);
+        break;
+    case CLEAT_KEY_PERIOD:
+        memcpy(&number, from, sizeof number);
+        print_number(number, text);
+        cleat_text_add(text, "s");
         break;
     case CLEAT_KEY_BYTES:
         memcpy(&integer, from, sizeof integer);
@@ -395,6 +411,12 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
         break;
     case CLEAT_KEY_DURATION:
         cleat_text_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
+        print_duration((int64_t)key->max, text);
+        break;
+    case CLEAT_KEY_PERIOD:
+        cleat_text_add(text, "a duration such as 0.5s, 10s or 1m, from ");
+        print_number(key->min, text);
+        cleat_text_add(text, "s to ");
         print_duration((int64_t)key->max, text);
         break;
     case CLEAT_KEY_BYTES:

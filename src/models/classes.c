@@ -8,13 +8,60 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { SHOWN_CLASSES = 5 }; /* maximum number of classes for which each kind of confusion is a metric */
+enum { SHOWN_CLASSES = 5 };     /* maximum number of classes for which each kind of confusion is a metric */
+enum { TEXT_CHARACTERS = 400 }; /* of a text that is shown */
 
 const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
 
 const cleat_metric_info cleat_classes_metrics[] = {
     {"accuracy", true}, {"macro_f1", true}, {"macro_recall", true}, {NULL, false}};
+
+/* --- labels of the confusion matrix --- */
+
+int64_t cleat_confusion_labels(int64_t classes) {
+    return classes < CLEAT_CONFUSION_LABELS ? classes : CLEAT_CONFUSION_LABELS;
+}
+
+/* Whether class a comes before b when the most frequent ones are chosen. */
+static bool is_more_frequent(const cleat_class *classes, int64_t a, int64_t b) {
+    return classes[a].samples != classes[b].samples ? classes[a].samples > classes[b].samples : a < b;
+}
+
+/* The chosen classes keep their order. */
+static void choose_shown(int64_t count, cleat_class *classes) {
+    const int32_t others = CLEAT_CONFUSION_LABELS - 1;
+    int64_t chosen[CLEAT_CONFUSION_LABELS]; /* the most frequent so far, the last of them first */
+    int32_t n = 0, next = 0;
+    for (int64_t c = 0; c < count; ++c) classes[c].shown = (int32_t)c;
+    if (count <= CLEAT_CONFUSION_LABELS) return;
+    for (int64_t c = 0; c < count; ++c) {
+        int32_t at = n;
+        while (at > 0 && is_more_frequent(classes, c, chosen[at - 1])) --at;
+        if (at >= others) continue;
+        n = n < others ? n + 1 : n;
+        for (int32_t i = n - 1; i > at; --i) chosen[i] = chosen[i - 1];
+        chosen[at] = c;
+    }
+    for (int64_t c = 0; c < count; ++c) classes[c].shown = others;
+    for (int32_t i = 0; i < n; ++i) classes[chosen[i]].shown = 0;
+    for (int64_t c = 0; c < count; ++c)
+        if (classes[c].shown == 0) classes[c].shown = next++;
+}
+
+void cleat_confusion_count(const cleat_class *known, int64_t classes, int32_t truth, int32_t found, double *matrix) {
+    matrix[known[truth].shown * cleat_confusion_labels(classes) + known[found].shown] += 1;
+}
+
+void cleat_confusion_copy(const cleat_class *known, int64_t classes, const double *matrix, cleat_confusion *confusion) {
+    confusion->labels = (size_t)cleat_confusion_labels(classes);
+    for (int64_t c = 0; c < classes; ++c) confusion->names[known[c].shown] = known[c].name;
+    if (classes > CLEAT_CONFUSION_LABELS) confusion->names[CLEAT_CONFUSION_LABELS - 1] = "other";
+    memcpy(confusion->counts, matrix, confusion->labels * confusion->labels * sizeof *matrix);
+}
+
+/* --- classes --- */
 
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class *classes) {
@@ -28,8 +75,10 @@ void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *d
     for (int64_t c = 0; c < count; ++c) {
         double samples = (double)source->samples(dataset, (size_t)c);
         classes[c].weight = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
+        classes[c].samples = (int64_t)samples;
         snprintf(classes[c].name, sizeof classes[c].name, "%s", source->name(dataset, (size_t)c));
     }
+    choose_shown(count, classes);
 }
 
 int32_t cleat_class_argmax(const float *logits, int64_t classes) {
@@ -41,24 +90,23 @@ int32_t cleat_class_argmax(const float *logits, int64_t classes) {
 
 enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* counts of each class; they precede the matrix */
 
-static bool has_matrix(int64_t classes) {
-    return classes <= SHOWN_CLASSES;
+static double *matrix_of(double *metric_state, int64_t classes) {
+    return metric_state + COUNTS * classes;
 }
 
 size_t cleat_classes_metric_state_size(int64_t classes) {
-    return (size_t)(COUNTS * classes + (has_matrix(classes) ? classes * classes : 0));
+    return (size_t)(COUNTS * classes + cleat_confusion_labels(classes) * cleat_confusion_labels(classes));
 }
 
-void cleat_classes_metric_update(const int32_t *labels, const float *logits, int64_t count, int64_t classes,
-                                 double *metric_state) {
-    double *matrix = metric_state + COUNTS * classes;
+void cleat_classes_metric_update(const cleat_class *known, const int32_t *labels, const float *logits, int64_t count,
+                                 int64_t classes, double *metric_state) {
     for (int64_t i = 0; i < count; ++i) {
         if (labels[i] < 0) continue;
         int32_t said = cleat_class_argmax(logits + i * classes, classes);
         metric_state[COUNTS * labels[i] + TARGET] += 1;
         metric_state[COUNTS * said + PREDICTED] += 1;
         metric_state[COUNTS * said + RIGHT] += said == labels[i];
-        if (has_matrix(classes)) matrix[labels[i] * classes + said] += 1;
+        cleat_confusion_count(known, classes, labels[i], said, matrix_of(metric_state, classes));
     }
 }
 
@@ -76,7 +124,7 @@ void cleat_classes_metric_compute(const cleat_class *known, int64_t classes, con
     cleat_metrics_add(found, "accuracy", metrics.accuracy);
     cleat_metrics_add(found, "macro_f1", metrics.macro_f1);
     cleat_metrics_add(found, "macro_recall", metrics.macro_recall);
-    for (int64_t i = 0; i < classes * classes && has_matrix(classes); ++i) {
+    for (int64_t i = 0; i < classes * classes && classes <= SHOWN_CLASSES; ++i) {
         snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
         cleat_metrics_add(found, name, matrix[i]);
     }
@@ -114,5 +162,56 @@ done:
     cleat_free(rows);
     cleat_free(probabilities);
     cleat_free(names);
+    return status;
+}
+
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+const char *cleat_class_name(const cleat_class *known, int32_t label) {
+    return label < 0 ? NULL : known[label].name;
+}
+
+void cleat_classes_confusion(const cleat_class *known, int64_t classes, const double *metric_state,
+                             cleat_confusion *confusion) {
+    cleat_confusion_copy(known, classes, metric_state + COUNTS * classes, confusion);
+}
+
+void cleat_classes_baseline(const cleat_class *known, int64_t classes, const double *metric_state, double *state,
+                            char *text) {
+    int64_t most = 0;
+    for (int64_t c = 1; c < classes; ++c)
+        if (known[c].samples > known[most].samples) most = c;
+    for (int32_t c = 0; c < classes; ++c) {
+        const double samples = metric_state[COUNTS * c + TARGET];
+        state[COUNTS * c + TARGET] = samples;
+        state[COUNTS * most + PREDICTED] += samples;
+        matrix_of(state, classes)[known[c].shown * cleat_confusion_labels(classes) + known[most].shown] += samples;
+    }
+    state[COUNTS * most + RIGHT] = state[COUNTS * most + TARGET];
+    snprintf(text, CLEAT_BASELINE_TEXT, "always predicting '%s', the most frequent class of the training data",
+             known[most].name);
+}
+
+cleat_status cleat_classes_add_example(const cleat_class *known, int64_t classes, const cleat_prediction *prediction,
+                                       const cleat_class_example *example, cleat_text *json, cleat_error *error) {
+    const int32_t found = cleat_class_argmax(prediction->output, classes);
+    cleat_status status = CLEAT_OK;
+    float *probabilities = cleat_alloc((size_t)classes, sizeof *probabilities);
+    if (!probabilities) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
+    softmax(prediction->output, classes, probabilities);
+    cleat_examples_begin(json, "class", prediction);
+    cleat_text_add(json, ",\"image\":%s", example->image ? "" : "null");
+    if (example->image)
+        status = cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+    cleat_text_add(json, ",\"text\":");
+    cleat_examples_add_string(json, example->text, TEXT_CHARACTERS);
+    cleat_text_add(json, ",\"truth\":");
+    cleat_examples_add_string(json, cleat_class_name(known, example->label), sizeof known->name);
+    cleat_text_add(json, ",\"prediction\":");
+    cleat_examples_add_string(json, cleat_class_name(known, found), sizeof known->name);
+    cleat_text_add(json, ",\"confidence\":");
+    cleat_examples_add_number(json, probabilities[found], 4);
+    cleat_text_add(json, "}");
+    cleat_free(probabilities);
     return status;
 }

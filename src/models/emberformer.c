@@ -10,6 +10,7 @@
 #include "models/masks.h"
 #include "nn/transformer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,6 +216,71 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+/* A grey image of one channel, from its least to its greatest value. */
+static void draw(const float *values, cleat_image *image) {
+    const int64_t pixels = image->height * image->width;
+    float least = values[0], most = values[0];
+    for (int64_t i = 1; i < pixels; ++i) {
+        least = fminf(least, values[i]);
+        most = fmaxf(most, values[i]);
+    }
+    for (int64_t i = 0; i < pixels; ++i)
+        image->pixels[i] = most > least ? (uint8_t)lroundf(255 * (values[i] - least) / (most - least)) : 0;
+}
+
+/* What the model saw last: the target's channel on the last day. */
+static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_image *image, char *text, size_t size,
+                                    cleat_error *error) {
+    int64_t channel = 0;
+    const char *name = NULL;
+    float *values = cleat_alloc((size_t)(image->height * image->width), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a frame");
+    cleat_status status =
+        cleat_maps_last_frame(prediction->dataset, prediction->sample, values, &channel, &name, error);
+    if (status == CLEAT_OK) draw(values, image);
+    cleat_free(values);
+    if (name)
+        snprintf(text, size, "last frame, channel %s", name);
+    else
+        snprintf(text, size, "last frame, channel %lld", (long long)channel);
+    return status;
+}
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    const map_size size = size_of(model);
+    const cleat_image_info info = cleat_image_describe(prediction->dataset);
+    char text[128] = "";
+    cleat_image image = {.height = info.file_height, .width = info.file_width, .channels = 1};
+    int32_t *mask = cleat_alloc((size_t)(size.height * size.width), sizeof *mask);
+    void *slots[] = {[STEPS] = NULL, [LENGTHS] = NULL, [MASK] = mask};
+    cleat_status status = CLEAT_OK;
+    image.pixels = cleat_alloc((size_t)(image.height * image.width), 1);
+    if (!mask || !image.pixels) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the mask of an example");
+    if (!status)
+        status = cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
+    if (!status) status = draw_last_frame(prediction, &image, text, sizeof text, error);
+    if (!status) {
+        const cleat_mask_example example = {.image = &image,
+                                            .image_text = text,
+                                            .logits = prediction->output,
+                                            .mask = mask,
+                                            .height = info.file_height,
+                                            .width = info.file_width,
+                                            .stride = size.width};
+        status = cleat_masks_add_example(model, prediction, &example, json, error);
+    }
+    cleat_free(image.pixels);
+    cleat_free(mask);
+    return status;
+}
+
+static const cleat_model_examples examples = {
+    .add = add_example, .confusion = cleat_masks_confusion, .baseline = cleat_masks_baseline};
+
 const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .keys = keys,
                                              .settings_size = sizeof(emberformer_settings),
@@ -232,4 +298,5 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .metric_update = metric_update,
                                              .metric_compute = cleat_masks_metric_compute,
                                              .write = write,
-                                             .writes_each = true};
+                                             .writes_each = true,
+                                             .examples = &examples};

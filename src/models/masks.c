@@ -210,6 +210,92 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
     cleat_metrics_add(found, "persistence_iou", iou_of(before));
 }
 
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+enum { BLACK = 0, GREY = 128, WHITE = 255 };
+
+/* Draws truth and prediction, and counts them as the metrics do. */
+static void draw_masks(const cleat_model *model, const cleat_mask_example *example, uint8_t *truth, uint8_t *prediction,
+                       double counts[COUNTS]) {
+    for (int64_t r = 0; r < example->height; ++r)
+        for (int64_t c = 0; c < example->width; ++c) {
+            const int32_t target = example->mask[r * example->stride + c];
+            const bool found = probability(example->logits[r * example->stride + c]) >= settings_of(model)->threshold;
+            const bool known = target == 0 || target == 1;
+            if (known) count(target, found, counts);
+            *truth++ = !known ? GREY : target ? WHITE : BLACK;
+            *prediction++ = found ? WHITE : BLACK;
+        }
+}
+
+cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
+                                     const cleat_mask_example *example, cleat_text *json, cleat_error *error) {
+    const size_t pixels = (size_t)(example->height * example->width);
+    double counts[COUNTS] = {0};
+    uint8_t *truth = cleat_alloc(2 * pixels, 1);
+    if (!truth) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the masks of an example");
+    cleat_image mask = {.height = example->height, .width = example->width, .channels = 1, .pixels = truth};
+    draw_masks(model, example, truth, truth + pixels, counts);
+    cleat_examples_begin(json, "mask", prediction);
+    if (example->image_text) cleat_text_add(json, ",\"image_text\":");
+    if (example->image_text) cleat_examples_add_string(json, example->image_text, CLEAT_BASELINE_TEXT);
+    cleat_text_add(json, ",\"image\":");
+    cleat_status status =
+        cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+    cleat_text_add(json, ",\"truth\":");
+    if (status == CLEAT_OK)
+        status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    mask.pixels = truth + pixels;
+    cleat_text_add(json, ",\"prediction\":");
+    if (status == CLEAT_OK)
+        status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    cleat_text_add(json, ",\"score\":");
+    cleat_examples_add_number(json, counts[TP] / (counts[TP] + counts[FP] + counts[FN]), 6);
+    cleat_text_add(json, ",\"score_name\":\"iou\"}");
+    cleat_free(truth);
+    return status;
+}
+
+static double pixels_of(const double *metric_state, bool target) {
+    double pixels = 0;
+    for (int i = 0; i < BINS; ++i) pixels += metric_state[(target ? TRUE_BINS : FALSE_BINS) + i];
+    return pixels;
+}
+
+void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    const double *here = metric_state + HERE;
+    const double counts[] = {pixels_of(metric_state, false) - here[FP], here[FP], here[FN], here[TP]};
+    (void)model;
+    confusion->labels = 2;
+    confusion->names[0] = "background";
+    confusion->names[1] = "mask";
+    memcpy(confusion->counts, counts, sizeof counts);
+}
+
+/* Scores of a prediction without probabilities are those of every threshold. The mean over the images is not
+ * known. */
+static void set_counts(const double counts[COUNTS], double *metric_state) {
+    memcpy(metric_state + HERE, counts, COUNTS * sizeof *counts);
+    metric_state[TRUE_BINS + BINS - 1] = counts[TP];
+    metric_state[FALSE_BINS + BINS - 1] = counts[FP];
+    metric_state[TRUE_BINS] = counts[FN];
+    metric_state[IMAGE_IOU] = NAN;
+    metric_state[IMAGES] = 1;
+}
+
+cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                  char *text, cleat_error *error) {
+    const double *from = evaluated->metric_state, *before = from + BEFORE;
+    const double all[COUNTS] = {[TP] = pixels_of(from, true), [FP] = pixels_of(from, false)};
+    const bool persistence = before[TP] + before[FP] + before[FN] > 0;
+    (void)model;
+    (void)error;
+    set_counts(persistence ? before : all, metric_state);
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s",
+             persistence ? "persistence: the mask of the last known day" : "every pixel in the mask");
+    return CLEAT_OK;
+}
+
 /* --- predictions ---------------------------------------------------------------------------------------------- */
 
 /* Bilinear interpolation between pixel centres, as in cleat_resize; the result is a probability. */

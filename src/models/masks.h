@@ -2,6 +2,8 @@
 #ifndef CLEAT_SRC_MODELS_MASKS_H
 #define CLEAT_SRC_MODELS_MASKS_H
 
+#include "models/example_images.h"
+#include "models/examples.h"
 #include "models/image_models.h"
 #include "nn/segformer.h"
 
@@ -83,6 +85,27 @@ void cleat_masks_metric_update(const cleat_model *model, const float *logits, co
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
+/* --- examples (models/examples.h) --- */
+
+/* A sample with its mask and a prediction. */
+typedef struct cleat_mask_example {
+    const cleat_image *image;
+    const char *image_text; /* what the image shows if it is not the sample itself; NULL: the sample */
+    const float *logits;    /* [height, stride], of which the first `width` of a row count */
+    const int32_t *mask;    /* the same; 0, 1, or another number where the truth is unknown */
+    int64_t height, width, stride;
+} cleat_mask_example;
+/* Appends it: masks are white, the background is black, unknown pixels are grey; with its intersection over
+ * union, null if both masks are empty. */
+cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
+                                     const cleat_mask_example *example, cleat_text *json, cleat_error *error);
+/* The matrix of the pixels of known truth. */
+void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
+/* The state after predicting persistence where it was evaluated, otherwise after putting every pixel into the
+ * mask: of the two constant predictions it is the better one, the scores of the empty mask are all 0. */
+cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                  char *text, cleat_error *error);
+
 /* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. All is borrowed. */
 typedef struct cleat_mask_output {
     const char *folder, *id;
@@ -91,8 +114,8 @@ typedef struct cleat_mask_output {
     int64_t out_height, out_width; /* of the files, in pixels */
 } cleat_mask_output;
 
-/* Writes a mask, resized: the .png is 255 where the probability reaches the threshold, the .npy has the probabilities.
- * Errors: no memory, a file that cannot be written, an id too long for a file name. */
+/* Writes a mask, resized: the .png is 255 where the probability reaches the threshold, the .npy has the
+ * probabilities. Errors: no memory, a file that cannot be written, an id too long for a file name. */
 cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error);
 
 #endif

@@ -30,6 +30,12 @@ typedef struct cleat_metric_info {
     bool ascends; /* larger is better */
 } cleat_metric_info;
 
+/* How a family shows evaluations (models/examples.h). */
+typedef struct cleat_model_examples cleat_model_examples;
+
+/* Most labels of a confusion matrix; of more, the rarer ones share the last row and column, "other". */
+enum { CLEAT_CONFUSION_LABELS = 64 };
+
 struct cleat_model_class {
     const char *name; /* model.type in the profile */
     /* Settings: a struct that begins with cleat_data_settings, and its keys of [model], [data] and [loss]
@@ -62,6 +68,7 @@ struct cleat_model_class {
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     /* each sample gets separate files: `write` may be called with a part of the samples */
     bool writes_each;
+    const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
 };
 
 struct cleat_model {

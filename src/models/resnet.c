@@ -3,6 +3,7 @@
 #include "nn/resnet.h"
 #include "cleat/ops.h"
 #include "core/memory.h"
+#include "data/image/common.h"
 #include "models/classes.h"
 #include "models/image_models.h"
 #include "nn/transformer.h"
@@ -182,7 +183,8 @@ static size_t metric_state_size(const cleat_model *model) {
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
     (void)error;
-    cleat_classes_metric_update(batch->fields[LABEL], output, batch->count, model->sizes.classes, metric_state);
+    cleat_classes_metric_update(model->own, batch->fields[LABEL], output, batch->count, model->sizes.classes,
+                                metric_state);
     return CLEAT_OK;
 }
 
@@ -194,6 +196,37 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                           const char *folder, cleat_error *error) {
     return cleat_classes_write(&class_source, model->sizes.classes, predictions, count, folder, error);
 }
+
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    cleat_image image;
+    int32_t label;
+    void *slots[] = {NULL, [LABEL] = &label};
+    cleat_status status =
+        cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
+    if (status == CLEAT_OK) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_class_example example = {.image = &image, .label = label};
+    status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
+    cleat_image_free(&image);
+    return status;
+}
+
+static void confusion_of(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+}
+
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                char *text, cleat_error *error) {
+    (void)error;
+    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
+    return CLEAT_OK;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .confusion = confusion_of, .baseline = baseline_of};
 
 const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
                                               .keys = keys,
@@ -211,4 +244,5 @@ const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
                                               .metric_state_size = metric_state_size,
                                               .metric_update = metric_update,
                                               .metric_compute = metric_compute,
-                                              .write = write};
+                                              .write = write,
+                                              .examples = &examples};

@@ -209,31 +209,55 @@ static void collect(trace *t, const float *x, const float *reference, const floa
     }
 }
 
+static void free_trace(trace *t) {
+    cleat_free(t->x);
+    cleat_free(t->ref);
+    cleat_free(t->at);
+    cleat_free(t->weight);
+}
+
+/* The known residues; the caller frees the trace, also on failure. */
+static cleat_status make_trace(trace *t, const float *x, const float *reference, const float *mask, int64_t length,
+                               cleat_error *error) {
+    *t = (trace){.x = cleat_alloc((size_t)length, sizeof *t->x),
+                 .ref = cleat_alloc((size_t)length, sizeof *t->ref),
+                 .at = cleat_alloc((size_t)length, sizeof *t->at),
+                 .weight = cleat_alloc((size_t)length, sizeof *t->weight)};
+    if (!t->x || !t->ref || !t->at || !t->weight)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a chain of length %lld",
+                          (long long)length);
+    collect(t, x, reference, mask, length);
+    if (t->n == 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no metrics can be computed for a chain without known residues");
+    return CLEAT_OK;
+}
+
 cleat_status cleat_rna_metrics_compute(const float *x, const float *reference, const float *mask, int64_t length,
                                        cleat_rna_metrics *metrics, cleat_error *error) {
-    trace t = {.x = cleat_alloc((size_t)length, sizeof *t.x),
-               .ref = cleat_alloc((size_t)length, sizeof *t.ref),
-               .at = cleat_alloc((size_t)length, sizeof *t.at),
-               .weight = cleat_alloc((size_t)length, sizeof *t.weight)};
-    cleat_status status = CLEAT_OK;
-    if (!t.x || !t.ref || !t.at || !t.weight) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a chain of length %lld",
-                            (long long)length);
-        goto done;
+    trace t;
+    cleat_status status = make_trace(&t, x, reference, mask, length, error);
+    if (status == CLEAT_OK) {
+        motion m;
+        compute_distances(&t, metrics);
+        metrics->rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
+        metrics->tm = tm_score(&t);
     }
-    collect(&t, x, reference, mask, length);
-    if (t.n == 0) {
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "no metrics can be computed for a chain without known residues");
-        goto done;
+    free_trace(&t);
+    return status;
+}
+
+cleat_status cleat_rna_superpose(const float *x, const float *reference, const float *mask, int64_t length,
+                                 float *aligned, double *rmsd, cleat_error *error) {
+    trace t;
+    cleat_status status = make_trace(&t, x, reference, mask, length, error);
+    if (status == CLEAT_OK) {
+        motion m;
+        *rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
+        for (int64_t i = 0; i < length; ++i) {
+            const point p = moved(&m, (point){{x[3 * i], x[3 * i + 1], x[3 * i + 2]}});
+            for (int k = 0; k < 3; ++k) aligned[3 * i + k] = (float)p.v[k];
+        }
     }
-    motion m;
-    compute_distances(&t, metrics);
-    metrics->rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
-    metrics->tm = tm_score(&t);
-done:
-    cleat_free(t.x);
-    cleat_free(t.ref);
-    cleat_free(t.at);
-    cleat_free(t.weight);
+    free_trace(&t);
     return status;
 }

@@ -7,8 +7,9 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/name_table.h"
+#include "data/rna/helix.h"
 #include "graph/graph.h"
-#include "models/model.h"
+#include "models/examples.h"
 #include "models/rna_metrics.h"
 #include "nn/transformer.h"
 
@@ -280,26 +281,38 @@ static void add(double *metric_state, int metric, double value, bool counted) {
     metric_state[N_METRICS + metric] += 1;
 }
 
+static bool is_known(const float *mask, int64_t length) {
+    for (int64_t i = 0; i < length; ++i)
+        if (mask[i] != 0) return true;
+    return false;
+}
+
+/* A chain of which nothing is known does not count. */
+static cleat_status add_chain(const float *x, const float *coords, const float *mask, int64_t length,
+                              double *metric_state, cleat_error *error) {
+    cleat_rna_metrics f;
+    if (!is_known(mask, length)) return CLEAT_OK;
+    cleat_status status = cleat_rna_metrics_compute(x, coords, mask, length, &f, error);
+    if (status != CLEAT_OK) return status;
+    add(metric_state, PAIR_MAE, f.pair_mae, f.has_pairs);
+    add(metric_state, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
+    add(metric_state, LDDT, f.lddt, length >= LDDT_SHORTEST);
+    add(metric_state, RMSD, f.rmsd, true);
+    add(metric_state, TM, f.tm, true);
+    return CLEAT_OK;
+}
+
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
     (void)model;
     const int32_t *lengths = batch->fields[LENGTHS];
     const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
-    for (int64_t b = 0; b < batch->batch; ++b) {
-        int64_t first = b * batch->length, known = 0;
-        cleat_rna_metrics f;
-        for (int64_t i = 0; i < lengths[b]; ++i) known += mask[first + i] != 0;
-        if (!known) continue;
-        cleat_status status =
-            cleat_rna_metrics_compute(output + 3 * first, coords + 3 * first, mask + first, lengths[b], &f, error);
-        if (status != CLEAT_OK) return status;
-        add(metric_state, PAIR_MAE, f.pair_mae, f.has_pairs);
-        add(metric_state, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
-        add(metric_state, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
-        add(metric_state, RMSD, f.rmsd, true);
-        add(metric_state, TM, f.tm, true);
+    cleat_status status = CLEAT_OK;
+    for (int64_t b = 0; b < batch->batch && status == CLEAT_OK; ++b) {
+        const int64_t first = b * batch->length;
+        status = add_chain(output + 3 * first, coords + 3 * first, mask + first, lengths[b], metric_state, error);
     }
-    return CLEAT_OK;
+    return status;
 }
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */
@@ -363,6 +376,104 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+/* A chain as the dataset gives it. */
+typedef struct known_chain {
+    int64_t length;
+    int32_t *tokens; /* [length] */
+    float *coords;   /* [length, 3] */
+    float *mask;     /* [length] */
+    float *x;        /* [length, 3] for a prediction */
+} known_chain;
+
+static void free_chain(known_chain *chain) {
+    cleat_free(chain->tokens);
+    cleat_free(chain->coords);
+    cleat_free(chain->mask);
+    cleat_free(chain->x);
+}
+
+/* The caller frees the chain, also on failure. */
+static cleat_status read_chain(const cleat_dataset *dataset, size_t sample, known_chain *chain, cleat_error *error) {
+    const size_t length = (size_t)cleat_dataset_length(dataset, sample);
+    *chain = (known_chain){.length = (int64_t)length,
+                           .tokens = cleat_alloc(length, sizeof *chain->tokens),
+                           .coords = cleat_alloc(3 * length, sizeof *chain->coords),
+                           .mask = cleat_alloc(length, sizeof *chain->mask),
+                           .x = cleat_alloc(3 * length, sizeof *chain->x)};
+    if (!chain->tokens || !chain->coords || !chain->mask || !chain->x)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a chain of length %zu", length);
+    void *slots[] = {[TOKENS] = chain->tokens, [COORDS] = chain->coords, [MASK] = chain->mask, [PARTNER] = NULL};
+    return cleat_dataset_fill(dataset, sample, chain->length, NULL, slots, error);
+}
+
+/* "member": [[x, y, z], ...], with null for an unknown residue (mask NULL: all are known). */
+static void add_points(cleat_text *json, const char *member, const float *points, const float *mask, int64_t length) {
+    cleat_text_add(json, ",\"%s\":[", member);
+    for (int64_t i = 0; i < length; ++i) {
+        const float *p = points + 3 * i;
+        const bool known = (!mask || mask[i] != 0) && isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
+        cleat_text_add(json, i ? "," : "");
+        if (!known) cleat_text_add(json, "null");
+        for (int k = 0; known && k < 3; ++k) {
+            cleat_text_add(json, k ? "," : "[");
+            cleat_examples_add_number(json, round(100 * (double)p[k]) / 100, 9); /* 0.01 A */
+        }
+        if (known) cleat_text_add(json, "]");
+    }
+    cleat_text_add(json, "]");
+}
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    known_chain chain;
+    double rmsd = NAN;
+    (void)model;
+    cleat_status status = read_chain(prediction->dataset, prediction->sample, &chain, error);
+    if (status == CLEAT_OK && is_known(chain.mask, chain.length))
+        status = cleat_rna_superpose(prediction->output, chain.coords, chain.mask, chain.length, chain.x, &rmsd, error);
+    else if (status == CLEAT_OK)
+        memcpy(chain.x, prediction->output, 3 * (size_t)chain.length * sizeof *chain.x);
+    if (status == CLEAT_OK) {
+        cleat_examples_begin(json, "rna", prediction);
+        cleat_text_add(json, ",\"sequence\":\"");
+        for (int64_t i = 0; i < chain.length; ++i) cleat_text_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
+        cleat_text_add(json, "\"");
+        add_points(json, "truth", chain.coords, chain.mask, chain.length);
+        add_points(json, "prediction", chain.x, NULL, chain.length);
+        cleat_text_add(json, ",\"score\":");
+        cleat_examples_add_number(json, rmsd, 6);
+        cleat_text_add(json, ",\"score_name\":\"rmsd\"}");
+    }
+    free_chain(&chain);
+    return status;
+}
+
+/* One strand of an ideal A-form helix, which is what the head `frames` predicts before training. */
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                char *text, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    (void)model;
+    for (size_t i = 0; i < evaluated->n_samples && status == CLEAT_OK; ++i) {
+        known_chain chain;
+        status = read_chain(evaluated->dataset, evaluated->samples[i], &chain, error);
+        for (int64_t r = 0; status == CLEAT_OK && r < chain.length; ++r) {
+            double atom[3];
+            cleat_rna_helix_atom((int)r, false, atom);
+            for (int k = 0; k < 3; ++k) chain.x[3 * r + k] = (float)atom[k];
+        }
+        if (status == CLEAT_OK)
+            status = add_chain(chain.x, chain.coords, chain.mask, chain.length, metric_state, error);
+        free_chain(&chain);
+    }
+    snprintf(text, CLEAT_BASELINE_TEXT, "one strand of an ideal A-form helix for every sequence");
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline_of};
+
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .keys = keys,
                                                  .settings_size = sizeof(rna_settings),
@@ -378,4 +489,5 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .metric_state_size = metric_state_size,
                                                  .metric_update = metric_update,
                                                  .metric_compute = metric_compute,
-                                                 .write = write};
+                                                 .write = write,
+                                                 .examples = &examples};

@@ -1,6 +1,8 @@
 /* Segmentation of images into masks of two classes with a SegFormer. Loss:
  * weighted binary cross entropy (or focal loss) and Dice loss, the mean over the images of a global batch. */
 #include "cleat/ops.h"
+#include "core/memory.h"
+#include "data/image/common.h"
 #include "models/masks.h"
 
 #include <string.h>
@@ -122,6 +124,33 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    const int64_t size = cleat_dataset_length(prediction->dataset, prediction->sample), stride = prediction->length;
+    cleat_image image = {.pixels = NULL};
+    int32_t *mask = cleat_alloc((size_t)(stride * stride), sizeof *mask);
+    void *slots[] = {NULL, [MASK] = mask};
+    if (!mask) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a mask");
+    cleat_status status = cleat_dataset_fill(prediction->dataset, prediction->sample, stride, NULL, slots, error);
+    if (status == CLEAT_OK) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    if (status == CLEAT_OK) {
+        const cleat_mask_example example = {.image = &image,
+                                            .logits = prediction->output,
+                                            .mask = mask,
+                                            .height = size,
+                                            .width = size,
+                                            .stride = stride};
+        status = cleat_masks_add_example(model, prediction, &example, json, error);
+    }
+    cleat_image_free(&image);
+    cleat_free(mask);
+    return status;
+}
+
+static const cleat_model_examples examples = {
+    .add = add_example, .confusion = cleat_masks_confusion, .baseline = cleat_masks_baseline};
+
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .keys = keys,
                                                 .settings_size = sizeof(segformer_settings),
@@ -139,4 +168,5 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .metric_update = metric_update,
                                                 .metric_compute = cleat_masks_metric_compute,
                                                 .write = write,
-                                                .writes_each = true};
+                                                .writes_each = true,
+                                                .examples = &examples};

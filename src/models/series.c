@@ -7,7 +7,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "graph/recompute.h"
-#include "models/model.h"
+#include "models/examples.h"
 #include "models/series_forecast.h"
 #include "nn/lstm.h"
 #include "nn/transformer.h"
@@ -345,13 +345,104 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+/* The better of persistence and, with data.season, seasonal persistence, by the squared error. */
+static int baseline_forecast(const cleat_model *model, const double *metric_state) {
+    const int64_t horizon = settings_of(model)->data.horizon;
+    double *state = (double *)metric_state;
+    const double last = mean_error(model, state, errors_of(model, state, PERSISTENCE), 0, 0, horizon);
+    const double season = mean_error(model, state, errors_of(model, state, SEASONAL), 0, 0, horizon);
+    return settings_of(model)->data.season != CLEAT_NONE && season < last ? SEASONAL : PERSISTENCE;
+}
+
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                char *text, cleat_error *error) {
+    const int forecast = baseline_forecast(model, evaluated->metric_state);
+    const size_t values = 2 * (size_t)settings_of(model)->data.horizon;
+    (void)error;
+    metric_state[0] = evaluated->metric_state[0];
+    memcpy(errors_of(model, metric_state, MODEL), errors_of(model, (double *)evaluated->metric_state, forecast),
+           values * sizeof *metric_state);
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s",
+             forecast == SEASONAL ? "seasonal persistence: the values one season earlier"
+                                  : "persistence: the last known values");
+    return CLEAT_OK;
+}
+
+enum { PAST_HORIZONS = 4, PAST_STEPS = 400, SERIES_DIGITS = 6, COLUMN_CHARACTERS = 80 };
+
+/* Values are single-precision numbers times std: what is far below std is rounding, not data. */
+static void add_values(cleat_text *json, const char *member, const double *values, int64_t count, double std) {
+    const double unit = pow(10, floor(log10(std)) - SERIES_DIGITS + 1);
+    cleat_text_add(json, ",\"%s\":[", member);
+    for (int64_t i = 0; i < count; ++i) {
+        cleat_text_add(json, i ? "," : "");
+        cleat_examples_add_number(json, round(values[i] / unit) * unit + 0.0, SERIES_DIGITS);
+    }
+    cleat_text_add(json, "]");
+}
+
+/* One column k of standardised values [H, K], plus an offset of the same shape (NULL: none), in the file's
+ * units. */
+static void add_column(cleat_text *json, const char *member, const cleat_dataset *dataset, size_t k,
+                       const float *values, const float *offset, double *room) {
+    const cleat_series_info info = cleat_series_describe(dataset);
+    for (int64_t h = 0; h < info.horizon; ++h) {
+        const int64_t i = h * info.targets + (int64_t)k;
+        room[h] = ((double)values[i] + (offset ? (double)offset[i] : 0)) * cleat_series_std(dataset, k) +
+                  cleat_series_mean(dataset, k);
+    }
+    add_values(json, member, room, info.horizon, cleat_series_std(dataset, k));
+}
+
+/* Examples take the forecast columns in turn. */
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    const cleat_dataset *dataset = prediction->dataset;
+    const cleat_series_info info = cleat_series_describe(dataset);
+    const size_t k = index % (size_t)info.targets;
+    int64_t past = info.lookback < PAST_HORIZONS * info.horizon ? info.lookback : PAST_HORIZONS * info.horizon;
+    if (past > PAST_STEPS) past = PAST_STEPS;
+    cleat_forecast known = {0};
+    double *room = cleat_alloc((size_t)(past > info.horizon ? past : info.horizon), sizeof *room);
+    float *target = cleat_alloc((size_t)(info.horizon * info.targets), sizeof *target);
+    void *slots[CLEAT_SERIES_FIELDS] = {[TARGET] = target};
+    cleat_status status = CLEAT_OK;
+    if (!room || !target) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a forecast");
+    if (!status) status = cleat_dataset_fill(dataset, prediction->sample, prediction->length, NULL, slots, error);
+    if (!status) status = cleat_forecast_create(info.horizon * info.targets, &known, error);
+    if (!status)
+        status = cleat_forecast_fill(dataset, prediction->sample, info.horizon, info.targets,
+                                     settings_of(model)->data.anchor, &known, error);
+    if (!status) {
+        cleat_examples_begin(json, "series", prediction);
+        cleat_text_add(json, ",\"column\":");
+        cleat_examples_add_string(json, cleat_series_target(dataset, k), COLUMN_CHARACTERS);
+        cleat_series_past(dataset, prediction->sample, k, past, room);
+        add_values(json, "past", room, past, cleat_series_std(dataset, k));
+        add_column(json, "truth", dataset, k, target, known.anchor, room);
+        add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
+        const bool seasonal = baseline_forecast(model, evaluated->metric_state) == SEASONAL;
+        add_column(json, "baseline", dataset, k, seasonal ? known.season : known.last, NULL, room);
+        cleat_text_add(json, "}");
+    }
+    cleat_forecast_free(&known);
+    cleat_free(target);
+    cleat_free(room);
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline_of};
+
 #define SERIES_CLASS(NAME, KEYS, CHECK)                                                                                \
     {                                                                                                                  \
         .name = NAME, .keys = KEYS, .settings_size = sizeof(series_settings), .defaults = defaults, .check = CHECK,    \
         .metrics = metrics, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                    \
         .fixed_length = fixed_length, .build = build, .sample_weight = sample_weight,                                  \
         .metric_state_size = metric_state_size, .metric_update = metric_update, .metric_compute = metric_compute,      \
-        .write = write                                                                                                 \
+        .write = write, .examples = &examples                                                                          \
     }
 
 const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", recurrent_keys, check);

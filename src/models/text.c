@@ -241,7 +241,8 @@ static size_t class_metric_state_size(const cleat_model *model) {
 static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                         double *metric_state, cleat_error *error) {
     (void)error;
-    cleat_classes_metric_update(batch->fields[LABELS], output, batch->count, model->sizes.classes, metric_state);
+    cleat_classes_metric_update(model->own, batch->fields[LABELS], output, batch->count, model->sizes.classes,
+                                metric_state);
     return CLEAT_OK;
 }
 
@@ -251,13 +252,17 @@ static void class_metric_compute(const cleat_model *model, const double *metric_
 
 enum { SHOWN_TYPES = 12 }; /* maximum number of entity types with separate metrics */
 
-/* Metric state of tags: number of words and of correct words, then target, predicted and correct count of
- * each entity type. */
+/* Metric state of tags: number of words and of correct words, target, predicted and correct count of each
+ * entity type, and the confusion matrix of the tags. */
 static size_t count_types(const cleat_model *model) {
     return (size_t)(model->sizes.classes - 1) / 2;
 }
-static size_t tag_metric_state_size(const cleat_model *model) {
+static size_t tag_matrix_at(const cleat_model *model) {
     return 2 + 3 * count_types(model);
+}
+static size_t tag_metric_state_size(const cleat_model *model) {
+    const int64_t labels = cleat_confusion_labels(model->sizes.classes);
+    return tag_matrix_at(model) + (size_t)(labels * labels);
 }
 
 static void add_entities(const cleat_count *types, size_t n, const cleat_tag_count *tags, double *metric_state) {
@@ -305,6 +310,9 @@ static cleat_status tag_metric_update(const cleat_model *model, const cleat_host
         for (size_t w = 0; w < words; ++w) target[w] = cleat_text_word_label(batch->dataset, sample, w);
         tags_of(model, batch->dataset, sample, output + b * batch->length * model->sizes.classes, found);
         cleat_entities_add(target, found, words, types, &tags);
+        for (size_t w = 0; w < words; ++w)
+            cleat_confusion_count(model->own, model->sizes.classes, target[w], found[w],
+                                  metric_state + tag_matrix_at(model));
     }
     add_entities(types, n, &tags, metric_state);
 done:
@@ -389,6 +397,80 @@ done:
     return status;
 }
 
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_class(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                              cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    const cleat_class_example example = {.text = cleat_text_sample(prediction->dataset, prediction->sample),
+                                         .label = cleat_text_label(prediction->dataset, prediction->sample)};
+    return cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
+}
+
+static void class_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+}
+
+static cleat_status class_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                   char *text, cleat_error *error) {
+    (void)error;
+    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
+    return CLEAT_OK;
+}
+
+static const cleat_model_examples class_examples = {
+    .add = add_class, .confusion = class_confusion, .baseline = class_baseline};
+
+enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
+
+static cleat_status add_tags(const cleat_model *model, const cleat_evaluated *evaluated, size_t index, cleat_text *json,
+                             cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    const cleat_dataset *dataset = prediction->dataset;
+    const size_t sample = prediction->sample, all = cleat_text_words(dataset, sample),
+                 words = all < WORDS_SHOWN ? all : WORDS_SHOWN;
+    const char *const members[] = {"words", "truth", "prediction"};
+    int32_t *found = cleat_alloc(all, sizeof *found);
+    if (!found) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tags of %zu words", all);
+    tags_of(model, dataset, sample, prediction->output, found);
+    cleat_examples_begin(json, "tags", prediction);
+    for (int m = 0; m < 3; ++m) {
+        cleat_text_add(json, ",\"%s\":[", members[m]);
+        for (size_t w = 0; w < words; ++w) {
+            const int32_t tag = m == 1 ? cleat_text_word_label(dataset, sample, w) : found[w];
+            const char *text = m == 0 ? cleat_text_word(dataset, sample, w) : cleat_class_name(model->own, tag);
+            cleat_text_add(json, "%s", w ? "," : "");
+            cleat_examples_add_string(json, text, WORD_CHARACTERS);
+        }
+        cleat_text_add(json, "]");
+    }
+    cleat_text_add(json, "}");
+    cleat_free(found);
+    return CLEAT_OK;
+}
+
+static void tag_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    cleat_confusion_copy(model->own, model->sizes.classes, metric_state + tag_matrix_at(model), confusion);
+}
+
+/* No entity is found, and the words outside of entities have the correct tag. */
+static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                 char *text, cleat_error *error) {
+    const double *from = evaluated->metric_state, *matrix = from + tag_matrix_at(model);
+    const cleat_class *known = model->own;
+    const int64_t labels = cleat_confusion_labels(model->sizes.classes);
+    (void)error;
+    metric_state[0] = from[0];
+    metric_state[1] = known[0].shown == labels - 1 ? NAN : 0; /* O is one of the rarer tags of very many */
+    for (int64_t c = 0; c < labels; ++c) metric_state[1] += matrix[known[0].shown * labels + c];
+    for (size_t t = 0; t < count_types(model); ++t) metric_state[2 + 3 * t] = from[2 + 3 * t];
+    snprintf(text, CLEAT_BASELINE_TEXT, "tagging every word as %s", known[0].name);
+    return CLEAT_OK;
+}
+
+static const cleat_model_examples tag_examples = {
+    .add = add_tags, .confusion = tag_confusion, .baseline = tag_baseline};
+
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,
                                                  .settings_size = sizeof(text_settings),
@@ -404,7 +486,8 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .metric_state_size = class_metric_state_size,
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = class_metric_compute,
-                                                 .write = write_classes};
+                                                 .write = write_classes,
+                                                 .examples = &class_examples};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
@@ -421,4 +504,5 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .metric_state_size = tag_metric_state_size,
                                              .metric_update = tag_metric_update,
                                              .metric_compute = tag_metric_compute,
-                                             .write = write_tags};
+                                             .write = write_tags,
+                                             .examples = &tag_examples};

@@ -236,6 +236,13 @@ bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *nam
     return false;
 }
 
+bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size) {
+    const cleat_schema *own = &profile->keys->own;
+    if (i >= cleat_schema_size(own)) return false;
+    snprintf(name, size, "%s.%s", own->keys[i].section, own->keys[i].name);
+    return true;
+}
+
 /* --- texts ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {

@@ -71,7 +71,8 @@ const cleat_key cleat_run_keys[] = {
      .help = "Decay per epoch of the running average of parameters, which is then evaluated and saved."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
-     .help = "Loader threads that prepare batches; 0: the training thread. The sample order does not depend on it."},
+     .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. No result "
+             "depends on it."},
     {AT(loader, pin_memory), BOOL("true"), .help = "Stage batches in pinned memory."},
     {AT(loader, prefetch_factor), INT(1, 64, "2"), .help = "Batches prepared ahead by each worker."},
     {AT(loader, persistent_workers), BOOL("true"), .help = "Keep the worker threads between epochs."},
@@ -98,11 +99,18 @@ const cleat_key cleat_run_keys[] = {
     {AT(run, log_every_steps), INT(1, 1e6, "10"),
      .help =
          "Optimizer steps whose metrics are read from the device together, at most 64; the log has one line per step."},
+    {AT(run, monitor), PERIOD(0.1, 60 * 60, "1s"), OR_NONE,
+     .help = "Time between two records of the monitor in system.jsonl: speed, idle time, memory, power, hints."},
     {AT(run, check_finite), BOOL("false"),
      .help = "Check every tensor of every step and stop at the first non-finite one, except overflows caused by f16's "
              "loss scale (slow)."},
     {AT(run, self_check), CHOICE(self_checks, "once"),
      .help = "Small reference training before the run; once: for each device, driver, model type and precision."},
+    {AT(run, tensorboard), BOOL("false"),
+     .help = "Write an event file for TensorBoard into the run folder during training."},
+    {AT(run, profile), STRING(run.profile, 1, "none"),
+     .help = "Steps whose kernels are timed, e.g. wait=5,warmup=2,active=3,repeat=1; the run folder then has the "
+             "tables and a trace."},
     {.section = NULL, .name = NULL},
 };
 

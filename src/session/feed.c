@@ -2,9 +2,14 @@
 #include "session/feed.h"
 
 #include "cleat/card.h"
+#include "core/cgroup.h"
+#include "core/clock.h"
 #include "core/cpus.h"
 #include "core/memory.h"
+#include "device/recorder.h"
+#include "session/worker_tuning.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct cleat_feed {
@@ -12,22 +17,51 @@ struct cleat_feed {
     const cleat_dataset *dataset;
     cleat_loader *loader;
     int workers;
+    _Atomic(cleat_span_log *) spans; /* NULL: none */
     size_t n_slots;
     cleat_staging *stagings[CLEAT_FEED_SLOTS];
     void *bytes[CLEAT_FEED_SLOTS];
     int64_t offsets[CLEAT_BUCKETS][CLEAT_FEED_FIELDS]; /* -1: the graphs have no input of this name */
+
+    bool tunes; /* the number of threads is auto */
+    cleat_worker_tuning tuning;
+    cleat_workers_changed changed;
+    void *changed_user;
+
+    bool is_training; /* the current pass is one of training, ... */
+    bool is_first;    /* ... and has not handed over a batch */
+    double started;   /* when it started; fill_seconds of the loader then: */
+    double started_fill;
+    cleat_worker_sample spent; /* seconds and fill_seconds of earlier training passes; work of all */
+    atomic_ullong hand_overs, dry_hand_overs;
 };
 
 enum { MAX_AUTO_WORKERS = 4, HELD_SLOTS = 2 };
 
-/* Uses the number that the card file recommends if the card is known, but at most half of the CPUs. */
-static int choose_workers(const cleat_session *session) {
+static cleat_worker_bounds find_bounds(const cleat_feed *feed) {
+    char source[16];
+    const cleat_worker_memory memory = {
+        .host_free = cleat_host_memory_free("", source, sizeof source),
+        .slot_bytes = cleat_session_input_bytes(feed->session),
+        .prefetch = (int)feed->session->profile->loader.prefetch_factor,
+        .held = HELD_SLOTS,
+        .most_slots = CLEAT_FEED_SLOTS,
+    };
+    cleat_worker_memory without = memory;
+    if (memory.host_free > 0) without.host_free += (int64_t)feed->n_slots * memory.slot_bytes;
+    return cleat_worker_bounds_find(cleat_cpus(), &without);
+}
+
+/* Begins with the number that the card file recommends if the card is known, but at most with half of the CPUs. */
+static int choose_workers(const cleat_feed *feed) {
     cleat_card card;
+    const cleat_session *session = feed->session;
     int64_t setting = session->profile->loader.num_workers;
     if (setting != CLEAT_AUTO) return (int)setting;
-    int cpus = cleat_cpus(), workers = cpus > 2 ? cpus / 2 : 1, most = MAX_AUTO_WORKERS;
+    int bound = find_bounds(feed).most, cpus = cleat_cpus(), workers = cpus > 2 ? cpus / 2 : 1, most = MAX_AUTO_WORKERS;
     if (cleat_card_match(cleat_device_get_facts(session->device), &card)) most = (int)card.workers;
-    return workers < most ? workers : most;
+    if (most > bound) most = bound;
+    return workers < most ? workers : most > 1 ? most : 1;
 }
 
 static int64_t field_offset(void *user, size_t bucket, size_t field) {
@@ -47,6 +81,15 @@ static cleat_dtype field_storage(void *user, size_t bucket, size_t field) {
 static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     cleat_feed *feed = user;
     return cleat_staging_wait(feed->stagings[slot], error);
+}
+
+static void log_fill(void *user, size_t index, double start, double end) {
+    cleat_feed *feed = user;
+    cleat_span_add(atomic_load(&feed->spans), "filling a batch", (int64_t)index, start, end);
+}
+
+void cleat_feed_log_spans(cleat_feed *feed, cleat_span_log *spans) {
+    atomic_store(&feed->spans, spans);
 }
 
 static int64_t offset_in(const cleat_session *session, const cleat_work_graph *graph, const char *field) {
@@ -70,9 +113,10 @@ static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
+/* Makes the slots of `workers` threads; slots that exist stay. */
+static cleat_status make_slots(cleat_feed *feed, int workers, cleat_error *error) {
     int64_t bytes = cleat_session_input_bytes(feed->session);
-    size_t wanted = cleat_loader_slots(feed->workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
+    size_t wanted = cleat_loader_slots(workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
     if (wanted > CLEAT_FEED_SLOTS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%zu batches in flight; num_workers x prefetch_factor must be at most %d", wanted,
@@ -83,6 +127,11 @@ static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
                                  &feed->stagings[feed->n_slots], error);
         if (status != CLEAT_OK) return status;
         feed->bytes[feed->n_slots] = cleat_staging_data(feed->stagings[feed->n_slots]);
+        if (feed->loader) status = cleat_loader_add_slot(feed->loader, feed->bytes[feed->n_slots], error);
+        if (status != CLEAT_OK) {
+            cleat_staging_destroy(feed->stagings[feed->n_slots]);
+            return status;
+        }
     }
     return CLEAT_OK;
 }
@@ -95,9 +144,11 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the feed");
     made->session = session;
     made->dataset = dataset;
-    made->workers = choose_workers(session);
+    made->workers = choose_workers(made);
+    made->tunes = session->profile->loader.num_workers == CLEAT_AUTO;
+    cleat_worker_tuning_start(&made->tuning, made->workers);
     cleat_status status = find_offsets(made, error);
-    if (status == CLEAT_OK) status = make_slots(made, error);
+    if (status == CLEAT_OK) status = make_slots(made, made->workers, error);
     if (status == CLEAT_OK) {
         cleat_loader_setup setup = {.dataset = dataset,
                                     .buckets = session->work->buckets,
@@ -107,9 +158,11 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
                                     .cpus = cleat_device_get_facts(session->device)->pinning,
                                     .slots = made->bytes,
                                     .n_slots = made->n_slots,
+                                    .max_slots = CLEAT_FEED_SLOTS,
                                     .field_offset = field_offset,
                                     .field_storage = field_storage,
                                     .slot_wait = slot_wait,
+                                    .filled = log_fill,
                                     .user = made};
         status = cleat_loader_create(&setup, &made->loader, error);
     }
@@ -132,13 +185,91 @@ int cleat_feed_workers(const cleat_feed *feed) {
     return feed->workers;
 }
 
+cleat_loader_stats cleat_feed_statistics(cleat_feed *feed) {
+    cleat_loader_stats stats = cleat_loader_statistics(feed->loader);
+    stats.hand_overs = atomic_load(&feed->hand_overs);
+    stats.dry_hand_overs = atomic_load(&feed->dry_hand_overs);
+    return stats;
+}
+
+void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_changed changed, void *user) {
+    feed->changed = changed;
+    feed->changed_user = user;
+}
+
+/* --- the number of threads ------------------------------------------------------------------------------------ */
+
+static cleat_worker_sample sample_now(cleat_feed *feed) {
+    cleat_worker_sample now = feed->spent;
+    now.hand_overs = atomic_load(&feed->hand_overs);
+    now.dry = atomic_load(&feed->dry_hand_overs);
+    if (feed->is_training) {
+        now.seconds += cleat_seconds() - feed->started;
+        now.fill_seconds += cleat_loader_statistics(feed->loader).fill_seconds - feed->started_fill;
+    }
+    return now;
+}
+
+static void set_workers(cleat_feed *feed, int before, const cleat_worker_decision *decision) {
+    cleat_error error = {0};
+    cleat_status status = make_slots(feed, decision->workers, &error);
+    if (!status) status = cleat_loader_set_workers(feed->loader, decision->workers, &error);
+    if (status) {
+        feed->tunes = false;
+        cleat_log(CLEAT_LOG_WARNING, "loader: the number of threads remains %d: %s",
+                  cleat_loader_statistics(feed->loader).workers, error.text);
+        return;
+    }
+    cleat_log(CLEAT_LOG_INFO, "loader: %d -> %d threads: %s", before, decision->workers, decision->reason);
+    if (feed->changed) feed->changed(feed->changed_user, before, decision->workers, decision->reason);
+}
+
+static void tune(cleat_feed *feed) {
+    const cleat_worker_sample now = sample_now(feed);
+    if (!cleat_worker_tuning_is_due(&feed->tuning, &now)) return;
+    const cleat_worker_bounds bounds = find_bounds(feed);
+    const int before = feed->tuning.workers;
+    const cleat_worker_decision decision = cleat_worker_tuning_decide(&feed->tuning, &now, &bounds);
+    if (decision.workers != before)
+        set_workers(feed, before, &decision);
+    else if (decision.reason[0])
+        cleat_log(CLEAT_LOG_INFO, "loader: %d threads: %s", before, decision.reason);
+}
+
+/* A hand-over is dry if the host had to wait for the batch and the queue is empty when it comes. An empty queue alone
+ * says nothing: it is empty by construction after the host has waited for results, and a host that enqueues too slowly
+ * is not the loader's fault. */
+static void count_hand_over(cleat_feed *feed, const cleat_loaded *loaded) {
+    const cleat_bucket *bucket = &feed->session->work->buckets[loaded->micro_batch->bucket];
+    feed->spent.work += (double)(bucket->length * bucket->micro_batch_size);
+    if (!feed->is_first) {
+        atomic_fetch_add(&feed->hand_overs, 1);
+        if (loaded->waited && cleat_device_is_idle(feed->session->device)) atomic_fetch_add(&feed->dry_hand_overs, 1);
+    }
+    feed->is_first = false;
+}
+
+/* --- passes --------------------------------------------------------------------------------------------------- */
+
 cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first,
                               const cleat_rng_key *rng_key, cleat_error *error) {
+    cleat_feed_stop(feed);
+    feed->is_training = feed->is_first = rng_key != NULL;
+    feed->started = cleat_seconds();
+    feed->started_fill = cleat_loader_statistics(feed->loader).fill_seconds;
     return cleat_loader_start(feed->loader, batches, first, rng_key, error);
 }
 
 void cleat_feed_stop(cleat_feed *feed) {
     cleat_loader_stop(feed->loader);
+    const cleat_worker_sample now = sample_now(feed);
+    feed->spent.seconds = now.seconds;
+    feed->spent.fill_seconds = now.fill_seconds;
+    feed->is_training = false;
+}
+
+void cleat_feed_exclude(cleat_feed *feed, double seconds) {
+    if (feed && feed->is_training) feed->spent.seconds -= seconds;
 }
 
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error) {
@@ -147,8 +278,11 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     if (status != CLEAT_OK) return status;
     fed->micro_batch = loaded.micro_batch;
     if (!loaded.micro_batch) return CLEAT_OK;
+    if (feed->is_training) count_hand_over(feed, &loaded);
+    if (feed->is_training && feed->tunes) tune(feed);
     const cleat_bucket *bucket = &feed->session->work->buckets[loaded.micro_batch->bucket];
     fed->slot = loaded.slot;
+    fed->index = loaded.index;
     fed->bytes = feed->bytes[loaded.slot];
     for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
         int64_t offset = feed->offsets[loaded.micro_batch->bucket][f];
@@ -165,7 +299,10 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
 
 cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
                                cleat_error *error) {
-    return cleat_exec_upload(feed->session->exec, graph->index, feed->stagings[fed->slot], error);
+    cleat_recorder_set_batch(feed->session->device, (int64_t)fed->index);
+    cleat_status status = cleat_exec_upload(feed->session->exec, graph->index, feed->stagings[fed->slot], error);
+    cleat_recorder_set_batch(feed->session->device, -1); /* later uploads are those of other graphs */
+    return status;
 }
 
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {

@@ -405,10 +405,12 @@ static void unlock_file(kept_file *file) {
     file->lock = -1;
 }
 
-static kept_file find_file(const cleat_device *device) {
-    kept_file file = {.lock = -1};
-    if (cleat_rates_path(device, file.path, sizeof file.path, NULL)) file.path[0] = 0;
-    return file;
+/* Without a cache folder nothing is kept; only lack of host memory is an error. */
+static cleat_status find_file(const cleat_device *device, kept_file *file, cleat_error *error) {
+    *file = (kept_file){.lock = -1};
+    cleat_status status = cleat_rates_path(device, file->path, sizeof file->path, error);
+    if (status) file->path[0] = 0;
+    return status == CLEAT_ERR_MEMORY ? status : CLEAT_OK;
 }
 
 /* Sets each of *rates to the better of its value and that in the file, and saves the result. */
@@ -434,8 +436,9 @@ static cleat_status measure_and_save(cleat_device *device, const kept_file *file
 }
 
 cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    kept_file file = find_file(device);
-    cleat_status status = CLEAT_OK;
+    kept_file file;
+    cleat_status status = find_file(device, &file, error);
+    if (status) return status;
     if (file.path[0] && load(file.path, rates)) return CLEAT_OK;
     lock_file(&file);
     if (!file.path[0] || !load(file.path, rates)) status = measure_and_save(device, &file, rates, error);
@@ -444,16 +447,19 @@ cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat
 }
 
 cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    kept_file file = find_file(device);
+    kept_file file;
+    cleat_status status = find_file(device, &file, error);
+    if (status) return status;
     lock_file(&file);
-    cleat_status status = measure_and_save(device, &file, rates, error);
+    status = measure_and_save(device, &file, rates, error);
     unlock_file(&file);
     return status;
 }
 
 void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates) {
     cleat_rates better = *rates;
-    kept_file file = find_file(device);
+    kept_file file;
+    if (find_file(device, &file, NULL)) return;
     lock_file(&file);
     merge_and_save(&file, &better);
     unlock_file(&file);

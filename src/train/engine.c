@@ -1,6 +1,8 @@
 /* Opening and closing the engine: the parts around a session. */
 #include "train/engine.h"
 
+#include <string.h>
+
 static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *error) {
     cleat_session *session = engine->session;
     int64_t bytes = cleat_exec_input_bytes(session->exec, session->work->update.index);
@@ -8,6 +10,18 @@ static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *erro
         cleat_status status = cleat_staging_create(session->exec, bytes, true, &engine->updates[i], error);
         if (status) return status;
     }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {
+    cleat_error why = {0};
+    if (profile->run.monitor <= 0 && strcmp(profile->run.profile, "none") == 0) return CLEAT_OK;
+    cleat_status status = cleat_rates_measure(engine->device, &engine->rates, &why);
+    engine->has_rates = status == CLEAT_OK;
+    if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
+    if (status)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "the speed of the device could not be measured, so nothing is compared with it: %s", why.text);
     return CLEAT_OK;
 }
 

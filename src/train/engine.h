@@ -3,6 +3,7 @@
 #ifndef CLEAT_SRC_ENGINE_H
 #define CLEAT_SRC_ENGINE_H
 
+#include "cleat/rates.h"
 #include "session/feed.h"
 #include "train/average.h"
 #include "train/run_data.h"
@@ -16,13 +17,18 @@ typedef struct cleat_engine {
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, used in turn */
     cleat_average average;                         /* average of the session's parameters */
-    bool is_savable; /* parameters, moments and buffers on the device match the train state */
+    bool has_rates;    /* false: the device could not be measured, or nothing asks for its speed */
+    cleat_rates rates; /* measured speeds of the device */
+    bool is_savable;   /* parameters, moments and buffers on the device match the train state */
 } cleat_engine;
 
 /* Opens the parts around the session: loader threads on `dataset`, staging buffers for the update graph,
  * the average (`average_decay` 0: none). */
 cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *dataset, double average_decay,
                                cleat_error *error);
+/* Measures the speeds of the device (cleat_rates_measure) if the profile has a monitor or a profiler: before memory is
+ * allocated. A device that cannot be measured is logged, and is no error; CLEAT_ERR_MEMORY is. */
+cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
 /* Closes all members, including the device. */
 void cleat_engine_close(cleat_engine *engine);
 

@@ -9,15 +9,29 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a pass over the samples collects. */
+typedef struct collected {
+    double *metric_state;
+    cleat_output_check bad;
+    cleat_run_examples *examples; /* or NULL */
+} collected;
+
+static void keep_examples(cleat_run_examples *examples, const cleat_work_graph *graph, const cleat_fed *fed,
+                          const float *output) {
+    const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
+    if (examples) cleat_run_examples_keep(examples, &fed->host, output, each);
+}
+
 static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                   const cleat_global_batch *all, float *output, double *metric_state,
-                                   cleat_output_check *bad, cleat_error *error) {
+                                   const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK) cleat_output_check_add(bad, session, fed, output);
-    if (status == CLEAT_OK) status = cleat_model_metric_update(session->model, &fed->host, output, metric_state, error);
+    if (status == CLEAT_OK) cleat_output_check_add(&found->bad, session, fed, output);
+    if (status == CLEAT_OK) keep_examples(found->examples, graph, fed, output);
+    if (status == CLEAT_OK)
+        status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
     cleat_feed_release(feed, fed);
     return status;
 }
@@ -32,8 +46,8 @@ static cleat_global_batch whole_pass(const cleat_batches *batches) {
     return all;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
-                             double *metric_state, cleat_output_check *bad, cleat_error *error) {
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, collected *found,
+                             cleat_error *error) {
     cleat_global_batch all = whole_pass(batches);
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
@@ -46,7 +60,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.micro_batch) break;
-        status = update_metrics(session, feed, &fed, &all, output, metric_state, bad, error);
+        status = update_metrics(session, feed, &fed, &all, output, found, error);
     }
     cleat_free(output);
     return status;
@@ -61,15 +75,17 @@ static cleat_status read_and_clear_terms(cleat_session *session, float *terms, c
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,
-                                    cleat_error *error) {
-    cleat_output_check found = {0};
+                                    const uint32_t *samples, size_t count, cleat_run_examples *examples,
+                                    cleat_metrics *metrics, char *bad, cleat_error *error) {
     int n_terms = cleat_model_terms(session->model);
     float terms[CLEAT_MAX_METRICS] = {0};
     if (n_terms + 1 > CLEAT_MAX_METRICS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
-    double *metric_state = cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *metric_state);
-    if (!metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
+    collected found = {.metric_state =
+                           cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
+                       .examples = examples};
+    if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
+    if (examples) cleat_run_examples_begin(examples, session->model, dataset, samples, count);
     cleat_batches *batches = NULL;
     const cleat_batches_spec spec = {.dataset = dataset,
                                      .samples = samples,
@@ -78,7 +94,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
                                      .n_buckets = session->work->n_buckets};
     cleat_status status = cleat_batches_create(&spec, &batches, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, metric_state, &found, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, &found, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
@@ -86,15 +102,18 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
         cleat_metrics made = {0};
         cleat_metrics_add(&made, "loss", terms[n_terms]);
         for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&made, cleat_model_term(session->model, i), terms[i]);
-        cleat_model_metric_compute(session->model, metric_state, &made);
+        cleat_model_metric_compute(session->model, found.metric_state, &made);
         *metrics = made;
-        cleat_output_check_format(&found, session, dataset, bad);
-        if (found.bad == 0 && !isfinite(terms[n_terms]))
+        cleat_output_check_format(&found.bad, session, dataset, bad);
+        if (found.bad.bad == 0 && !isfinite(terms[n_terms]))
             snprintf(bad, CLEAT_OUTPUT_CHECK_TEXT,
                      "every output is finite, but the loss is %g: check the targets in the data",
                      (double)terms[n_terms]);
     }
-    cleat_free(metric_state);
+    if (status == CLEAT_OK && examples)
+        cleat_run_examples_end(examples, found.metric_state);
+    else
+        cleat_free(found.metric_state);
     return status;
 }
 
@@ -136,8 +155,10 @@ static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *
     return list_all(dataset, samples, count, error);
 }
 
-cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
-                            cleat_metrics *metrics, cleat_error *error) {
+cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                     const char *path, cleat_metrics *metrics, cleat_error *error) {
+    cleat_run_examples_place place = {.metric = profile->run.metric, .split = split};
+    cleat_run_examples examples = {0};
     cleat_loaded_model loaded = {0};
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
@@ -151,11 +172,21 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
                             profile->data->path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, metrics, bad, error);
+        status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, path ? &examples : NULL,
+                                        metrics, bad, error);
+    place.step = loaded.step;
+    place.epoch = loaded.epoch;
+    if (status == CLEAT_OK && path) status = cleat_run_examples_write(&examples, loaded.model, path, &place, error);
     if (status == CLEAT_OK && bad[0])
         status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
+    cleat_run_examples_free(&examples);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
     cleat_loaded_model_close(&loaded);
     return status;
+}
+
+cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
+                            cleat_metrics *metrics, cleat_error *error) {
+    return cleat_evaluate_examples(profile, checkpoint, split, NULL, metrics, error);
 }

@@ -5,12 +5,13 @@
 #include "cleat/train.h"
 #include "session/feed.h"
 #include "train/output_check.h"
+#include "train/run_examples.h"
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
  * [CLEAT_OUTPUT_CHECK_TEXT]: describes outputs or a loss that are not finite, with a remedy; "" if all are
- * finite. */
+ * finite. examples (may be NULL): keeps what cleat_run_examples_write needs. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,
-                                    cleat_error *error);
+                                    const uint32_t *samples, size_t count, cleat_run_examples *examples,
+                                    cleat_metrics *metrics, char *bad, cleat_error *error);
 
 #endif

@@ -56,6 +56,10 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
     cleat_lengths lengths;
     cleat_status status = cleat_model_settings(profile, &settings, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    if (status == CLEAT_OK) {
+        made.step = saved->state.step;
+        made.epoch = saved->state.epoch;
+    }
     if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &made.model, error);
     if (status == CLEAT_OK)

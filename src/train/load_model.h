@@ -10,6 +10,7 @@ typedef struct cleat_loaded_model {
     cleat_model *model;
     cleat_dataset *dataset;
     cleat_session *session;
+    int64_t step, epoch; /* of the checkpoint */
 } cleat_loaded_model;
 
 /* `checkpoint`: a checkpoint folder, or a run folder, of which the best checkpoint is loaded. `data`: the

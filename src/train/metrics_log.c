@@ -18,6 +18,8 @@ struct cleat_metrics_log {
     int file;
     int64_t records;
     int64_t size; /* bytes of the complete records */
+    void (*appended)(void *user, const char *line);
+    void *user;
 };
 
 static cleat_status io_fail(const cleat_metrics_log *log, const char *what, cleat_error *error) {
@@ -81,6 +83,11 @@ int64_t cleat_metrics_log_records(const cleat_metrics_log *log) {
     return log->records;
 }
 
+void cleat_metrics_log_observe(cleat_metrics_log *log, void (*appended)(void *user, const char *line), void *user) {
+    log->appended = appended;
+    log->user = user;
+}
+
 /* Appends the line with one write; a partial write (full disk) is truncated. */
 static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat_error *error) {
     ssize_t put;
@@ -89,6 +96,7 @@ static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat
     if (put == (ssize_t)line->size) {
         log->size += put;
         ++log->records;
+        if (log->appended) log->appended(log->user, line->data);
         return CLEAT_OK;
     }
     if (put >= 0) errno = ENOSPC;

@@ -21,6 +21,9 @@ void cleat_metrics_log_close(cleat_metrics_log *log);
  * (number of epochs, after a time budget shortened it). `step`: optimizer steps done. */
 cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
                                      const cleat_metric *metrics, size_t count, cleat_error *error);
+/* Calls `appended` with each further line, which ends with a newline, once it is in the file. NULL: nothing is
+ * called. */
+void cleat_metrics_log_observe(cleat_metrics_log *log, void (*appended)(void *user, const char *line), void *user);
 /* Syncs the file to disk; required before a checkpoint that refers to its records. */
 cleat_status cleat_metrics_log_sync(cleat_metrics_log *log, cleat_error *error);
 

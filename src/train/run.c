@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/files.h"
 #include "core/lock.h"
+#include "train/resume_from.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,17 +62,28 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
         cleat_log(CLEAT_LOG_WARNING, "%s; the folder is not protected against a second run", why.text);
         return CLEAT_OK;
     }
+    if (status == CLEAT_ERR_IO && run->resume)
+        return cleat_fail(error, status, "%s. If %s is read-only, use --resume-from %s with another --out", why.text,
+                          run->folder, run->folder);
     return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
 }
 
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
     const bool again = run->folder[0] != 0;
+    if (run->options->resume && run->options->resume_from)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "--resume continues the run in its own folder, --resume-from starts a new folder: give only "
+                          "one of them");
     cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
     if (status == CLEAT_OK) status = lock(run, error);
-    if (status != CLEAT_OK || again || run->resume || !cleat_checkpoint_exists(run->folder)) return status;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "%s already contains a run: continue it with --resume, or start a new one with another --out",
-                      run->folder);
+    if (status != CLEAT_OK || again || run->resume) return status;
+    if (cleat_checkpoint_exists(run->folder))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s already contains a run: continue it with --resume, or start a new one with another --out",
+                          run->folder);
+    if (!run->options->resume_from) return CLEAT_OK;
+    run->resume = true;
+    return cleat_resume_from(run->options->resume_from, run->folder, error);
 }
 
 void cleat_run_close_folder(cleat_run *run) {

@@ -9,16 +9,18 @@
 typedef struct cleat_run {
     const cleat_train_options *options;
     cleat_train_report *report;
-    bool resume;             /* continue from the folder's last checkpoint */
-    char folder[CLEAT_PATH]; /* empty until it is chosen */
-    int lock;                /* lock of the folder, ... */
-    bool is_locked;          /* ... held while the run is open */
-    cleat_metrics_log *log;  /* NULL until it is opened */
+    bool resume;                     /* continue from the folder's last checkpoint */
+    char folder[CLEAT_PATH];         /* empty until it is chosen */
+    int lock;                        /* lock of the folder, ... */
+    bool is_locked;                  /* ... held while the run is open */
+    cleat_metrics_log *log;          /* NULL until it is opened */
+    struct cleat_tensorboard *board; /* its event file; NULL without run.tensorboard */
     cleat_progress progress;
 } cleat_run;
 
 /* Chooses and creates the folder, and locks it against a second run. A second call locks the same folder
- * again. CLEAT_ERR_ARGUMENT: the folder is in use by another run, already contains a run, or its path is
+ * again. With options->resume_from the folder begins as a copy of that run, to be resumed. CLEAT_ERR_ARGUMENT: the
+ * folder is in use by another run, already contains a run, or its path is
  * too long. */
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error);
 void cleat_run_close_folder(cleat_run *run);

@@ -2,6 +2,8 @@
 #include "train/run_data.h"
 
 #include "data/batches.h"
+#include "fit/fit.h"
+#include "models/model.h"
 
 cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
                                  const char *fitted, cleat_error *error) {
@@ -17,6 +19,23 @@ cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const
     cleat_log(CLEAT_LOG_INFO, "data %s: %zu training samples, %zu validation samples", path, data->train_count,
               data->val_count);
     return CLEAT_OK;
+}
+
+cleat_status cleat_run_data_make(cleat_run_data *data, cleat_model *model, const cleat_profile *profile, size_t samples,
+                                 cleat_error *error) {
+    cleat_lengths lengths;
+    bool known = false;
+    cleat_status status = cleat_fit_lengths(profile, model, &lengths, &known, error);
+    if (status) return status;
+    const int64_t length = lengths.lengths[lengths.count - 1];
+    status = cleat_model_open_synthetic(model, (int64_t)samples, length, &data->dataset, error);
+    if (!status)
+        status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_TRAIN, &data->train, &data->train_count, error);
+    if (!status)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "data.path '%s' does not exist: %zu synthetic samples of length %lld take its place",
+                  profile->data->path, data->train_count, (long long)length);
+    return status;
 }
 
 void cleat_run_data_close(cleat_run_data *data) {

@@ -23,6 +23,9 @@ typedef struct cleat_run_data {
  * cleat_run_data_close, also on failure. */
 cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
                                  const char *fitted, cleat_error *error);
+/* Generates `samples` synthetic training samples of the longest length bucket, for a run that measures times only. */
+cleat_status cleat_run_data_make(cleat_run_data *data, cleat_model *model, const cleat_profile *profile, size_t samples,
+                                 cleat_error *error);
 void cleat_run_data_close(cleat_run_data *data);
 
 /* Chooses the length buckets and counts their samples. CLEAT_ERR_ARGUMENT: a sample is too long for every

@@ -2,6 +2,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "train/checkpointing.h"
+#include "train/run_board.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
 
@@ -33,8 +34,8 @@ static void warn_no_validation(const cleat_trainer *trainer) {
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const char *fitted = trainer->checkpoint ? trainer->checkpoint->folder : NULL;
-    cleat_status status =
-        cleat_run_data_open(&trainer->data, trainer->engine.model, trainer->settings.profile, fitted, error);
+    cleat_status status = cleat_profiling_open_data(&trainer->profiling, &trainer->run, &trainer->data,
+                                                    trainer->engine.model, trainer->settings.profile, fitted, error);
     if (!status) warn_no_validation(trainer);
     return status;
 }
@@ -186,8 +187,27 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     return CLEAT_OK;
 }
 
+static cleat_status open_monitor(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_run_parts parts = {.run = &trainer->run,
+                                   .settings = &trainer->settings,
+                                   .data = &trainer->data,
+                                   .engine = &trainer->engine,
+                                   .schedule = &trainer->schedule,
+                                   .step = trainer->state.step};
+    return cleat_trainer_has_ended(trainer) ? CLEAT_OK : cleat_run_monitor_open(&trainer->monitor, &parts, error);
+}
+
+/* A run that has ended adds nothing to its TensorBoard file. */
+static cleat_status open_board(cleat_trainer *trainer, cleat_error *error) {
+    if (cleat_trainer_has_ended(trainer)) return CLEAT_OK;
+    trainer->monitor.recorded = cleat_run_board_system;
+    trainer->monitor.recorded_user = &trainer->run;
+    return cleat_run_board_open(&trainer->run, trainer->settings.resolved, trainer->state.step, error);
+}
+
 static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
-    return cleat_profile_check_training(trainer->settings.profile, error);
+    cleat_status status = cleat_profile_check_training(trainer->settings.profile, error);
+    return status ? status : cleat_profiling_check(&trainer->profiling, trainer->settings.profile, error);
 }
 
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
@@ -196,6 +216,7 @@ static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_self_check(trainer->engine.device, trainer->settings.profile, error);
+    if (!status) status = cleat_engine_measure(&trainer->engine, trainer->settings.profile, error);
     if (!status && trainer->opened) trainer->opened(trainer->opened_user, trainer->engine.device);
     return status;
 }
@@ -208,6 +229,11 @@ static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
     return cleat_profile_create_model(trainer->settings.profile, &trainer->engine.model, error);
 }
 
+static cleat_status open_profiling(cleat_trainer *trainer, cleat_error *error) {
+    if (cleat_trainer_has_ended(trainer)) return CLEAT_OK;
+    return cleat_profiling_open(&trainer->profiling, &trainer->engine, &trainer->run, trainer->state.step, error);
+}
+
 /* The stages of opening a run. Choices and checks that take seconds precede reading data, which may take
  * hours, and nothing is written before the device has passed its self-check. `part`: the part of the
  * startup time that the stage is counted in. */
@@ -217,7 +243,7 @@ static const struct stage {
 } stages[] = {
     {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings are consistent */
     {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
-    {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct */
+    {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct; its speed */
     {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */
     {open_checkpoint, offsetof(cleat_startup_stats, setup)}, /* the checkpoint to resume, if any */
     {create_model, offsetof(cleat_startup_stats, setup)},    /* the family and its settings */
@@ -228,6 +254,9 @@ static const struct stage {
     {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and training state */
     {open_deadline, offsetof(cleat_startup_stats, setup)},   /* time budget and number of epochs */
     {open_log, offsetof(cleat_startup_stats, setup)},        /* resolved.ini, metrics, progress */
+    {open_board, offsetof(cleat_startup_stats, setup)},      /* TensorBoard file, before its first records */
+    {open_monitor, offsetof(cleat_startup_stats, setup)},    /* system.jsonl */
+    {open_profiling, offsetof(cleat_startup_stats, setup)},  /* the profiler, if run.profile asks for it */
 };
 
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
@@ -241,9 +270,14 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
 }
 
 void cleat_trainer_close(cleat_trainer *trainer) {
+    cleat_run_monitor_stop(&trainer->monitor); /* asks the device */
+    cleat_run_board_close(&trainer->run);
     cleat_metrics_log_close(trainer->run.log);
     trainer->run.log = NULL;
+    cleat_profiling_stop(&trainer->profiling, &trainer->run);
     cleat_engine_close(&trainer->engine);
+    cleat_run_examples_free(&trainer->examples);
+    cleat_profiling_close(&trainer->profiling);
     cleat_run_data_close(&trainer->data);
     cleat_checkpoint_close(trainer->checkpoint);
     cleat_profile_destroy(trainer->settings.resolved);

@@ -14,6 +14,37 @@ static bool stop_requested(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
+/* What the training thread does: for the monitor the reason why a device waits, for the profiler a span of its trace. */
+typedef struct phase {
+    cleat_activity activity, before;
+    double start;
+} phase;
+
+static phase begin(cleat_trainer *trainer, cleat_activity activity) {
+    return (phase){.activity = activity,
+                   .before = cleat_run_monitor_set(&trainer->monitor, activity),
+                   .start = cleat_profiler_now(trainer->profiling.profiler)};
+}
+
+static void end(cleat_trainer *trainer, const phase *ended) {
+    static const struct {
+        const char *name;
+        bool interrupts; /* it belongs to no step */
+    } spans[CLEAT_ACTIVITIES] = {[CLEAT_DOING_LOADER] = {"waiting for the loader", false},
+                                 [CLEAT_DOING_ENQUEUE] = {"enqueueing forward and backward", false},
+                                 [CLEAT_DOING_UPDATE] = {"enqueueing the update", false},
+                                 [CLEAT_DOING_READ] = {"reading and logging the results", false},
+                                 [CLEAT_DOING_EPOCH] = {"starting an epoch", true},
+                                 [CLEAT_DOING_EVALUATE] = {"evaluating", true},
+                                 [CLEAT_DOING_CHECKPOINT] = {"writing a checkpoint", true}};
+    const char *name = spans[ended->activity].name;
+    if (spans[ended->activity].interrupts)
+        cleat_profiler_end_interruption(trainer->profiling.profiler, name, ended->start);
+    else
+        cleat_profiler_end_span(trainer->profiling.profiler, name, ended->start);
+    cleat_run_monitor_set(&trainer->monitor, ended->before);
+}
+
 /* Call when the device has finished all enqueued work, or after work other than training. */
 static void synced(cleat_trainer *trainer) {
     cleat_deadline_synced(&trainer->deadline, &trainer->clock);
@@ -117,6 +148,7 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
     int loss = cleat_model_terms(trainer->engine.model), row = ring_width(trainer);
     float ring[CLEAT_RING * CLEAT_MAX_METRICS];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
+    const phase reading = begin(trainer, CLEAT_DOING_READ);
     cleat_status status =
         cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->ring, ring, error);
     if (status == CLEAT_OK) synced(trainer);
@@ -125,6 +157,8 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
         show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
     synced(trainer); /* excludes the time of a diagnosis */
+    cleat_run_monitor_show_hints(&trainer->monitor, &trainer->run);
+    end(trainer, &reading);
     return status;
 }
 
@@ -134,8 +168,12 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                     cleat_error *error) {
     cleat_fed fed;
+    const phase waiting = begin(trainer, CLEAT_DOING_LOADER);
     cleat_status status = cleat_feed_next(trainer->engine.feed, &fed, error);
+    end(trainer, &waiting);
     if (status != CLEAT_OK) return status;
+    cleat_run_monitor_micro_batch(&trainer->monitor, fed.micro_batch->bucket);
+    const phase enqueueing = begin(trainer, CLEAT_DOING_ENQUEUE);
     const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
@@ -143,6 +181,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
         status = cleat_check_micro_batch(&trainer->anomaly, graph, &fed, error);
     else
         status = cleat_feed_run(trainer->engine.feed, graph, &fed, error);
+    end(trainer, &enqueueing);
     cleat_feed_release(trainer->engine.feed, &fed);
     return status;
 }
@@ -174,20 +213,25 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
         status = cleat_check_gradient(&trainer->anomaly, error);
     if (status != CLEAT_OK) return status;
     trainer->engine.is_savable = false; /* if this fails, the parameters may or may not have changed */
+    const phase updating = begin(trainer, CLEAT_DOING_UPDATE);
     status = run_update(trainer, error);
+    end(trainer, &updating);
     if (status != CLEAT_OK) return status;
     ++trainer->state.step;
+    cleat_run_monitor_step(&trainer->monitor, &trainer->engine, trainer->state.step, global_batch->samples);
     ++trainer->state.position;
     trainer->engine.is_savable = true;
     return CLEAT_OK;
 }
 
-/* While steps are measured individually, the host waits for each of them. */
+/* While steps are measured individually, the host waits for each of them, but not while they are profiled: the steps of a
+ * profile follow one another as in the rest of the run. */
 static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batch *global_batch, cleat_error *error) {
     const bool is_first = trainer->run.report->seconds_first_step == 0;
     cleat_deadline *deadline = &trainer->deadline;
     cleat_deadline_queued(deadline, cleat_deadline_work(deadline, trainer->data.pass, global_batch));
     if (!is_first && cleat_budget_is_measured(&deadline->budget, false)) return CLEAT_OK;
+    if (!is_first && cleat_profiler_wants_flow(trainer->profiling.profiler)) return CLEAT_OK;
     cleat_status status = cleat_exec_finish(trainer->engine.session->exec, error);
     if (status) return status;
     synced(trainer);
@@ -195,20 +239,33 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
     return cleat_startup_done(&trainer->clock, &trainer->run, trainer->engine.session, &trainer->state, error);
 }
 
+/* The time in which a profile is written belongs to no step. */
+static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error) {
+    const int64_t written = cleat_profiler_written(trainer->profiling.profiler);
+    cleat_status status = cleat_profiling_end_step(&trainer->profiling, &trainer->run, error);
+    if (cleat_profiler_written(trainer->profiling.profiler) == written) return status;
+    char text[96];
+    snprintf(text, sizeof text, "wrote the profile of the steps up to %lld", (long long)trainer->state.step);
+    cleat_run_monitor_event(&trainer->monitor, "profile", "written", text, "");
+    synced(trainer);
+    return status;
+}
+
 static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                      cleat_error *error) {
-    cleat_status status = step_global_batch(trainer, global_batch, error);
+    cleat_status status = cleat_profiling_begin_step(&trainer->profiling, trainer->data.pass, global_batch, error);
+    if (status == CLEAT_OK) status = step_global_batch(trainer, global_batch, error);
     if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* logs the steps before */
     if (status == CLEAT_OK) status = measure_step(trainer, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->settings.profile->run.log_every_steps || pending == CLEAT_RING))
         status = log_pending_steps(trainer, error);
-    return status;
+    return status == CLEAT_OK ? end_profiled_step(trainer, error) : status;
 }
 
 /* --- checkpoints ---------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+static cleat_status save(cleat_trainer *trainer, bool best, cleat_error *error) {
     cleat_train_state *state = &trainer->state;
     cleat_budget *budget = &trainer->deadline.budget;
     cleat_run_clock *clock = &trainer->clock;
@@ -223,7 +280,21 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
                                       trainer->data.dataset, best, error);
     clock->last_checkpoint = cleat_seconds();
     cleat_event_stats_add(&budget->checkpoint, clock->last_checkpoint - started);
+    cleat_feed_exclude(trainer->engine.feed, clock->last_checkpoint - started);
     synced(trainer);
+    return status;
+}
+
+cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+    const phase saving = begin(trainer, CLEAT_DOING_CHECKPOINT);
+    const double started = cleat_seconds();
+    cleat_status status = save(trainer, best, error);
+    end(trainer, &saving);
+    if (status) return status;
+    char text[96];
+    snprintf(text, sizeof text, "epoch %lld, step %lld, written in %.2f s", (long long)trainer->state.epoch,
+             (long long)trainer->state.step, cleat_seconds() - started);
+    cleat_run_monitor_event(&trainer->monitor, "checkpoint", best ? "best" : "last", text, "");
     return status;
 }
 
@@ -281,15 +352,21 @@ static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, c
     else
         status = log_pending_steps(trainer, error);
     if (status) return status;
-    return cleat_deadline_plan(&trainer->deadline, &trainer->clock, &trainer->schedule, &trainer->state, &trainer->run,
-                               error);
+    const int64_t before = trainer->schedule.total_steps;
+    status = cleat_deadline_plan(&trainer->deadline, &trainer->clock, &trainer->schedule, &trainer->state,
+                                 &trainer->run, error);
+    if (status || trainer->schedule.total_steps == before) return status;
+    cleat_run_monitor_schedule(&trainer->monitor, &trainer->schedule, before);
+    return CLEAT_OK;
 }
 
 static cleat_status run_steps(cleat_trainer *trainer, cleat_error *error) {
     const cleat_batches *batches = trainer->data.pass;
     cleat_train_state *state = &trainer->state;
     cleat_global_batch global_batch;
+    const phase starting = begin(trainer, CLEAT_DOING_EPOCH);
     cleat_status status = cleat_engine_start_at(&trainer->engine, &trainer->data, state->position, error);
+    end(trainer, &starting);
     trainer->engine.is_savable = status == CLEAT_OK;
     while (!status && cleat_batches_global_batch(batches, (size_t)state->position, &global_batch)) {
         status = stop_before_deadline(trainer, &global_batch, error);
@@ -337,6 +414,19 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *
                                    results->count, error);
 }
 
+/* A run does not end because its examples cannot be written. */
+static void write_examples(cleat_trainer *trainer) {
+    const cleat_run_examples_place place = {.metric = trainer->settings.profile->run.metric,
+                                            .split = cleat_split_name(CLEAT_SPLIT_VAL),
+                                            .step = trainer->state.step,
+                                            .epoch = trainer->state.epoch};
+    char path[CLEAT_PATH + 32];
+    cleat_error error = {0};
+    snprintf(path, sizeof path, "%s/examples.json", trainer->run.folder);
+    if (cleat_run_examples_write(&trainer->examples, trainer->engine.model, path, &place, &error))
+        cleat_log(CLEAT_LOG_WARNING, "the examples of the evaluation are not written: %s", error.text);
+}
+
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
     cleat_metrics results;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
@@ -344,15 +434,17 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
-                                        trainer->data.val, trainer->data.val_count, &results, bad, error);
+                                        trainer->data.val, trainer->data.val_count, &trainer->examples, &results, bad,
+                                        error);
     if (status == CLEAT_OK) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
     if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
-    cleat_event_stats_add(&trainer->deadline.budget.evaluation, cleat_seconds() - started);
-    synced(trainer);
     double metric = cleat_metrics_get(&results, trainer->settings.profile->run.metric);
     *best = is_better(trainer, metric);
+    if (*best) write_examples(trainer);
+    cleat_event_stats_add(&trainer->deadline.budget.evaluation, cleat_seconds() - started);
+    synced(trainer);
     trainer->run.report->last = results;
     if (!*best) {
         ++trainer->state.stale_evaluations;
@@ -380,7 +472,9 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     const cleat_profile *profile = trainer->settings.profile;
     bool best = false;
     cleat_status status = CLEAT_OK;
+    const phase evaluating = begin(trainer, CLEAT_DOING_EVALUATE);
     if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
+    end(trainer, &evaluating);
     if (status != CLEAT_OK) return status;
     *early = patience_is_out(trainer);
     if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
@@ -438,6 +532,8 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_trainer_open(trainer, error);
     if (status != CLEAT_OK) return translate_failure(trainer, status, error);
     status = run(trainer, error);
+    if (status == CLEAT_ERR_INTERRUPTED && cleat_profiling_ends_run(&trainer->profiling, &trainer->run))
+        status = CLEAT_OK;
     if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
     cleat_anomaly_end(&trainer->anomaly);
     cleat_progress_end(&trainer->run.progress);
@@ -461,6 +557,7 @@ static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     int64_t planned = session ? cleat_plan_bytes(session->work->plan) : 0;
     if (planned > 0) save_steps(trainer);
     if (!cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error)) return false;
+    cleat_run_monitor_event(&trainer->monitor, "memory", "smaller_plan", error->text, "");
     cleat_trainer_close(trainer);
     trainer->run.resume = cleat_checkpoint_exists(trainer->run.folder);
     return true;
@@ -492,6 +589,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     } while (is_short_of_memory(status) && fall_back(trainer, &failure));
     if (status != CLEAT_OK && error) *error = failure;
     fill_report(trainer);
+    cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
     cleat_trainer_close(trainer);
     cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer);

@@ -7,9 +7,12 @@
 #include "train/deadline.h"
 #include "train/engine.h"
 #include "train/oom_fallback.h"
+#include "train/profiling.h"
 #include "train/run.h"
 #include "train/run_clock.h"
 #include "train/run_data.h"
+#include "train/run_examples.h"
+#include "train/run_monitor.h"
 #include "train/run_settings.h"
 #include "train/schedule.h"
 
@@ -25,6 +28,9 @@ typedef struct cleat_trainer {
     cleat_deadline deadline;
     cleat_anomaly_detector anomaly;
     cleat_memory_limit memory;
+    cleat_run_examples examples;
+    cleat_run_monitor monitor;
+    cleat_profiling profiling;
     cleat_checkpoint *checkpoint;                     /* the checkpoint to resume; NULL once it is loaded */
     void (*opened)(void *user, cleat_device *device); /* test hook: a device has been opened; may be NULL */
     void *opened_user;
@@ -34,7 +40,8 @@ typedef struct cleat_trainer {
  * has set run.options, run.report, run.resume, settings.profile and clock.started, and closes the trainer,
  * also after an error. */
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
-/* Keeps what is needed to open the run again: folder, settings, clock, memory limit. */
+/* Keeps what is needed to open the run again: folder, settings, clock, memory limit, and the journal, which
+ * cleat_run_monitor_end closes. */
 void cleat_trainer_close(cleat_trainer *trainer);
 /* Loads trainer->checkpoint, and closes it (setup.c). */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);

@@ -227,18 +227,38 @@ static void use_tuned_clblast(cleat_device *device) {
     if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
 }
 
-cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
-    char model[64];
-    if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    cleat_status status = cleat_profile_get(profile, "model.type", model, sizeof model, error);
+/* The two parts of the check: a reference training of the profile's model, and single operations. */
+enum { TRAINING, OPERATIONS, PARTS };
+
+static cleat_status make_parts(cleat_device *device, const cleat_profile *profile, char model[64], checker parts[PARTS],
+                               cleat_error *error) {
+    cleat_status status = cleat_profile_get(profile, "model.type", model, 64, error);
     if (status != CLEAT_OK) return status;
     cleat_dtype storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device));
-    checker training = {.device = device, .model = model, .storage = storage};
-    checker operations = {.device = device, .storage = storage};
+    parts[TRAINING] = (checker){.device = device, .model = model, .storage = storage};
+    parts[OPERATIONS] = (checker){.device = device, .storage = storage};
     use_tuned_clblast(device);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
+    char model[64];
+    checker parts[PARTS];
+    if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
+    cleat_status status = make_parts(device, profile, model, parts, error);
+    if (status != CLEAT_OK) return status;
     if (!has_trajectory(model))
         cleat_log(CLEAT_LOG_INFO, "self-check: no reference training of %s, only operations are checked", model);
     else
-        status = check_unless_passed(&training, profile->run.self_check, error);
-    return status == CLEAT_OK ? check_unless_passed(&operations, profile->run.self_check, error) : status;
+        status = check_unless_passed(&parts[TRAINING], profile->run.self_check, error);
+    return status == CLEAT_OK ? check_unless_passed(&parts[OPERATIONS], profile->run.self_check, error) : status;
+}
+
+bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {
+    char model[64], path[PATH];
+    checker parts[PARTS];
+    if (make_parts(device, profile, model, parts, NULL) != CLEAT_OK) return false;
+    for (int i = has_trajectory(model) ? TRAINING : OPERATIONS; i < PARTS; ++i)
+        if (passed_path(&parts[i], path, sizeof path, NULL) != CLEAT_OK || !has_passed(path)) return false;
+    return true;
 }

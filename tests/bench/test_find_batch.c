@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "bench/batch_search.h"
-#include "bench/child.h"
 #include "cleat/bench.h"
+#include "core/child.h"
 #include "fit/buckets.h"
 #include "train/tiny.h"
 

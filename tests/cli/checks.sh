@@ -29,6 +29,12 @@ says() {
     grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not say '$2'"
 }
 
+# lacks out|err TEXT: checks that the last command did not print TEXT.
+lacks() {
+    checks=$((checks + 1))
+    if grep -qF -- "$2" "$scratch/$1"; then complain "std$1 says '$2'"; fi
+}
+
 # empty out|err: checks that the last command printed nothing to that stream.
 empty() {
     checks=$((checks + 1))
@@ -41,6 +47,23 @@ json() {
     # shellcheck disable=SC2016 # CMake's variable, not the shell's
     printf 'file(READ "%s" text)\nstring(JSON value GET "${text}" %s)\n' "$scratch/out" "$*" >"$scratch/json.cmake"
     cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "no JSON, or no member '$*' in it"
+}
+
+# require_device: skips the test where the program $cleat finds no device.
+require_device() {
+    local listed
+    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
+        echo "skipped, no device"
+        exit 77
+    fi
+}
+
+# require_python: skips the test where there is no python3.
+require_python() {
+    if ! command -v python3 >/dev/null; then
+        echo "skipped, no python3"
+        exit 77
+    fi
 }
 
 # finish: prints the totals and returns the exit status of the test.

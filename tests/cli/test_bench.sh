@@ -13,14 +13,6 @@ short=(--device "$device" --steps 1)
 tiny=(--set "data.path=$scratch/nothing" --set data.max_length=24 --set model.d_model=16 --set model.heads=2 --set model.layers=1
     --set model.d_ff=16 --set train.effective_batch_size=4)
 
-require_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
-}
-
 # lines COUNT: checks the number of lines the last command printed on stdout, without those about a raised
 # peak, which depend on the current speed of the device.
 lines() {

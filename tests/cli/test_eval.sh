@@ -12,15 +12,6 @@ device=${CLEAT_TEST_DEVICE:-auto}
 rows=(--set data.train_rows=120 --set data.val_rows=40 --set data.test_rows=40)
 fractions=(--set data.train_rows=none --set data.val_rows=none --set data.test_rows=none --set data.val_fraction=0.1 --set data.test_fraction=0.1)
 
-# Everything below needs a device.
-require_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
-}
-
 write_profile() {
     cat >"$profile" <<'END'
 [model]
@@ -116,6 +107,16 @@ test_fractions() {
     says err "no split of the 12 rows has a window"
 }
 
+# Predictions beside the truth, of the split that is evaluated; without a place for them, an error.
+test_examples() {
+    local file=$scratch/examples.json
+    evaluate 0 200 test "${rows[@]}" --examples "$file"
+    exits 0 grep -q '"split":"test"' "$file"
+    exits 0 test "$(grep -c '^{"kind":"series"' "$file")" = 12
+    evaluate 1 200 test "${rows[@]}" --examples "$scratch/nowhere/examples.json"
+    says err "nowhere/examples.json"
+}
+
 require_device
 write_profile
 for n in 11 12 30 90 200 300; do series $n; done
@@ -123,4 +124,5 @@ test_train
 test_parts
 test_shorter
 test_fractions
+test_examples
 finish

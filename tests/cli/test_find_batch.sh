@@ -11,14 +11,6 @@ profile=$2/profiles/rna_small.ini
 tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --seconds 0.01 --set "data.path=$scratch/nothing" --set data.max_length=24 --set model.d_model=16 --set model.heads=2
     --set model.layers=1 --set model.d_ff=16 --set train.effective_batch_size=4)
 
-require_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
-}
-
 test_curve() {
     exits 0 "$cleat" find-batch "$profile" "${tiny[@]}"
     says out "planned MiB"

@@ -13,19 +13,6 @@ tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/spike.csv"
     --set data.anchor=none --set run.early_stopping_patience=none --set train.effective_batch_size=16 --set train.warmup_steps=1 --set run.self_check=never)
 f16=("${tiny[@]}" --set train.precision=f16)
 
-lacks() {
-    checks=$((checks + 1))
-    if grep -qF -- "$2" "$scratch/$1"; then complain "std$1 says '$2'"; fi
-}
-
-require_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
-}
-
 # Ninety hourly rows of two columns; row 75, a validation row, has a value of 1e8.
 make_data() {
     awk 'BEGIN { print "date,a,b"; for (i = 0; i < 90; ++i) printf "2020-01-%02d %02d:00:00,%g,%g\n", 1 + i / 24, i % 24, i == 75 ? 1e8 : sin(i), cos(i) }' \

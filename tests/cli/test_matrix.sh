@@ -10,10 +10,7 @@ source "$(dirname "$0")/checks.sh"
 text=$2/tests/golden/text.safetensors pictures=$2/src/verify/checks/image_resnet.safetensors
 export CLEAT_DEVICE_SHAPE=gpu CLEAT_MATRIX_UNIT=emulated
 
-if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-    echo "skipped, no device"
-    exit 77
-fi
+require_device
 exits 0 "$cleat" --log dispatch verify "$text" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
 says err 'att/attention: variant mma'
 says err 'att/attention_grad: variant mma'

@@ -12,12 +12,6 @@ small=$2/profiles/rna_small.ini
 cards=$2/profiles/devices
 nowhere=(--set "data.path=$scratch/nowhere")
 
-# lacks out|err TEXT: checks that the last command did not print TEXT.
-lacks() {
-    checks=$((checks + 1))
-    if grep -qF -- "$2" "$scratch/$1"; then complain "std$1 says '$2'"; fi
-}
-
 # check_members [INDEX]: checks that the last command printed a plan with all its members (the INDEX-th of an
 # array).
 check_members() {
@@ -179,11 +173,7 @@ test_without_opencl() {
 }
 
 test_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
+    require_device
     exits 0 "$cleat" plan "$small" "${nowhere[@]}" --device "${CLEAT_TEST_DEVICE:-auto}"
     says out "estimate from: "
     exits 0 "$cleat" plan "$small" "${nowhere[@]}" --device "${CLEAT_TEST_DEVICE:-auto}" --json

@@ -12,15 +12,6 @@ run=$scratch/run
 tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/data" --set model.d_model=32 --set model.heads=2
     --set model.layers=1 --set model.d_ff=64 --set train.warmup_steps=1 --set run.evaluate_every_epochs=1)
 
-# Everything below needs a device.
-require_device() {
-    local listed
-    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
-        echo "skipped, no device"
-        exit 77
-    fi
-}
-
 test_devices() {
     exits 0 "$cleat" devices --json
     json 0 name
@@ -39,6 +30,17 @@ test_train() {
     exits 0 test -f "$run/metrics.jsonl"
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --out "$run" --resume --json
     json steps
+}
+
+# A run ends with the command of its page, which can be pasted.
+test_next_command() {
+    local folder="$scratch/a run"
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --set data.limit=8 --out "$folder"
+    says out "cleat report '$folder'"
+    exits 0 "$cleat" report "$folder"
+    exits 0 test -s "$folder/report.html"
+    exits 0 "$cleat" --quiet train "$profile" "${tiny[@]}" --set train.epochs=3 --set data.limit=8 --out "$folder.2"
+    empty out
 }
 
 # The budget is used up within the run, permanently: another process with the same budget trains nothing.
@@ -114,6 +116,7 @@ test_refusals() {
 require_device
 test_devices
 test_train
+test_next_command
 test_time_budget
 test_signals
 test_check_finite

@@ -13,11 +13,16 @@ test_help() {
     says out "130 interrupted"
     exits 0 "$cleat" --version
     exits 0 "$cleat" --log=debug --version
+    checks=$((checks + 1))
+    [[ $(head -n 1 "$scratch/out") =~ ^cleat\ [0-9.]+$ ]] || complain "the first line is not 'cleat VERSION'"
+    for command in compiler "build type" "OpenCL loader" CLBlast hwloc; do
+        says out "$command "
+    done
     for command in eval predict; do
         exits 2 "$cleat" "$command"
         says err "[--device SEL]"
     done
-    for command in devices train eval predict verify data bench; do
+    for command in devices doctor train eval predict verify data bench report; do
         exits 0 "$cleat" "$command" --help
         says out "usage: cleat $command"
     done
@@ -32,6 +37,12 @@ test_wrong_lines() {
     exits 2 "$cleat" --log=no_such_level devices
     says err "unknown log level 'no_such_level'"
     exits 2 "$cleat" --log
+    exits 2 "$cleat" --quiet --log debug devices
+    says err "exclude each other"
+    exits 2 "$cleat" --no-such-option devices
+    says err "unknown option"
+    exits 2 "$cleat" train one.ini --resume --resume-from two
+    says err "only one of them"
     exits 2 "$cleat" devices --no-such-option
     says err "unknown option '--no-such-option'"
     exits 2 "$cleat" devices surplus
@@ -45,6 +56,11 @@ test_wrong_lines() {
     says err "--checkpoint is required"
     exits 2 "$cleat" predict one.ini --checkpoint x
     exits 2 "$cleat" verify
+    exits 2 "$cleat" report
+    exits 1 "$cleat" report "$scratch/no_such_run"
+    says err "no such folder"
+    exits 1 "$cleat" report "$scratch"
+    says err "no run is stored here"
     exits 2 "$cleat" data make rna
     exits 2 "$cleat" data make fish --out "$scratch/fish"
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count many

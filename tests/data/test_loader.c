@@ -32,6 +32,14 @@ typedef struct consumer {
     int waits;
     int fail_wait_at; /* the n-th wait fails; 0: none */
     cpu_set_t used;   /* all CPUs that filling threads may run on */
+    size_t max_slots;
+    size_t slots_in_use;
+    /* If not NULL: after each batch it gets the next number of threads, and a slot while there is room. */
+    cleat_loader *resized;
+    const int *counts; /* [n_counts] */
+    size_t n_counts, changes;
+    pthread_t fillers[64]; /* threads that have filled a slot */
+    int n_fillers;         /* their number */
 } consumer;
 
 /* values [B, L] at word 8, lengths [B] after them, matrix not required in bucket 1. */
@@ -47,6 +55,9 @@ static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     pthread_mutex_lock(&c->lock);
     c->travelling[slot] = false; /* the transfer is complete after a wait */
     bool fails = ++c->waits == c->fail_wait_at;
+    int filler = 0;
+    while (filler < c->n_fillers && !pthread_equal(c->fillers[filler], pthread_self())) ++filler;
+    if (filler == c->n_fillers && filler < 64) c->fillers[c->n_fillers++] = pthread_self();
     cpu_set_t mine;
     if (sched_getaffinity(0, sizeof mine, &mine) == 0) CPU_OR(&c->used, &c->used, &mine);
     pthread_mutex_unlock(&c->lock);
@@ -79,12 +90,14 @@ static cleat_loader *make_loader(consumer *c, int workers, size_t slots, bool pe
                                 .cpus = "any",
                                 .slots = c->slots,
                                 .n_slots = slots,
+                                .max_slots = c->max_slots,
                                 .field_offset = field_offset,
                                 .slot_wait = slot_wait,
                                 .user = c};
     cleat_loader *loader = NULL;
     cleat_error error = {0};
     if (cleat_loader_create(&setup, &loader, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    c->slots_in_use = slots;
     return loader;
 }
 
@@ -120,6 +133,18 @@ static void check_batch(const consumer *c, const cleat_loaded *loaded, const cle
     }
 }
 
+static void resize(consumer *c) {
+    cleat_error error = {0};
+    if (!c->resized) return;
+    const int workers = c->counts[c->changes++ % c->n_counts];
+    if (cleat_loader_set_workers(c->resized, workers, &error)) fail_msg("%s", error.text);
+    assert_int_equal(cleat_loader_statistics(c->resized).workers, workers);
+    if (c->slots_in_use < SLOTS) {
+        if (cleat_loader_add_slot(c->resized, c->slots[c->slots_in_use], &error)) fail_msg("%s", error.text);
+        ++c->slots_in_use;
+    }
+}
+
 /* Runs one pass from batch `first`, holding up to `held` slots; returns the digest of all bytes. */
 static uint64_t run_pass(consumer *c, cleat_loader *loader, const cleat_batches *batches, size_t first,
                          const cleat_rng_key *rng_key, size_t held) {
@@ -141,6 +166,7 @@ static uint64_t run_pass(consumer *c, cleat_loader *loader, const cleat_batches 
         c->travelling[loaded.slot] = true;
         pthread_mutex_unlock(&c->lock);
         check_batch(c, &loaded, rng_key);
+        resize(c);
         int64_t words =
             buckets[loaded.micro_batch->bucket].micro_batch_size * (buckets[loaded.micro_batch->bucket].length + 1);
         digest(&hash, c->memory[loaded.slot] + 8, (size_t)words * 4);
@@ -187,6 +213,80 @@ static void any_number_of_workers_gives_the_same_bytes(void **state) {
         free(c);
     }
     assert_true(first_digest[0] != first_digest[1]);
+}
+
+/* The number of threads changes after every batch, and slots are added: same bytes, same order, none lost. */
+static void threads_and_slots_change_during_a_pass(void **state) {
+    (void)state;
+    static const int counts[] = {5, 1, 3, 7, 2, 2, 6, 1, 1, 4};
+    for (int persistent = 0; persistent <= 1; ++persistent) {
+        uint64_t digests[2][2];
+        for (int changing = 0; changing <= 1; ++changing) {
+            consumer *c = make_consumer();
+            c->max_slots = SLOTS;
+            cleat_loader *loader = make_loader(c, 1, 2, persistent);
+            c->resized = changing ? loader : NULL;
+            c->counts = counts;
+            c->n_counts = sizeof counts / sizeof *counts;
+            for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+                const cleat_rng_key rng_key = {11, epoch};
+                cleat_batches *batches = make_batches(c, &rng_key);
+                digests[changing][epoch] = run_pass(c, loader, batches, 0, &rng_key, 1);
+                cleat_batches_destroy(batches);
+            }
+            assert_int_equal(c->slots_in_use, changing ? SLOTS : 2);
+            if (changing) assert_true(c->n_fillers > 1);
+            cleat_loader_destroy(loader);
+            free(c);
+        }
+        assert_memory_equal(digests[0], digests[1], sizeof digests[0]);
+    }
+}
+
+/* Number of threads that fill batches in a pass. */
+static int fillers_of_a_pass(consumer *c, cleat_loader *loader, const cleat_batches *batches) {
+    c->n_fillers = 0;
+    run_pass(c, loader, batches, 0, NULL, 1);
+    return c->n_fillers;
+}
+
+static void threads_that_are_not_wanted_end(void **state) {
+    (void)state;
+    cleat_error error = {0};
+    consumer *c = make_consumer();
+    c->fake.spin = 20000; /* one thread alone cannot keep up */
+    cleat_batches *batches = make_batches(c, NULL);
+    cleat_loader *loader = make_loader(c, 6, SLOTS, true);
+    int most = 0;
+    for (int i = 0; i < 20 && most < 2; ++i) most = fillers_of_a_pass(c, loader, batches);
+    assert_true(most > 1);
+    assert_int_equal(cleat_loader_set_workers(loader, 1, &error), CLEAT_OK);
+    assert_int_equal(fillers_of_a_pass(c, loader, batches), 1);
+    assert_int_equal(cleat_loader_set_workers(loader, 6, &error), CLEAT_OK);
+    most = 0;
+    for (int i = 0; i < 20 && most < 2; ++i) most = fillers_of_a_pass(c, loader, batches);
+    assert_true(most > 1);
+    cleat_loader_destroy(loader);
+    cleat_batches_destroy(batches);
+    free(c);
+}
+
+static void thread_counts_that_cannot_be(void **state) {
+    (void)state;
+    cleat_error error = {0};
+    consumer *c = make_consumer();
+    cleat_loader *loader = make_loader(c, 2, 3, true);
+    assert_int_equal(cleat_loader_set_workers(loader, 0, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_loader_set_workers(loader, 257, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_loader_add_slot(loader, c->slots[3], &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_loader_set_workers(loader, 5, &error), CLEAT_OK);
+    assert_int_equal(cleat_loader_statistics(loader).workers, 5);
+    cleat_loader_destroy(loader);
+    loader = make_loader(c, 0, 3, true);
+    assert_int_equal(cleat_loader_set_workers(loader, 2, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_loader_statistics(loader).workers, 0);
+    cleat_loader_destroy(loader);
+    free(c);
 }
 
 static void an_error_arrives_in_its_turn(void **state) {
@@ -475,6 +575,9 @@ static void goes_where_the_card_is(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_workers_gives_the_same_bytes),
+        cmocka_unit_test(threads_and_slots_change_during_a_pass),
+        cmocka_unit_test(threads_that_are_not_wanted_end),
+        cmocka_unit_test(thread_counts_that_cannot_be),
         cmocka_unit_test(an_error_arrives_in_its_turn),
         cmocka_unit_test(ends_at_any_moment),
         cmocka_unit_test(refuses_bad_use),

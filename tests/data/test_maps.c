@@ -176,6 +176,28 @@ static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* The frame that people are shown, in its own size and values. Cells of days without unknown ones. */
+static void the_last_frame_shows_the_target(void **state) {
+    (void)state;
+    static const char *const inputs[] = {"rain heat", "rain"}, *const names[] = {"heat", "rain"};
+    float values[H * W];
+    for (int64_t wanted = 1; wanted >= 0; --wanted) { /* channel 1, or 0 because the target is not an input */
+        cleat_maps_options options = grid_options();
+        int64_t channel = -1;
+        const char *name = NULL;
+        options.inputs = inputs[1 - wanted];
+        options.target = "heat";
+        options.transform = CLEAT_TRANSFORM_NONE;
+        cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
+        assert_int_equal(cleat_maps_last_frame(dataset, 7, values, &channel, &name, NULL), CLEAT_OK);
+        assert_int_equal(channel, wanted);
+        assert_string_equal(name, names[1 - wanted]);
+        for (int i = 0; i < H * W; ++i)
+            assert_true(fabsf(values[i] - (float)cell(7, wanted ? 0 : 1, i / W, i % W)) < 1e-4f);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
 static void sizes_and_shares_are_told(void **state) {
     (void)state;
     cleat_maps_options options = grid_options();
@@ -633,6 +655,19 @@ static void large_stacks_are_read_when_they_are_wanted(void **state) {
         fill(kept, i, 3, NULL, &a);
         fill(read, i, 3, NULL, &b);
         assert_memory_equal(&a, &b, sizeof a);
+        static const int steps[3] = {2, 5, 3}, numbers[3] = {0, 1, 3};
+        float frames[2][H * W];
+        for (int of = 0; of < 2; ++of) {
+            int64_t channel = -1;
+            const char *name = "";
+            assert_int_equal(cleat_maps_last_frame(of ? read : kept, i, frames[of], &channel, &name, NULL), CLEAT_OK);
+            assert_true(channel == 0 && !name);
+        }
+        assert_memory_equal(frames[0], frames[1], sizeof frames[0]);
+        for (int p = 0; p < H * W; ++p) {
+            const float value = stack_value(numbers[i], steps[i] - 1, 0, p / W, p % W);
+            assert_true(fabsf(frames[0][p] - copysignf(log1pf(fabsf(value)), value)) < 1e-5f);
+        }
     }
     /* A file deleted since is missed only if its data are not cached. */
     static sample s;
@@ -707,6 +742,7 @@ static void every_failed_allocation_is_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_hold_steps_and_the_target_of_a_later_day),
+        cmocka_unit_test(the_last_frame_shows_the_target),
         cmocka_unit_test(sizes_and_shares_are_told),
         cmocka_unit_test(horizons_and_single_inputs_are_kept),
         cmocka_unit_test(fractions_are_of_the_days),

@@ -187,7 +187,7 @@ static bool check_one(shape s) {
     rig_open(&r, &s, needed > 0 ? needed : MIN_BYTES);
     int64_t allocated = cleat_device_allocated(device);
     int created = buffers_created;
-    if (cleat_clblast_sgemm(device, &r.gemm, &error)) fail_msg("%s", error.text);
+    if (cleat_clblast_sgemm(device, &r.gemm, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
     assert_int_equal(buffers_created, created); /* CLBlast did not allocate either */
     assert_int_equal(cleat_device_allocated(device), allocated);
@@ -226,7 +226,7 @@ static void test_errors_by_name(void **state) {
     (void)state;
     rig_open(&r, &(shape){false, false, 5, 7, 19, 0, 0}, MIN_BYTES);
     r.gemm.m = 1000;
-    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, &error), CLEAT_ERR_DEVICE);
+    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, NULL, &error), CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryA"));
     assert_non_null(strstr(error.text, "m=1000"));
     rig_close(&r);
@@ -241,13 +241,13 @@ static void test_too_small_a_workspace(void **state) {
     (void)state;
     if (workspace_of(&s) <= MIN_BYTES) skip();
     rig_open(&r, &s, MIN_BYTES);
-    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, &error), CLEAT_ERR_DEVICE);
+    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, NULL, &error), CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryTemp"));
     assert_true(all_pattern(&r, r.workspace_at, r.bytes - r.workspace_at));
     int created = buffers_created;
     clReleaseMemObject(r.gemm.workspace);
     r.gemm.workspace = NULL;
-    if (cleat_clblast_sgemm(device, &r.gemm, &error)) fail_msg("%s", error.text);
+    if (cleat_clblast_sgemm(device, &r.gemm, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
     assert_int_equal(buffers_created, created + 1);
     rig_close(&r);

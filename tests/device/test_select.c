@@ -47,6 +47,8 @@ static void expect_refusal(const char *selector, size_t count, cleat_status stat
     assert_int_equal(cleat_select_device(list, count, selector, &index, &error), status);
     assert_int_equal(index, 99);
     if (!strstr(error.text, word)) fail_msg("'%s' is not in: %s", word, error.text);
+    bool advised = strstr(error.text, "`cleat doctor` says why") != NULL;
+    if (advised != (status == CLEAT_ERR_NO_DEVICE)) fail_msg("doctor is %s in: %s", advised ? "" : "not", error.text);
     for (size_t i = 0; i < count; ++i) assert_non_null(strstr(error.text, list[i]->name));
     assert_int_equal(cleat_select_device(list, count, selector, &index, NULL), status);
 }

@@ -60,10 +60,6 @@ static cleat_exec *create(const rig *r) {
     return exec;
 }
 
-static void ok(cleat_status status, const cleat_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
-
 static void fill(float *values, int n, float start) {
     for (int i = 0; i < n; ++i) values[i] = start + (float)i;
 }
@@ -330,6 +326,28 @@ static void test_no_host_memory(void **state) {
     rig_close(&r);
 }
 
+static void test_marks_become_complete_in_order(void **state) {
+    enum { MARKS = 300 }; /* more than a device remembers */
+    cleat_error error;
+    rig r;
+    (void)state;
+    rig_open(&r);
+    cleat_exec *exec = create(&r);
+    const int64_t start = cleat_device_marked(device);
+    for (int64_t i = 1, before = start; i <= MARKS; ++i) {
+        ok(cleat_exec_run(exec, 1, &error), &error);
+        cleat_device_mark(device, start + i);
+        int64_t now = cleat_device_marked(device);
+        assert_true(now >= before && now <= start + i);
+        before = now;
+    }
+    ok(cleat_exec_finish(exec, &error), &error);
+    assert_int_equal(cleat_device_marked(device), start + MARKS);
+    assert_true(cleat_device_is_idle(device));
+    cleat_exec_destroy(exec);
+    rig_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_is_allocated),
@@ -338,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_write_run_read),
         cmocka_unit_test(test_runs_accumulate),
         cmocka_unit_test(test_some_nodes),
+        cmocka_unit_test(test_marks_become_complete_in_order),
         cmocka_unit_test(test_tensor_of_another_graph),
         cmocka_unit_test(test_build_failures),
         cmocka_unit_test(test_built_before_a_run),

@@ -17,10 +17,6 @@
 
 static cleat_device *device;
 
-static void ok(cleat_status status, const cleat_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
-
 /* --- the bound --- */
 
 static int64_t needed(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k) {

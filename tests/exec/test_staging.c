@@ -29,10 +29,6 @@ typedef struct rig {
     cleat_exec *exec;
 } rig;
 
-static void ok(cleat_status status, const cleat_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
-
 static int open_rig(void **state) {
     static rig r;
     cleat_error error;

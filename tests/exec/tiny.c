@@ -1,10 +1,16 @@
 /* Implements the test operations of tiny.h. */
 #include "tiny.h"
 
-#include "graph/launch.h"
-
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "graph/launch.h"
 
 typedef struct affine {
     float factor;
@@ -122,6 +128,10 @@ cleat_tensor *tiny_product(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b,
     cleat_tensor *in[] = {a, b};
     cleat_node *node = cleat_emit(graph, &product_op, &workspace, sizeof workspace, in, 2);
     return node ? node->out[0] : NULL;
+}
+
+void ok(cleat_status status, const cleat_error *error) {
+    if (status) fail_msg("%s", error->text);
 }
 
 cleat_device *tiny_open_device(void) {

@@ -25,6 +25,9 @@ void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total);
  * set. */
 cleat_tensor *tiny_product(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b, bool workspace);
 
+/* Fails the test with the text of the error unless the status is CLEAT_OK. */
+void ok(cleat_status status, const cleat_error *error);
+
 /* Opens $CLEAT_TEST_DEVICE (default "auto") with kernels from tests/exec/cl. Exits with 77 without a
  * device. */
 cleat_device *tiny_open_device(void);

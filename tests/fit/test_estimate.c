@@ -146,6 +146,23 @@ static void rates_scale_the_time(void **state) {
     small_destroy(&s);
 }
 
+/* What is left of an estimate without launches and idle units. */
+static void the_roofline_is_the_least_time(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; ++i) {
+        cleat_roofline roofline;
+        cleat_error error;
+        small s = one_linear(both[i], 1000, 300, 500);
+        ok(cleat_estimate_roofline(s.plan, 0, &rates, &roofline, &error), &error);
+        assert_true(roofline.flops >= 2.0 * 1000 * 300 * 500 && roofline.bytes > 4.0 * (1000 * 300 + 1000 * 500));
+        assert_true(roofline.seconds == fmax(roofline.flops / rates.flops, roofline.bytes / rates.bytes));
+        assert_true(roofline.launches >= 1);
+        assert_true(roofline.seconds + (double)roofline.launches * rates.launch_seconds <= small_seconds(&s, &rates));
+        assert_int_equal(cleat_estimate_roofline(s.plan, 1, &rates, &roofline, &error), CLEAT_ERR_ARGUMENT);
+        small_destroy(&s);
+    }
+}
+
 /* --- utilisation ---------------------------------------------------------------------------------------------- */
 
 static cleat_node_estimate sum_on(const cleat_device_facts *facts) {
@@ -396,6 +413,7 @@ int main(void) {
         cmocka_unit_test(a_long_addition_runs_at_the_byte_rate),
         cmocka_unit_test(a_tiny_operation_takes_a_launch),
         cmocka_unit_test(rates_scale_the_time),
+        cmocka_unit_test(the_roofline_is_the_least_time),
         cmocka_unit_test(one_group_keeps_one_unit_busy),
         cmocka_unit_test(rounds_that_are_not_full_cost_as_much),
         cmocka_unit_test(small_groups_share_a_unit),

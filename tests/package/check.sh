@@ -121,6 +121,16 @@ run_readme_programs() {
     ((count == 2)) # both are present
 }
 
+# Manual pages and completions are installed where man and the shells look for them.
+check_texts() {
+    local share=$prefix/share
+    test -s "$share/man/man1/cleat-train.1"
+    test -s "$share/man/man5/cleat-settings.5"
+    bash -n "$share/bash-completion/completions/cleat"
+    test -s "$share/zsh/site-functions/_cleat"
+    test -s "$share/fish/vendor_completions.d/cleat.fish"
+}
+
 # Runs in a folder outside the source tree; the kernels are embedded in the program.
 use_program() {
     local cleat=$prefix/bin/cleat
@@ -145,5 +155,7 @@ step "a project with pkg-config"
 use_pkg_config
 step "the programs of include/cleat/README.md"
 run_readme_programs
+step "manual pages and completions"
+check_texts
 step "the installed program"
 use_program

@@ -156,6 +156,41 @@ static void assert_setting(const cleat_profile *profile, const char *name, const
     assert_string_equal(value, wanted);
 }
 
+static void periods_may_be_fractions_of_a_second(void **state) {
+    static const char *const rows[][2] = {{"1s", "1s"}, {"0.25s", "0.25s"}, {"1m", "60s"}, {"none", "none"}};
+    (void)state;
+    cleat_profile *profile = make(), *copy = NULL;
+    assert_setting(profile, "run.monitor", "1s");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char assignment[64];
+        snprintf(assignment, sizeof assignment, "run.monitor=%s", rows[i][0]);
+        assert_int_equal(cleat_profile_set(profile, assignment, NULL), CLEAT_OK);
+        assert_setting(profile, "run.monitor", rows[i][1]);
+    }
+    assert_true(profile->run.monitor == 0);
+    assert_int_equal(cleat_profile_set(profile, "run.monitor=0.25s", NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_clone(profile, &copy, NULL), CLEAT_OK);
+    assert_true(copy->run.monitor == 0.25);
+    char then[33], now[33];
+    cleat_profile_hash(profile, now);
+    cleat_profile_set(copy, "run.monitor=none", NULL);
+    cleat_profile_hash(copy, then);
+    assert_string_equal(then, now); /* not part of what a run computes */
+    cleat_profile_destroy(copy);
+    cleat_profile_destroy(profile);
+}
+
+static void keys_can_be_listed(void **state) {
+    char name[96], value[1200];
+    size_t count = 0;
+    (void)state;
+    cleat_profile *profile = make();
+    for (; cleat_profile_key(profile, count, name, sizeof name); ++count)
+        assert_int_equal(cleat_profile_get(profile, name, value, sizeof value, NULL), CLEAT_OK);
+    assert_true(count > 40);
+    cleat_profile_destroy(profile);
+}
+
 static void values_arrive_in_their_fields(void **state) {
     (void)state;
     cleat_profile *profile = make();
@@ -230,6 +265,8 @@ static const message bad_files[] = {
     {"[train\nepochs = 40\n", {"test.ini:1: [train", "neither"}},
     {"epochs = 40\n", {"test.ini:1: epochs = 40", "before the first [section]"}},
     {"[run]\ntime_budget = 30\n", {"'30'", "30h", "none"}},
+    {"[run]\nmonitor = 0.05s\n", {"out of range", "from 0.1s to 1h", "none"}},
+    {"[run]\nmonitor = 5\n", {"'5'", "0.5s", "none"}},
     {"[run]\ntime_budget = 0.3s\n", {"whole seconds"}},
     {"[loader]\npin_memory = yes\n", {"true or false"}},
     {"[data]\nbuckets = 64, 32\n", {"ascending"}},
@@ -666,6 +703,8 @@ int main(void) {
         cmocka_unit_test(the_schema_is_sound),
         cmocka_unit_test(every_key_keeps_its_bounds),
         cmocka_unit_test(values_arrive_in_their_fields),
+        cmocka_unit_test(periods_may_be_fractions_of_a_second),
+        cmocka_unit_test(keys_can_be_listed),
         cmocka_unit_test(any_float_survives_the_dump),
         cmocka_unit_test(files_with_errors_are_refused_with_their_line),
         cmocka_unit_test(assignments_obey_the_same_rules),

@@ -82,6 +82,7 @@ static middle *middle_open(const tiny *t, const char *run, const char *const *as
 static void middle_close(middle *m) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
     cleat_anomaly_end(&m->trainer.anomaly);
+    cleat_run_monitor_end(&m->trainer.monitor, 0, CLEAT_OK, "", 0);
     cleat_trainer_close(&m->trainer);
     cleat_profile_destroy(m->profile);
     cleat_free(m->before);

@@ -1,7 +1,7 @@
 /* Families other than RNA, from files to metrics: they learn learnable data, a second evaluation gives the
  * same metrics, and they predict other files, without the training data, from the contents of the
  * checkpoint. */
-#include "tiny.h"
+#include "families_examples.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -345,6 +345,7 @@ static void one_family(void **state, const family *f) {
     cleat_train_report report = train(t, profile, name, false, false);
     assert_has_converged(f, &report.best);
     assert_same_metrics(profile, tiny_path(t, name, run), &report.best);
+    assert_shows_examples(t, f->name, f->data, name, &report.best);
     assert_predicts(t, f, profile, run);
     cleat_profile_destroy(profile);
 }
@@ -414,7 +415,9 @@ static void resumed_runs_have_the_same_bits(void **state) {
         set(profile, "train.epochs=2");
         snprintf(whole, sizeof whole, "whole-%d", i);
         snprintf(parts, sizeof parts, "parts-%d", i);
-        train(t, profile, whole, false, false);
+        const cleat_train_report report = train(t, profile, whole, false, false);
+        /* after little training, predictions differ from the truth */
+        assert_shows_examples(t, rows[i].name, rows[i].data, whole, &report.best);
         train(t, profile, parts, false, true);
         train(t, profile, parts, true, false);
         tiny_assert_same_run(t, whole, parts);

@@ -198,6 +198,7 @@ static void count_kernels(const tiny *t, long *step, long *update) {
     assert_true(cleat_workload_is_whole(work));
     *update = (long)graphs[work->update.index].binder.count;
     *step = (long)graphs[work->train[0].index].binder.count + *update;
+    cleat_run_monitor_end(&trainer->monitor, 0, CLEAT_OK, "", 0);
     cleat_trainer_close(trainer);
     cleat_free(trainer);
     cleat_profile_destroy(profile);

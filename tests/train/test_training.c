@@ -222,6 +222,7 @@ static opened *open_trainer(const tiny *t, const char *out, cleat_status wanted)
 }
 
 static void close_trainer(opened *o) {
+    cleat_run_monitor_end(&o->trainer.monitor, 0, CLEAT_OK, "", 0);
     cleat_trainer_close(&o->trainer);
     cleat_profile_destroy(o->profile);
     cleat_free(o);

@@ -13,6 +13,7 @@ typedef struct cleat_image_dataset {
     cleat_dataset_class type; /* base.type points here, because the shapes of fields depend on the options */
     cleat_field fields[CLEAT_IMAGE_MAX_FIELDS];
     cleat_image_info info;
+    const double *mean, *std; /* [info.channels] value = standardised value x std + mean; borrowed from the dataset */
 } cleat_image_dataset;
 
 /* Names of the classes, by which cleat_image_describe recognizes them. */

@@ -38,6 +38,10 @@ cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_imag
                                             cleat_error *error);
 void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted);
 
+/* The image of a sample of images or masks as a model sees it in evaluation, S x S, in 8 bits per channel.
+ * The caller frees *image (cleat_image_free). Errors: those of cleat_dataset_fill. */
+cleat_status cleat_image_of_sample(const cleat_dataset *dataset, size_t sample, cleat_image *image, cleat_error *error);
+
 /* Replaces values [pixels, channels] in 0 .. 1 by (value - mean) / std. */
 void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values);
 

@@ -297,6 +297,8 @@ static void init_dataset(images *im) {
                                  .width = options->size,
                                  .file_height = options->size,
                                  .file_width = options->size};
+    p->mean = im->fitted.mean;
+    p->std = im->fitted.std;
     p->base.count = im->set.n_rows;
     cleat_image_dataset_init(p, &images_class);
 }

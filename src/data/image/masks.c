@@ -159,6 +159,8 @@ static void init_dataset(masks *m, const cleat_image_options *options) {
                                  .width = size,
                                  .file_height = size,
                                  .file_width = size};
+    p->mean = m->fitted.mean;
+    p->std = m->fitted.std;
     for (size_t i = 0; i < m->set.count; ++i) ++p->info.samples[m->set.samples[i].split];
 }
 

@@ -185,21 +185,31 @@ static void encode(writer *w, const cleat_image *image) {
     png_write_end(w->png, NULL);
 }
 
-cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error) {
-    writer w = {.path = path, .error = error};
+cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error) {
+    writer w = {.path = name, .error = error};
     if (image->channels != 1 && image->channels != 3)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: an image of %lld channels; a PNG file has 1 or 3", path,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: an image of %lld channels; a PNG file has 1 or 3", name,
                           (long long)image->channels);
-    cleat_status status = cleat_image_check_size(path, image->height, image->width, error);
+    cleat_status status = cleat_image_check_size(name, image->height, image->width, error);
     if (status != CLEAT_OK) return status;
     w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, on_warning);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     if (w.info)
         encode(&w, image);
     else
-        w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", path);
+        w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", name);
     png_destroy_write_struct(&w.png, &w.info);
-    if (w.status == CLEAT_OK) return cleat_file_write_text(path, &w.bytes, error);
-    cleat_text_free(&w.bytes);
+    if (w.status == CLEAT_OK && w.bytes.failed)
+        w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", name);
+    if (w.status == CLEAT_OK)
+        *bytes = w.bytes;
+    else
+        cleat_text_free(&w.bytes);
     return w.status;
+}
+
+cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error) {
+    cleat_text bytes = {0};
+    cleat_status status = cleat_image_encode_png(path, image, &bytes, error);
+    return status == CLEAT_OK ? cleat_file_write_text(path, &bytes, error) : status;
 }

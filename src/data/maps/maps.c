@@ -145,6 +145,30 @@ static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_
     return CLEAT_OK;
 }
 
+static int64_t shown_channel(const cleat_maps *maps) {
+    const int index = maps->fitted.target ? cleat_name_list_find(&maps->fitted.names, maps->fitted.target) : -1;
+    return index > 0 ? index : 0;
+}
+
+cleat_status cleat_maps_last_frame(const cleat_dataset *dataset, size_t index, float *values, int64_t *channel,
+                                   const char **name, cleat_error *error) {
+    const cleat_maps *maps = (const cleat_maps *)dataset;
+    const cleat_maps_sample *sample = &maps->samples[index];
+    const int64_t shown = shown_channel(maps), pixels = cleat_maps_target_elements(maps);
+    float *room = NULL;
+    const float *steps = NULL;
+    cleat_status status = load_steps(maps, sample, &room, &steps, error);
+    if (status == CLEAT_OK) {
+        const float *from = steps + (sample->steps - 1) * cleat_maps_step_elements(maps) + shown * pixels;
+        for (int64_t i = 0; i < pixels; ++i)
+            values[i] = (float)((double)from[i] * maps->fitted.std[shown] + maps->fitted.mean[shown]);
+        *channel = shown;
+        *name = (size_t)shown < maps->fitted.names.count ? maps->fitted.names.names[shown] : NULL;
+    }
+    cleat_free(room);
+    return status;
+}
+
 /* --- the class ------------------------------------------------------------------------------------------------ */
 
 static const char *maps_id(const cleat_dataset *dataset, size_t sample) {
@@ -202,6 +226,8 @@ static void set_shapes(cleat_maps *maps, int64_t lookback) {
                                .file_height = maps->height,
                                .file_width = maps->width,
                                .steps = lookback};
+    maps->common.mean = maps->fitted.mean;
+    maps->common.std = maps->fitted.std;
     for (size_t i = 0; i < maps->common.base.count; ++i) ++info->samples[maps->samples[i].split];
     int64_t patches = info->height / maps->patch * (info->width / maps->patch);
     fields[STEPS] = (cleat_field){.name = "frames",

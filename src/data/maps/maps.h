@@ -62,6 +62,13 @@ typedef struct cleat_maps {
 cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *options, int64_t kept_bytes,
                                     cleat_dataset **dataset, cleat_error *error);
 
+/* One channel of a sample's last frame, to look at: `values` [height, width] of the frame in its file, in
+ * the units of the transformed values; an unknown pixel has the channel's mean. *channel receives the
+ * index: the target's channel if it is an input, else 0. *name (borrowed) is its name; NULL: stacks have
+ * none. The dataset is one of maps. */
+cleat_status cleat_maps_last_frame(const cleat_dataset *dataset, size_t sample, float *values, int64_t *channel,
+                                   const char **name, cleat_error *error);
+
 /* Takes ownership of the sample's `id` and `path`, also on failure. */
 cleat_status cleat_maps_add_sample(cleat_maps *maps, const cleat_maps_sample *sample, cleat_error *error);
 /* Allocates the targets, and the steps if `steps`, for the sizes that are set. */

@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { X, TARGET, LAST, SEASON };
@@ -207,6 +208,16 @@ double cleat_series_std(const cleat_dataset *dataset, size_t target) {
     const cleat_series *s = as_series(dataset);
     size_t column = column_of(s, target);
     return column != SIZE_MAX ? s->std[column] : 0;
+}
+
+void cleat_series_past(const cleat_dataset *dataset, size_t sample, size_t target, int64_t count, double *values) {
+    const cleat_series *s = (const cleat_series *)dataset;
+    const size_t column = s->table.columns.target[target], width = s->table.columns.used.count;
+    const int64_t first = s->windows.last[sample] - count + 1;
+    for (int64_t i = 0; i < count; ++i)
+        values[i] = first + i < 0 ? NAN
+                                  : (double)s->table.cells[(size_t)(first + i) * width + column] * s->std[column] +
+                                        s->mean[column];
 }
 
 int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample) {

@@ -126,6 +126,10 @@ typedef struct cleat_series {
     bool forecast;
 } cleat_series;
 
+/* The last `count` known values of a target of a sample, in the units of the file; NaN where a cell is
+ * missing or the file begins later. The dataset is a series. */
+void cleat_series_past(const cleat_dataset *dataset, size_t sample, size_t target, int64_t count, double *values);
+
 /* Implements cleat_dataset_make_whole (open.c). */
 cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error);
 

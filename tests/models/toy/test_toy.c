@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "profile/schema.h"
 #include "train/tiny.h"
@@ -80,6 +81,7 @@ static void it_learns(void **state) {
         if (cleat_predict(profile, out, profile->data->path, tiny_path(t, "said", predictions), &count, &error))
             fail_msg("%s", error.text);
         assert_int_equal(count, 160);
+        assert_false(cleat_file_exists(tiny_path(t, "run/examples.json", file))); /* it has none to show */
         char *said = tiny_read(tiny_path(t, "said/predictions.txt", file), &size);
         assert_true(fabs(strtod(said, NULL) - 13) < 2); /* x = -1: y = 10 (0.3 + 1) */
         cleat_free(said);

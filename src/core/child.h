@@ -11,6 +11,8 @@ typedef struct cleat_child {
     void *user;
     size_t record_bytes; /* size of a record; at most 4096, an atomic pipe write */
     double seconds;      /* timeout after which the child is killed; INFINITY: none */
+    /* Called in the caller for each complete record; NULL: only the last record is kept. */
+    void (*received)(void *user, const void *record);
 } cleat_child;
 
 typedef struct cleat_child_end {

@@ -1,5 +1,5 @@
 /* Child processes: fork, pipe and wait. */
-#include "bench/child.h"
+#include "core/child.h"
 
 #include "core/clock.h"
 #include "core/memory.h"
@@ -27,9 +27,11 @@ void cleat_child_send(int out, const void *record, size_t bytes) {
     }
 }
 
-/* The child must not outlive a caller that is killed, and must not run the caller's exit handlers. */
+/* The child must not outlive a caller that is killed, and must not run the caller's handlers of crashes and exits. */
 _Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) {
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; ++i) signal(crashes[i], SIG_DFL);
     if (getppid() == parent) child->body(child->user, out);
     _exit(0);
 }
@@ -38,6 +40,7 @@ _Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) 
 
 /* Splits the received bytes into records. */
 typedef struct collector {
+    const cleat_child *child;
     char *bytes; /* [record_bytes], of which `used` are filled */
     size_t record_bytes, used, records;
 } collector;
@@ -49,6 +52,7 @@ static void collect_bytes(collector *collected, const char *bytes, size_t count,
         memcpy(record, collected->bytes, collected->record_bytes);
         collected->used = 0;
         ++collected->records;
+        if (collected->child->received) collected->child->received(collected->child->user, record);
     }
 }
 
@@ -89,7 +93,7 @@ static bool wait_until(pid_t pid, double deadline, int *code) {
 
 static void format_end(const cleat_child *child, const collector *collected, int code, cleat_child_end *end) {
     if (end->timed_out)
-        snprintf(end->text, sizeof end->text, "no answer within %.0f s: killed", child->seconds);
+        snprintf(end->text, sizeof end->text, "no answer within %.3g s: killed", child->seconds);
     else if (end->signal == SIGKILL)
         snprintf(end->text, sizeof end->text, "killed by signal 9: did the system run out of memory?");
     else if (end->signal)
@@ -102,6 +106,9 @@ static void format_end(const cleat_child *child, const collector *collected, int
         snprintf(end->text, sizeof end->text, "exited without a result");
 }
 
+/* A process inside a driver of the kernel that hangs does not die from SIGKILL: it is left behind. */
+enum { KILL_SECONDS = 10 };
+
 static void supervise(const cleat_child *child, pid_t pid, int in, collector *collected, void *record,
                       cleat_child_end *end) {
     int code = 0;
@@ -109,7 +116,7 @@ static void supervise(const cleat_child *child, pid_t pid, int in, collector *co
     if (!read_until(in, deadline, collected, record) || !wait_until(pid, deadline, &code)) {
         end->timed_out = true;
         kill(pid, SIGKILL);
-        wait_retrying(pid, &code, 0);
+        wait_until(pid, cleat_seconds() + KILL_SECONDS, &code);
     }
     end->seconds = cleat_seconds() - start;
     end->records = collected->records;
@@ -119,7 +126,8 @@ static void supervise(const cleat_child *child, pid_t pid, int in, collector *co
 
 cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child_end *end, cleat_error *error) {
     int ends[2];
-    collector collected = {.record_bytes = child->record_bytes, .bytes = cleat_alloc(child->record_bytes, 1)};
+    collector collected = {
+        .child = child, .record_bytes = child->record_bytes, .bytes = cleat_alloc(child->record_bytes, 1)};
     if (!collected.bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the result of a child process");
     cleat_status status = CLEAT_OK;
     if (pipe2(ends, O_CLOEXEC) != 0) {

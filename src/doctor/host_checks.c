@@ -1,0 +1,251 @@
+/* Checks of the host: control groups, memory, folders, and versions that a bug report needs. */
+#include "core/cgroup.h"
+#include "core/child.h"
+#include "core/cpus.h"
+#include "core/files.h"
+#include "doctor/doctor.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MIB (INT64_C(1) << 20)
+static const int64_t low_memory = 1024 * MIB, low_cache_space = 64 * MIB, low_run_space = 256 * MIB;
+
+static void check_system(cleat_doctor *doctor) {
+    const cleat_system *system = &doctor->system;
+    cleat_doctor_ok(doctor, "system", "%s, Linux %s%s%s%s%s%s", system->distribution_name, system->kernel,
+                    system->container[0] ? ", container: " : "", system->container, system->wsl ? ", WSL" : "",
+                    system->kaggle ? ", Kaggle" : "", system->colab ? ", Colab" : "");
+}
+
+/* --- control groups -------------------------------------------------------------------------------------------- */
+
+static void check_cpus(cleat_doctor *doctor) {
+    double quota = 0;
+    char source[32] = "";
+    int allowed = cleat_cpus();
+    if (!cleat_cgroup_cpus(doctor->root, &quota, source, sizeof source))
+        cleat_doctor_ok(doctor, "cpus", "%d, no quota", allowed);
+    else if (quota < allowed)
+        cleat_doctor_fault(doctor, "cpu-quota", NULL, NULL, "a quota of %.3g CPUs, while programs see %d CPUs (%s)",
+                           quota, allowed, source);
+    else
+        cleat_doctor_ok(doctor, "cpus", "%d, quota %.3g (%s)", allowed, quota, source);
+}
+
+static void check_memory(cleat_doctor *doctor) {
+    char source[64] = "", text[CLEAT_BYTES_TEXT], limit_text[CLEAT_BYTES_TEXT];
+    int64_t limit = 0, used = 0, available = cleat_host_memory_free(doctor->root, source, sizeof source);
+    if (cleat_cgroup_memory(doctor->root, &limit, &used, source, sizeof source) && limit - used < low_memory)
+        cleat_doctor_fault(doctor, "memory-limit", NULL, NULL, "%s available of a limit of %s (%s)",
+                           cleat_bytes_text(limit > used ? limit - used : 0, text), cleat_bytes_text(limit, limit_text),
+                           source);
+    else if (available <= 0)
+        cleat_doctor_skip(doctor, "host-memory", "unknown: /proc/meminfo has no MemAvailable");
+    else if (available < low_memory)
+        cleat_doctor_fault(doctor, "host-memory-low", NULL, NULL, "%s free (%s)", cleat_bytes_text(available, text),
+                           source);
+    else
+        cleat_doctor_ok(doctor, "host-memory", "%s free (%s)", cleat_bytes_text(available, text), source);
+}
+
+static void check_locked_memory(cleat_doctor *doctor) {
+    struct rlimit limit;
+    char text[CLEAT_BYTES_TEXT] = "unlimited";
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+    if (limit.rlim_cur != RLIM_INFINITY) cleat_bytes_text((int64_t)limit.rlim_cur, text);
+    cleat_doctor_ok(doctor, "locked-memory", "limit %s", text);
+}
+
+static int64_t free_bytes(const char *path) {
+    struct statvfs facts;
+    return statvfs(path, &facts) == 0 ? (int64_t)(facts.f_bavail * facts.f_frsize) : INT64_MAX;
+}
+
+static void check_shm(cleat_doctor *doctor) {
+    char path[DOCTOR_PATH], text[CLEAT_BYTES_TEXT];
+    cleat_root_path(doctor->root, "/dev/shm", path);
+    if (access(path, W_OK) != 0)
+        cleat_doctor_fault(doctor, "shm-missing", NULL, NULL, "/dev/shm: %s", strerror(errno));
+    else
+        cleat_doctor_ok(doctor, "shm", "%s free in /dev/shm", cleat_bytes_text(free_bytes(path), text));
+}
+
+/* --- folders --------------------------------------------------------------------------------------------------- */
+
+/* Whether the mount that holds `path` has an option, from /proc/self/mountinfo: "36 35 98:0 / /mnt rw,noexec ..." */
+static bool mount_has(const char *root, const char *path, const char *option) {
+    char list[DOCTOR_PATH], line[1024], point[DOCTOR_PATH], options[256];
+    size_t longest = 0;
+    bool has = false;
+    cleat_root_path(root, "/proc/self/mountinfo", list);
+    FILE *file = fopen(list, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%*s %*s %*s %*s %511s %255s", point, options) != 2) continue;
+        size_t length = strcmp(point, "/") == 0 ? 0 : strlen(point);
+        if (strncmp(path, point, length) != 0 || (path[length] != '/' && path[length] != 0) || length < longest)
+            continue;
+        longest = length;
+        has = strstr(options, option) != NULL;
+    }
+    if (file) fclose(file);
+    return has;
+}
+
+static bool can_write(const char *folder, char *reason, size_t size) {
+    char path[DOCTOR_PATH + 32];
+    cleat_error error = {0};
+    snprintf(path, sizeof path, "%s/.doctor-%d", folder, (int)getpid());
+    if (cleat_file_write(path, "doctor\n", 7, &error) != CLEAT_OK) {
+        snprintf(reason, size, "%.390s", error.text);
+        return false;
+    }
+    unlink(path);
+    return true;
+}
+
+static void check_cache(cleat_doctor *doctor) {
+    char folder[DOCTOR_PATH] = "", reason[400] = "", text[CLEAT_BYTES_TEXT];
+    cleat_error error = {0};
+    if (cleat_cache_folder(folder, sizeof folder, &error) != CLEAT_OK)
+        cleat_doctor_fault(doctor, "cache-unwritable", NULL, NULL, "%.500s", error.text);
+    else if (free_bytes(folder) < low_cache_space)
+        cleat_doctor_fault(doctor, "cache-full", NULL, folder, "%s: %s free", folder,
+                           cleat_bytes_text(free_bytes(folder), text));
+    else if (!can_write(folder, reason, sizeof reason))
+        cleat_doctor_fault(doctor, "cache-unwritable", NULL, NULL, "%s", reason);
+    else
+        cleat_doctor_ok(doctor, "cache-folder", "%s, %s free", folder, cleat_bytes_text(free_bytes(folder), text));
+}
+
+/* PoCL's cache: POCL_CACHE_DIR, else pocl/ in the user's cache folder. */
+static bool find_pocl_cache(char *path, size_t size) {
+    const char *own = getenv("POCL_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (own && own[0])
+        snprintf(path, size, "%s", own);
+    else if (cache && cache[0])
+        snprintf(path, size, "%s/pocl", cache);
+    else if (home && home[0])
+        snprintf(path, size, "%s/.cache/pocl", home);
+    else
+        return false;
+    return true;
+}
+
+static void check_pocl_cache(cleat_doctor *doctor) {
+    char path[DOCTOR_PATH];
+    bool pocl = false;
+    for (size_t i = 0; i < doctor->n_drivers; ++i) pocl = pocl || doctor->drivers[i].family == DRIVER_POCL;
+    if (!pocl || !find_pocl_cache(path, sizeof path)) return;
+    if (mount_has(doctor->root, path, "noexec"))
+        cleat_doctor_fault(doctor, "cache-noexec", NULL, NULL, "%s is on a file system mounted noexec", path);
+    else
+        cleat_doctor_ok(doctor, "pocl-cache", "%s", path);
+}
+
+/* The folder itself, or the nearest existing parent, in which it would be created. */
+static void find_existing(const char *path, char *found, size_t size) {
+    snprintf(found, size, "%s", path);
+    while (found[0] && access(found, F_OK) != 0) {
+        char *slash = strrchr(found, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
+    if (access(found, F_OK) != 0) snprintf(found, size, "%s", path[0] == '/' ? "/" : ".");
+}
+
+static void check_run_folder(cleat_doctor *doctor) {
+    const char *folder = doctor->request.run_folder;
+    char found[DOCTOR_PATH], text[CLEAT_BYTES_TEXT];
+    find_existing(folder, found, sizeof found);
+    int64_t space = free_bytes(found);
+    if (access(found, W_OK | X_OK) != 0)
+        cleat_doctor_fault(doctor, "run-folder-unwritable", NULL, NULL, "%s: %s: %s", folder, found, strerror(errno));
+    else if (space < low_run_space)
+        cleat_doctor_fault(doctor, "run-folder-full", NULL, found, "%s: %s free", folder,
+                           cleat_bytes_text(space, text));
+    else
+        cleat_doctor_ok(doctor, "run-folder", "%s, %s free", folder, cleat_bytes_text(space, text));
+}
+
+/* --- versions -------------------------------------------------------------------------------------------------- */
+
+/* Adds the file name of a loaded library, which ends in its version: "libclblast.so.1.5.3". */
+static int add_library(struct dl_phdr_info *info, size_t size, void *user) {
+    static const char *const wanted[] = {"libOpenCL.", "libclblast.", "libhwloc."};
+    char path[PATH_MAX];
+    cleat_text *text = user;
+    (void)size;
+    for (int i = 0; i < 3; ++i) {
+        if (!strstr(info->dlpi_name, wanted[i]) || !realpath(info->dlpi_name, path)) continue;
+        const char *slash = strrchr(path, '/');
+        cleat_text_add(text, "%s%s", text->size ? ", " : "", slash ? slash + 1 : path);
+    }
+    return 0;
+}
+
+static void check_versions(cleat_doctor *doctor) {
+    cleat_text text = {0};
+    dl_iterate_phdr(add_library, &text);
+    cleat_doctor_ok(doctor, "versions", "cleat %s, %s", cleat_version(), text.data ? text.data : "no shared libraries");
+    cleat_text_free(&text);
+}
+
+typedef struct mpi_record {
+    char version[256];
+} mpi_record;
+
+static void query_mpi(void *user, int out) {
+    static const char *const libraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpi.so"};
+    mpi_record record = {""};
+    char whole[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
+    int length = 0;
+    int (*query)(char *, int *) = NULL;
+    (void)user;
+    cleat_doctor_quiet_child();
+    for (int i = 0; i < 3 && !query; ++i) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL);
+        void *address = library ? dlsym(library, "MPI_Get_library_version") : NULL;
+        memcpy(&query, &address, sizeof query);
+    }
+    if (query && query(whole, &length) == 0) snprintf(record.version, sizeof record.version, "%.255s", whole);
+    record.version[strcspn(record.version, "\n")] = 0;
+    cleat_child_send(out, &record, sizeof record);
+}
+
+static void check_mpi(cleat_doctor *doctor) {
+    mpi_record record = {""};
+    cleat_child_end end = {0};
+    const cleat_child child = {.body = query_mpi, .record_bytes = sizeof record, .seconds = 1};
+    if (doctor->status) return;
+    doctor->status = cleat_child_run(&child, &record, &end, &doctor->error);
+    bool refuses_root = geteuid() == 0 && strstr(record.version, "Open MPI");
+    if (record.version[0])
+        cleat_doctor_ok(doctor, "mpi", "%s%s", record.version,
+                        refuses_root ? "; this user is root: mpirun needs --allow-run-as-root" : "");
+    else
+        cleat_doctor_skip(doctor, "mpi", "%s",
+                          end.text[0] ? end.text : "not installed; needed only for runs on several machines");
+}
+
+void cleat_check_host(cleat_doctor *doctor) {
+    cleat_doctor_section(doctor, "host", "host");
+    check_system(doctor);
+    check_cpus(doctor);
+    check_memory(doctor);
+    check_locked_memory(doctor);
+    check_shm(doctor);
+    check_cache(doctor);
+    check_pocl_cache(doctor);
+    check_run_folder(doctor);
+    check_mpi(doctor);
+    check_versions(doctor);
+}

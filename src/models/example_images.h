@@ -1,0 +1,25 @@
+/* Images of examples: small PNG files in data URIs. */
+#ifndef CLEAT_SRC_EXAMPLE_IMAGES_H
+#define CLEAT_SRC_EXAMPLE_IMAGES_H
+
+#include "core/text.h"
+#include "data/image/file.h"
+
+enum {
+    CLEAT_EXAMPLE_SIDE = 128,         /* longest side of an image, in pixels */
+    CLEAT_EXAMPLE_IMAGE_BYTES = 7500, /* of a photograph's PNG */
+    CLEAT_EXAMPLE_MASK_BYTES = 2200,  /* of a mask's */
+};
+
+typedef enum cleat_shrinking {
+    CLEAT_SHRINK_MEAN,   /* each pixel is the mean of those it covers */
+    CLEAT_SHRINK_NEAREST /* the pixel at its centre: a mask stays a mask */
+} cleat_shrinking;
+
+/* Appends the image as a JSON string data:image/png;base64,...: at most CLEAT_EXAMPLE_SIDE pixels a side,
+ * and smaller until the PNG has at most `most` bytes. An image without colours becomes a grey one; one of
+ * neither 1 nor 3 channels is shown by its first one. */
+cleat_status cleat_examples_add_image(cleat_text *json, const cleat_image *image, cleat_shrinking shrinking,
+                                      size_t most, cleat_error *error);
+
+#endif

@@ -1,0 +1,86 @@
+/* What a run shows of an evaluation, as JSON (examples.json): some predictions beside the truth, the
+ * confusion matrix, and a baseline, which is the metric of a prediction that needs no model.
+ *
+ *   {"step": 1900, "epoch": 50, "split": "val",
+ *    "baseline": {"text": "...", "metric": "accuracy", "value": 0.1, "ascends": true} or null,
+ *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
+ *    "examples": [{"kind": "class" | "mask" | "tags" | "rna" | "series", "name": "...", ...}, ...]}
+ *
+ * Numbers that are not finite, and what is unknown, are null. */
+#ifndef CLEAT_SRC_EXAMPLES_H
+#define CLEAT_SRC_EXAMPLES_H
+
+#include "core/json.h"
+#include "models/model.h"
+
+enum {
+    CLEAT_EXAMPLES = 12,           /* most samples that are shown */
+    CLEAT_EXAMPLES_BYTES = 195000, /* of the whole file; an example that would exceed it is left out */
+};
+
+/* An evaluation. All pointers are borrowed. */
+typedef struct cleat_evaluated {
+    const cleat_dataset *dataset;
+    const uint32_t *samples; /* [n_samples] all that were evaluated */
+    size_t n_samples;
+    const cleat_prediction *predictions; /* [n_predictions] those to show */
+    size_t n_predictions;
+    const double *metric_state; /* after the last batch */
+    const char *metric;         /* the run's metric; NULL: the family's first one */
+    const char *split;
+    int64_t step, epoch; /* below 0: unknown */
+} cleat_evaluated;
+
+/* Counts of true and predicted labels. */
+typedef struct cleat_confusion {
+    size_t labels;                             /* at most CLEAT_CONFUSION_LABELS; 0: there is no matrix */
+    const char *names[CLEAT_CONFUSION_LABELS]; /* borrowed from the model */
+    double counts[CLEAT_CONFUSION_LABELS * CLEAT_CONFUSION_LABELS]; /* [labels, labels]; rows: truth */
+} cleat_confusion;
+
+enum { CLEAT_BASELINE_TEXT = 160 };
+
+/* A metric of a prediction without a model. */
+typedef struct cleat_baseline {
+    bool known;                     /* false: the family has none, or it could not be computed */
+    char text[CLEAT_BASELINE_TEXT]; /* what is predicted */
+    char metric[48];
+    double value;
+    bool ascends; /* larger is better */
+} cleat_baseline;
+
+/* The functions by which a family shows evaluations; a NULL function: it has no such thing. */
+struct cleat_model_examples {
+    /* Appends the JSON object of evaluated->predictions[index]. */
+    cleat_status (*add)(const cleat_model *model, const cleat_evaluated *evaluated, size_t index, cleat_text *json,
+                        cleat_error *error);
+    /* The matrix of a metric state; `confusion` is zero. */
+    void (*confusion)(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
+    /* Writes the metric state (zero before) that an evaluation of the baseline's predictions would have
+     * left, with NaN where it is unknown, and describes them in text [CLEAT_BASELINE_TEXT]. */
+    cleat_status (*baseline)(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                             char *text, cleat_error *error);
+};
+
+/* Whether the family shows anything. */
+bool cleat_model_has_examples(const cleat_model *model);
+/* Computes the baseline in the run's metric, or in the family's first metric if the baseline does not have
+ * the run's. It depends on the evaluated samples alone, so it is the same after each evaluation of a run. */
+cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluated *evaluated, cleat_baseline *baseline,
+                                  cleat_error *error);
+/* Appends the whole document, which stays below 200 KB. */
+cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluated *evaluated,
+                                       const cleat_baseline *baseline, cleat_text *json, cleat_error *error);
+
+/* --- for the families ----------------------------------------------------------------------------------------- */
+
+/* Appends `text` (NULL: null) as a string of at most `most` characters; a longer one ends with an
+ * ellipsis. Bytes that are not UTF-8 become U+FFFD. */
+void cleat_examples_add_string(cleat_text *json, const char *text, size_t most);
+/* Appends a number with `digits` significant digits, or null if it is not finite. */
+void cleat_examples_add_number(cleat_text *json, double value, int digits);
+/* Appends the start of an example, {"kind":"...","name":"..."; the caller continues with ",", and ends it
+ * with "}". */
+void cleat_examples_begin(cleat_text *json, const char *kind, const cleat_prediction *prediction);
+
+#endif

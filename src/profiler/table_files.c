@@ -1,0 +1,192 @@
+/* The tables of a profile as CSV and JSON. */
+#include "profiler/table.h"
+
+#include "core/json.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_POINTS = 400 };
+
+static double per_step(const cleat_analysis *analysis, double sum) {
+    return sum / (double)analysis->active;
+}
+
+static double share(const cleat_analysis *analysis, double seconds) {
+    return analysis->seconds > 0 ? seconds / analysis->seconds : 0;
+}
+
+/* --- CSV --- */
+
+static void add_csv_number(cleat_text *text, double value) {
+    cleat_text_add(text, ",");
+    if (isfinite(value)) cleat_json_add_number(text, value);
+}
+
+static double rate(double work, double seconds) {
+    return work > 0 && seconds > 0 ? 1e-9 * work / seconds : NAN;
+}
+
+static double roof_share(const cleat_profile_row *row) {
+    return row->roof > 0 && row->seconds > 0 ? row->roof / row->seconds : NAN;
+}
+
+static double saves(const cleat_analysis *analysis, const cleat_profile_row *row) {
+    return row->roof > 0 ? per_step(analysis, cleat_profile_row_saves(row)) : NAN;
+}
+
+static void add_csv_rows(const cleat_analysis *analysis, const cleat_profile_rows *table, const char *kind,
+                         cleat_text *text) {
+    for (size_t i = 0; i < table->count; ++i) {
+        const cleat_profile_row *row = &table->rows[i];
+        const char *bound = cleat_profile_row_bound(row);
+        cleat_text_add(text, "%s,", kind);
+        cleat_text_add_field(text, row->name);
+        add_csv_number(text, per_step(analysis, (double)row->calls));
+        add_csv_number(text, per_step(analysis, row->seconds));
+        add_csv_number(text, share(analysis, row->seconds));
+        add_csv_number(text, rate(row->flops, row->seconds));
+        add_csv_number(text, rate(row->bytes, row->seconds));
+        cleat_text_add(text, ",%s", bound ? bound : "");
+        add_csv_number(text, roof_share(row));
+        add_csv_number(text, saves(analysis, row));
+        cleat_text_add(text, "\n");
+    }
+}
+
+void cleat_table_csv(const cleat_analysis *analysis, cleat_text *text) {
+    cleat_text_add(text, "table,name,calls,seconds,share,gflops,gbytes,bound,roof_share,saves\n");
+    add_csv_rows(analysis, &analysis->kernels, "kernel", text);
+    add_csv_rows(analysis, &analysis->ops, "op", text);
+    add_csv_rows(analysis, &analysis->layers, "layer", text);
+    for (int p = 0; p < CLEAT_PARTS; ++p) {
+        cleat_text_add(text, "phase,%s,", cleat_part_name((cleat_part)p));
+        add_csv_number(text, per_step(analysis, analysis->parts[p]));
+        add_csv_number(text, share(analysis, analysis->parts[p]));
+        cleat_text_add(text, ",,,,,\n");
+    }
+}
+
+/* --- JSON --- */
+
+static void add_member(cleat_text *text, const char *name, double value) {
+    cleat_text_add(text, ", \"%s\": ", name);
+    cleat_json_add_number(text, value);
+}
+
+static void add_json_row(const cleat_analysis *analysis, const char *kind, const cleat_profile_row *row,
+                         cleat_text *text) {
+    const char *bound = cleat_profile_row_bound(row);
+    cleat_text_add(text, "{\"%s\": ", kind);
+    cleat_json_add_clean(text, row->name);
+    add_member(text, "calls", per_step(analysis, (double)row->calls));
+    add_member(text, "seconds", per_step(analysis, row->seconds));
+    add_member(text, "share", share(analysis, row->seconds));
+    add_member(text, "gflops", rate(row->flops, row->seconds));
+    add_member(text, "gbytes", rate(row->bytes, row->seconds));
+    cleat_text_add(text, bound ? ", \"bound\": \"%s\"" : ", \"bound\": null", bound);
+    add_member(text, "roof_share", roof_share(row));
+    add_member(text, "saves", saves(analysis, row));
+    cleat_text_add(text, "}");
+}
+
+static void add_json_rows(const cleat_analysis *analysis, const char *name, const char *kind,
+                          const cleat_profile_rows *table, cleat_text *text) {
+    cleat_text_add(text, ",\n\"%s\": [", name);
+    for (size_t i = 0; i < table->count; ++i) {
+        cleat_text_add(text, i ? ",\n  " : "\n  ");
+        add_json_row(analysis, kind, &table->rows[i], text);
+    }
+    cleat_text_add(text, "]");
+}
+
+static void add_json_head(const cleat_analysis *analysis, cleat_text *text) {
+    const cleat_recording *recording = analysis->recording;
+    const cleat_rates *rates = recording->rates;
+    cleat_text_add(text, "{\"step\": %lld, \"steps\": %zu, \"device\": ", (long long)analysis->first_step,
+                   analysis->active);
+    cleat_json_add_clean(text, recording->session->work->plan->facts.name);
+    cleat_text_add(text, ", \"precision\": \"%s\"", cleat_dtype_name(recording->session->work->storage));
+    add_member(text, "profiled_step_seconds", cleat_analysis_step(analysis));
+    add_member(text, "unprofiled_step_seconds", recording->unprofiled_seconds);
+    if (!rates) {
+        cleat_text_add(text, ",\n\"rates\": null");
+        return;
+    }
+    cleat_text_add(text, ",\n\"rates\": {\"flops\": ");
+    cleat_json_add_number(text, rates->flops);
+    add_member(text, "matrix_flops", rates->matrix_flops > 0 ? rates->matrix_flops : NAN);
+    add_member(text, "bytes", rates->bytes);
+    add_member(text, "launch_seconds", rates->launch_seconds);
+    cleat_text_add(text, ", \"source\": ");
+    cleat_json_add_clean(text, rates->source);
+    cleat_text_add(text, "}");
+}
+
+static void add_json_phases(const cleat_analysis *analysis, cleat_text *text) {
+    cleat_text_add(text, ",\n\"phases\": {");
+    for (int p = 0; p < CLEAT_PARTS; ++p) {
+        cleat_text_add(text, "%s\"%s\": ", p ? ", " : "", cleat_part_name((cleat_part)p));
+        cleat_json_add_number(text, per_step(analysis, analysis->parts[p]));
+    }
+    cleat_text_add(text, "}");
+}
+
+static void add_json_idle(const cleat_analysis *analysis, cleat_text *text) {
+    cleat_text_add(text, ",\n\"idle\": [");
+    for (size_t g = 0; g < analysis->n_gaps; ++g) {
+        const cleat_gap *gap = &analysis->gaps[g];
+        cleat_text_add(text, "%s{\"start\": ", g ? ", " : "");
+        cleat_json_add_number(text, 1e-9 * (double)(gap->start - analysis->begin));
+        add_member(text, "seconds", 1e-9 * (double)(gap->end - gap->start));
+        cleat_text_add(text, ", \"host\": \"%s\"}", gap->host);
+    }
+    cleat_text_add(text, "]");
+}
+
+static int64_t live(const cleat_memory_point *point) {
+    int64_t sum = 0;
+    for (int p = 0; p < CLEAT_PEAK_PARTS_COUNT; ++p) sum += point->parts[p];
+    return sum;
+}
+
+/* The points of the first active step; of too many neighbours, the one with the most bytes stands for all. */
+static void add_timeline(const cleat_analysis *analysis, cleat_text *text) {
+    size_t count = 0;
+    while (count < analysis->n_points && analysis->points[count].step == analysis->points[0].step) ++count;
+    const size_t merged = (count + MAX_POINTS - 1) / MAX_POINTS;
+    for (size_t i = 0; i < count; i += merged) {
+        const cleat_memory_point *most = &analysis->points[i];
+        for (size_t k = i + 1; k < i + merged && k < count; ++k)
+            if (live(&analysis->points[k]) > live(most)) most = &analysis->points[k];
+        int64_t workspace = most->parts[CLEAT_PEAK_WORKSPACE];
+        cleat_text_add(text, "%s[", i ? ", " : "");
+        cleat_json_add_number(text, 1e-9 * (double)(most->start - analysis->begin));
+        cleat_text_add(text, ", %lld, %lld]", (long long)(live(most) - workspace), (long long)workspace);
+    }
+}
+
+static void add_json_memory(const cleat_analysis *analysis, cleat_text *text) {
+    const cleat_plan *plan = analysis->recording->session->work->plan;
+    cleat_text_add(text, ",\n\"memory\": {\"planned\": %lld, \"forward_peak\": %lld, \"evaluation_peak\": ",
+                   (long long)cleat_plan_bytes(plan), (long long)analysis->memory.forward_peak);
+    cleat_json_add_number(text, analysis->evaluation_peak > 0 ? (double)analysis->evaluation_peak : NAN);
+    cleat_text_add(text, ", \"step_peak\": %lld, \"persistent\": {", (long long)analysis->memory.training_peak);
+    for (int c = 0; c < CLEAT_BYTES_ARENA; ++c)
+        cleat_text_add(text, "%s\"%s\": %lld", c ? ", " : "", cleat_category_name((cleat_category)c),
+                       (long long)cleat_plan_category_bytes(plan, (cleat_category)c));
+    cleat_text_add(text, "},\n  \"timeline\": [");
+    add_timeline(analysis, text);
+    cleat_text_add(text, "]}");
+}
+
+void cleat_table_json(const cleat_analysis *analysis, cleat_text *text) {
+    add_json_head(analysis, text);
+    add_json_phases(analysis, text);
+    add_json_rows(analysis, "kernels", "kernel", &analysis->kernels, text);
+    add_json_rows(analysis, "ops", "op", &analysis->ops, text);
+    add_json_rows(analysis, "layers", "layer", &analysis->layers, text);
+    add_json_idle(analysis, text);
+    add_json_memory(analysis, text);
+    cleat_text_add(text, "}\n");
+}

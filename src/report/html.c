@@ -1,0 +1,158 @@
+/* Text of an HTML page: escaping, numbers, durations. */
+#include "report/html.h"
+
+#include "core/json.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *entity(unsigned char c) {
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+void cleat_html_text(cleat_text *out, const char *value) {
+    static const char unknown[] = "\xEF\xBF\xBD";
+    for (const unsigned char *at = (const unsigned char *)value; at && *at;) {
+        size_t size = cleat_utf8_size((const char *)at);
+        const char *name = entity(*at);
+        bool control = *at < 0x20 && *at != '\n' && *at != '\t';
+        if (name)
+            cleat_text_add_bytes(out, name, strlen(name));
+        else if (size == 0 || control || *at == 0x7F)
+            cleat_text_add_bytes(out, unknown, sizeof unknown - 1);
+        else
+            cleat_text_add_bytes(out, (const char *)at, size);
+        at += size ? size : 1;
+    }
+}
+
+void cleat_html_format(cleat_text *out, const char *format, ...) {
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cleat_html_text(out, text);
+}
+
+void cleat_html_json_string(cleat_text *out, const char *value) {
+    cleat_text_add_bytes(out, "\"", 1);
+    for (const unsigned char *at = (const unsigned char *)value; at && *at;) {
+        size_t size = cleat_utf8_size((const char *)at);
+        if (size == 0)
+            cleat_text_add_bytes(out, "\\ufffd", 6);
+        else if (size > 1)
+            cleat_text_add_bytes(out, (const char *)at, size);
+        else if (*at < 0x20 || *at == 0x7F || strchr("\"\\<>&'", *at))
+            cleat_text_add(out, "\\u%04x", *at);
+        else
+            cleat_text_add_bytes(out, (const char *)at, 1);
+        at += size ? size : 1;
+    }
+    cleat_text_add_bytes(out, "\"", 1);
+}
+
+/* "0.00012" as ".00012" would be no JSON: only the exponent is shortened, "1.2e-05" to "1.2e-5". */
+void cleat_html_number(cleat_text *out, double value, int digits) {
+    char text[40];
+    if (!isfinite(value)) {
+        cleat_text_add_bytes(out, "null", 4);
+        return;
+    }
+    int size = snprintf(text, sizeof text, "%.*g", digits, value);
+    char *exponent = strchr(text, 'e');
+    if (exponent && (exponent[2] == '0')) {
+        memmove(exponent + 2, exponent + 3, strlen(exponent + 3) + 1);
+        --size;
+    }
+    cleat_text_add_bytes(out, text, (size_t)size);
+}
+
+static const char *show_unknown(char text[CLEAT_SHOWN]) {
+    snprintf(text, CLEAT_SHOWN, "–");
+    return text;
+}
+
+const char *cleat_show_number(double value, char text[CLEAT_SHOWN]) {
+    if (isnan(value)) return show_unknown(text);
+    double size = fabs(value);
+    if (size >= 10000 && size < 1e15 && value == floor(value))
+        snprintf(text, CLEAT_SHOWN, "%.0f", value);
+    else
+        snprintf(text, CLEAT_SHOWN, "%.4g", value);
+    return text;
+}
+
+const char *cleat_show_duration(double seconds, char text[CLEAT_SHOWN]) {
+    if (!(seconds >= 0 && seconds < 1e9)) return show_unknown(text);
+    long long s = (long long)(seconds + 0.5);
+    if (seconds < 0.9995)
+        snprintf(text, CLEAT_SHOWN, "%.3g ms", seconds * 1000);
+    else if (seconds < 10)
+        snprintf(text, CLEAT_SHOWN, "%.3g s", seconds);
+    else if (s < 60)
+        snprintf(text, CLEAT_SHOWN, "%lld s", s);
+    else if (s < 3600)
+        snprintf(text, CLEAT_SHOWN, "%lld min %02lld s", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(text, CLEAT_SHOWN, "%lld h %02lld min", s / 3600, s / 60 % 60);
+    else
+        snprintf(text, CLEAT_SHOWN, "%lld d %02lld h", s / 86400, s / 3600 % 24);
+    return text;
+}
+
+const char *cleat_show_share(double share, char text[CLEAT_SHOWN]) {
+    if (!isfinite(share)) return show_unknown(text);
+    double percent = 100 * share;
+    snprintf(text, CLEAT_SHOWN, percent > 0 && percent < 9.95 ? "%.1f %%" : "%.0f %%", percent);
+    return text;
+}
+
+const char *cleat_show_bytes(double bytes, char text[CLEAT_SHOWN]) {
+    if (!(bytes >= 0 && bytes < 9e18)) return show_unknown(text);
+    char shown[CLEAT_BYTES_TEXT];
+    snprintf(text, CLEAT_SHOWN, "%s", cleat_bytes_text((int64_t)bytes, shown));
+    return text;
+}
+
+const char *cleat_show_count(double count, char text[CLEAT_SHOWN]) {
+    if (!(count >= 0 && count < 1e15)) return show_unknown(text);
+    if (count >= 1e9)
+        snprintf(text, CLEAT_SHOWN, "%.3g billion", count / 1e9);
+    else if (count >= 1e6)
+        snprintf(text, CLEAT_SHOWN, "%.3g million", count / 1e6);
+    else if (count >= 1000)
+        snprintf(text, CLEAT_SHOWN, "%d,%03d", (int)count / 1000, (int)count % 1000);
+    else
+        snprintf(text, CLEAT_SHOWN, "%.0f", count);
+    return text;
+}
+
+const cJSON *cleat_json_member(const cJSON *from, const char *name) {
+    return cJSON_IsObject(from) ? cJSON_GetObjectItemCaseSensitive(from, name) : NULL;
+}
+
+const char *cleat_json_text(const cJSON *from, const char *name) {
+    const cJSON *item = cleat_json_member(from, name);
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+double cleat_json_number(const cJSON *from, const char *name) {
+    const cJSON *item = cleat_json_member(from, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}

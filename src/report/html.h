@@ -1,0 +1,36 @@
+/* Text of an HTML page: escaping, numbers, durations. Everything that comes from a file goes through here. */
+#ifndef CLEAT_SRC_REPORT_HTML_H
+#define CLEAT_SRC_REPORT_HTML_H
+
+#include "core/text.h"
+
+#include <cjson/cJSON.h>
+
+/* Appends `value` (NULL: nothing) for text and for attributes in double quotes: & < > " ' are escaped, bytes
+ * that are not UTF-8 and control characters are replaced. */
+void cleat_html_text(cleat_text *out, const char *value);
+/* Appends a formatted text, escaped. Longer than 4 KB: cut. */
+void cleat_html_format(cleat_text *out, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* Appends a JSON string that may stand within a <script>: also < > & are escaped. */
+void cleat_html_json_string(cleat_text *out, const char *value);
+/* Appends a number with `digits` significant digits, "null" if it is not finite. Fast: for long series. */
+void cleat_html_number(cleat_text *out, double value, int digits);
+
+enum { CLEAT_SHOWN = 48 };
+/* Formats a number for people: 4 significant digits, "–" if it is NaN. Returns `text`. */
+const char *cleat_show_number(double value, char text[CLEAT_SHOWN]);
+/* Seconds as "350 ms", "12.3 s", "12 min 30 s", "3 h 20 min", "2 d 3 h". */
+const char *cleat_show_duration(double seconds, char text[CLEAT_SHOWN]);
+/* Share 0..1 as "12 %" or "0.4 %"; "–" if it is NaN. */
+const char *cleat_show_share(double share, char text[CLEAT_SHOWN]);
+/* Bytes as "1.70 GiB"; "–" if it is NaN. */
+const char *cleat_show_bytes(double bytes, char text[CLEAT_SHOWN]);
+/* Count as "11.2 million", "1,234". */
+const char *cleat_show_count(double count, char text[CLEAT_SHOWN]);
+
+/* Members of a JSON object (NULL allowed): the text or NULL; the number or NaN; false if it is not true. */
+const char *cleat_json_text(const cJSON *from, const char *name);
+double cleat_json_number(const cJSON *from, const char *name);
+const cJSON *cleat_json_member(const cJSON *from, const char *name);
+
+#endif

@@ -1,0 +1,156 @@
+/* The page: reads the runs, puts the sections together, and writes the file. */
+#include "cleat/report.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "report/csv.h"
+#include "report/embedded.h"
+#include "report/html.h"
+#include "report/sections.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* --- embedded files ----------------------------------------------------------------------------------------------- */
+
+/* Without the line that names a source map, which a browser's tools would look for. */
+static void add_file(const cleat_embedded *files, const char *name, cleat_text *page) {
+    for (; files->name; ++files) {
+        if (strcmp(files->name, name) != 0) continue;
+        const char *map = strstr(files->text, "# sourceMappingURL");
+        cleat_text_add_bytes(page, files->text, map ? (size_t)(map - files->text) - 2 : files->size);
+        return;
+    }
+}
+
+/* --- parts of the page ----------------------------------------------------------------------------------------- */
+
+static void add_title(const cleat_report_run *runs, size_t count, cleat_text *page) {
+    for (size_t r = 0; r < count; ++r) {
+        if (r) cleat_text_add(page, " · ");
+        cleat_html_text(page, runs[r].history->name);
+    }
+}
+
+static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_text *page) {
+    char day[40] = "";
+    time_t now = time(NULL);
+    struct tm parts;
+    if (gmtime_r(&now, &parts)) strftime(day, sizeof day, "%Y-%m-%d %H:%M UTC", &parts);
+    add_file(cleat_embedded_page, "head.html", page);
+    cleat_text_add(page, "<title>");
+    add_title(runs, count, page);
+    cleat_text_add(page, " – cleat</title>\n<style>");
+    add_file(cleat_embedded_dygraphs, "dygraph.min.css", page);
+    add_file(cleat_embedded_page, "report.css", page);
+    cleat_text_add(page, "</style>\n</head>\n<body>\n<header><h1>");
+    add_title(runs, count, page);
+    cleat_text_add(page, "</h1><p>%s<br>%s</p></header>\n<main>\n",
+                   count > 1 ? "comparison of runs" : "training report", day);
+}
+
+static void add_footer(const cleat_report_run *runs, size_t count, cleat_text *page) {
+    long long damaged = 0;
+    for (size_t r = 0; r < count; ++r) damaged += runs[r].history->damaged_lines;
+    cleat_text_add(page, "</main>\n<footer><p>Made by cleat %s from the files in ", cleat_version());
+    for (size_t r = 0; r < count; ++r) {
+        cleat_text_add(page, "%s<code>", r ? ", " : "");
+        cleat_html_text(page, runs[r].history->folder);
+        cleat_text_add(page, "</code>");
+    }
+    cleat_text_add(page, ".");
+    if (damaged)
+        cleat_text_add(page, " %lld damaged line%s of the logs %s left out.", damaged, damaged > 1 ? "s" : "",
+                       damaged > 1 ? "were" : "was");
+    cleat_text_add(page, " Plots: dygraphs (MIT license).</p></footer>\n");
+}
+
+static void add_scripts(const cleat_text *data, cleat_text *page) {
+    cleat_text_add(page, "<script type=\"application/json\" id=\"plots\">[");
+    cleat_text_add_bytes(page, data->data ? data->data : "", data->size);
+    cleat_text_add(page, "]</script>\n");
+    add_file(cleat_embedded_page, "dygraphs_license.html", page);
+    cleat_text_add(page, "<script>");
+    add_file(cleat_embedded_dygraphs, "dygraph.min.js", page);
+    cleat_text_add(page, "</script>\n<script>");
+    add_file(cleat_embedded_page, "report.js", page);
+    cleat_text_add(page, "</script>\n</body>\n</html>\n");
+}
+
+static void build_page(const cleat_report_run *runs, size_t count, cleat_text *page) {
+    cleat_text data = {0};
+    add_start_of_page(runs, count, page);
+    if (count == 1)
+        cleat_section_verdict(runs, page);
+    else
+        cleat_section_compare(runs, count, page);
+    cleat_section_learning(runs, count, page, &data);
+    cleat_section_examples(runs, count, page);
+    cleat_section_speed(runs, count, page, &data);
+    cleat_section_memory(runs, count, page, &data);
+    if (count == 1) cleat_section_details(runs, page);
+    add_footer(runs, count, page);
+    add_scripts(&data, page);
+    page->failed |= data.failed;
+    cleat_text_free(&data);
+}
+
+/* --- the files ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status write_page(const cleat_report_run *runs, size_t count, const char *out, cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_text page = {0};
+    cleat_status status = CLEAT_OK;
+    if (!out) status = cleat_path_join(runs[0].history->folder, "report.html", path, sizeof path, error);
+    if (status) return status;
+    build_page(runs, count, &page);
+    return cleat_file_write_text(out ? out : path, &page, error);
+}
+
+static cleat_status write_tables(const cleat_report_run *runs, size_t count, const char *csv, cleat_error *error) {
+    char path[PATH_BYTES];
+    if (csv) return cleat_csv_write(runs[0].history, csv, error);
+    for (size_t r = 0; r < count; ++r) {
+        cleat_status status = cleat_path_join(runs[r].history->folder, "metrics.csv", path, sizeof path, error);
+        if (!status) status = cleat_csv_write(runs[r].history, path, error);
+        if (status) return status;
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status read_and_write(const char *const *folders, size_t count, const cleat_report_options *options,
+                                   cleat_error *error) {
+    cleat_history *histories[CLEAT_REPORT_RUNS] = {0};
+    cleat_report_run *runs = cleat_alloc(count, sizeof *runs);
+    cleat_status status = runs ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a report");
+    for (size_t r = 0; r < count && !status; ++r) {
+        status = cleat_history_read(folders[r], &histories[r], error);
+        if (!status) status = cleat_report_run_open(histories[r], &runs[r], error);
+    }
+    if (!status) status = write_page(runs, count, options ? options->out : NULL, error);
+    if (!status) status = write_tables(runs, count, options ? options->csv : NULL, error);
+    for (size_t r = 0; r < count && runs; ++r) {
+        cleat_report_run_free(&runs[r]);
+        cleat_history_free(histories[r]);
+    }
+    cleat_free(runs);
+    return status;
+}
+
+cleat_status cleat_report_write(const char *const *folders, size_t count, const cleat_report_options *options,
+                                cleat_error *error) {
+    if (count < 1 || count > CLEAT_REPORT_RUNS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a report shows 1 to %d runs, not %zu", CLEAT_REPORT_RUNS, count);
+    /* Numbers of the page have a decimal point, whatever the program's locale. */
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a report");
+    locale_t before = uselocale(plain);
+    cleat_status status = read_and_write(folders, count, options, error);
+    uselocale(before);
+    freelocale(plain);
+    return status;
+}

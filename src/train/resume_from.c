@@ -1,0 +1,48 @@
+/* Starting a run folder from a checkpoint of another one: everything is copied, and the run resumes in place. */
+#include "train/resume_from.h"
+
+#include "checkpoint/checkpoint.h"
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+/* Bytes of the first `lines` complete lines. */
+static size_t size_of_lines(const char *text, size_t size, int64_t lines) {
+    const char *at = text, *end = text + size, *stop;
+    while (lines-- > 0 && (stop = memchr(at, '\n', (size_t)(end - at)))) at = stop + 1;
+    return (size_t)(at - text);
+}
+
+enum { WHOLE = -1 };
+
+/* Copies the first `lines` complete lines of a file, or all of it; the file may be missing. */
+static cleat_status copy_lines(const char *from, const char *to, const char *name, int64_t lines, cleat_error *error) {
+    char source[CLEAT_CHECKPOINT_PATH], target[CLEAT_CHECKPOINT_PATH], *text;
+    size_t size;
+    cleat_status status = cleat_checkpoint_path(from, name, source, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_path(to, name, target, error);
+    if (status != CLEAT_OK || !cleat_file_exists(source)) return status;
+    status = cleat_file_read(source, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_write(target, text, lines == WHOLE ? size : size_of_lines(text, size, lines), error);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_resume_from(const char *source, const char *folder, cleat_error *error) {
+    char run[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_status status = cleat_checkpoint_open_source(source, &checkpoint, error);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "--resume-from");
+    cleat_checkpoint_run(checkpoint, run);
+    status = copy_lines(run, folder, "resolved.ini", WHOLE, error);
+    if (status == CLEAT_OK) status = copy_lines(run, folder, "examples.json", WHOLE, error);
+    if (status == CLEAT_OK) status = copy_lines(run, folder, "metrics.jsonl", checkpoint->state.metrics_records, error);
+    if (status == CLEAT_OK) status = copy_lines(run, folder, "system.jsonl", INT64_MAX, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint, folder, error);
+    if (status == CLEAT_OK)
+        cleat_log(CLEAT_LOG_INFO, "copied %s to %s, and its best checkpoint and its log", checkpoint->folder, folder);
+    cleat_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* Starting a run folder from a checkpoint of another one (--resume-from). */
+#ifndef CLEAT_SRC_TRAIN_RESUME_FROM_H
+#define CLEAT_SRC_TRAIN_RESUME_FROM_H
+
+#include "cleat/core.h"
+
+/* Copies the last checkpoint of `source`, a run folder (or `source` itself, a checkpoint folder), into the run folder
+ * `folder`, together with what a resume there needs: the best checkpoint, resolved.ini, the records of metrics.jsonl
+ * up to the checkpoint, system.jsonl and examples.json. `source` is only read: no lock, no file. Killed half-way, it
+ * leaves a folder without a checkpoint, or with the best one, from which --resume continues, too. */
+cleat_status cleat_resume_from(const char *source, const char *folder, cleat_error *error);
+
+#endif

@@ -1,0 +1,110 @@
+/* Words of shell commands: what a shell makes of them is the word, and reading them gives the word back. */
+#include "core/shell.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const words[] = {
+    "profiles/rna_small.ini",
+    "my runs/x.ini",
+    "it's",
+    "a\"b",
+    "$HOME",
+    "`id`",
+    "a;b&c|d",
+    "",
+    "~",
+    "*",
+    "=x",
+    "\\",
+    "Gr\xc3\xbc\xc3\x9f"
+    "e",
+};
+/* A newline, a byte that is no UTF-8 before a digit, an escape of a terminal. */
+static const char *const bytes[] = {"two\nlines",
+                                    "\xff"
+                                    "1\\ 'x",
+                                    "\x1b[31m"};
+
+enum { WORDS = sizeof words / sizeof *words, BYTES = sizeof bytes / sizeof *bytes };
+
+static void expect_from(const char *shell, const char *word) {
+    char quoted[128], command[192], got[128];
+    assert_true(cleat_shell_word(word, quoted, sizeof quoted));
+    snprintf(command, sizeof command, "%s 'printf %%s \"$1\"' - %s", shell, quoted);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t size = fread(got, 1, sizeof got - 1, pipe);
+    got[size] = 0;
+    assert_int_equal(pclose(pipe), 0);
+    assert_string_equal(got, word);
+}
+
+static void a_shell_reads_the_word(void **state) {
+    (void)state;
+    for (int i = 0; i < WORDS; ++i) expect_from("sh -c", words[i]);
+}
+
+static void expect_back(const char *word) {
+    char text[160] = "cleat ", got[64];
+    const char *at = text;
+    assert_true(cleat_shell_word(word, text + 6, sizeof text - 6));
+    for (const char *c = text; *c && word != words[WORDS - 1]; ++c) assert_true(*c >= 0x20 && *c < 0x7f);
+    strcat(text, " --resume");
+    assert_true(cleat_shell_next(&at, got, sizeof got));
+    assert_string_equal(got, "cleat");
+    assert_true(cleat_shell_next(&at, got, sizeof got));
+    assert_string_equal(got, word);
+    assert_true(cleat_shell_next(&at, got, sizeof got));
+    assert_string_equal(got, "--resume");
+    assert_false(cleat_shell_next(&at, got, sizeof got));
+}
+
+static void reading_gives_the_word_back(void **state) {
+    (void)state;
+    for (int i = 0; i < WORDS; ++i) expect_back(words[i]);
+    for (int i = 0; i < BYTES; ++i) expect_back(bytes[i]);
+}
+
+static void plain_words_have_no_quotes(void **state) {
+    char text[64];
+    (void)state;
+    assert_true(cleat_shell_word("runs/x-1.ini", text, sizeof text));
+    assert_string_equal(text, "runs/x-1.ini");
+}
+
+static void a_word_that_does_not_fit_is_empty(void **state) {
+    char text[6];
+    (void)state;
+    assert_true(cleat_shell_word("a b", text, sizeof text));
+    assert_string_equal(text, "'a b'");
+    assert_false(cleat_shell_word("a bc", text, sizeof text));
+    assert_string_equal(text, "");
+    assert_false(cleat_shell_word("abcdef", text, sizeof text));
+    assert_string_equal(text, "");
+}
+
+static void an_open_quote_ends_with_the_text(void **state) {
+    static const char *const broken[] = {"'x", "\"x", "$'x", "$'x\\", "\\", "'"};
+    char got[8];
+    (void)state;
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; ++i) {
+        const char *at = broken[i];
+        assert_true(cleat_shell_next(&at, got, sizeof got));
+        assert_false(cleat_shell_next(&at, got, sizeof got));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_shell_reads_the_word),           cmocka_unit_test(reading_gives_the_word_back),
+        cmocka_unit_test(plain_words_have_no_quotes),       cmocka_unit_test(a_word_that_does_not_fit_is_empty),
+        cmocka_unit_test(an_open_quote_ends_with_the_text),
+    };
+    return cmocka_run_group_tests_name("core.shell", tests, NULL, NULL);
+}

@@ -1,0 +1,411 @@
+/* Examples of families against the files of their data, which are read here without the library's readers. */
+#include "families_examples.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+
+#include "core/memory.h"
+#include "data/image/file.h"
+
+/* What is checked. */
+typedef struct shown {
+    const tiny *t;
+    const char *data;
+    const cleat_metrics *best;
+    cJSON *json, *examples;
+} shown;
+
+static void assert_close(double got, double wanted, double tolerance) {
+    if (!(fabs(got - wanted) <= tolerance)) fail_msg("%.9g, not %.9g", got, wanted);
+}
+
+static cJSON *member(const cJSON *object, const char *name) {
+    cJSON *found = cJSON_GetObjectItem(object, name);
+    if (!found) fail_msg("there is no '%s'", name);
+    return found;
+}
+
+static const char *string_of(const cJSON *object, const char *name) {
+    const char *text = cJSON_GetStringValue(member(object, name));
+    if (!text) fail_msg("'%s' is not a string", name);
+    return text;
+}
+
+static double number_of(const cJSON *object, const char *name) {
+    const cJSON *found = member(object, name);
+    if (!cJSON_IsNumber(found)) fail_msg("'%s' is not a number", name);
+    return found->valuedouble;
+}
+
+static double item(const cJSON *array, int index) {
+    return cJSON_GetNumberValue(cJSON_GetArrayItem(array, index));
+}
+
+static char *data_file(const shown *s, const char *name) {
+    char full[TINY_PATH], path[TINY_PATH];
+    size_t size;
+    snprintf(full, sizeof full, "%s/%s", s->data, name);
+    return tiny_read(tiny_path(s->t, *name ? full : s->data, path), &size);
+}
+
+/* --- the matrix and the baseline ------------------------------------------------------------------------------ */
+
+static double cell(const shown *s, int truth, int prediction) {
+    return item(cJSON_GetArrayItem(member(member(s->json, "confusion"), "counts"), truth), prediction);
+}
+
+static int labels_of(const shown *s) {
+    return cJSON_GetArraySize(member(member(s->json, "confusion"), "labels"));
+}
+
+static const char *label(const shown *s, int index) {
+    return cJSON_GetStringValue(cJSON_GetArrayItem(member(member(s->json, "confusion"), "labels"), index));
+}
+
+static double row_sum(const shown *s, int truth) {
+    double sum = 0;
+    for (int i = 0; i < labels_of(s); ++i) sum += cell(s, truth, i);
+    return sum;
+}
+
+static void assert_matrix_gives_accuracy(const shown *s, double samples) {
+    double all = 0, right = 0;
+    for (int i = 0; i < labels_of(s); ++i) {
+        all += row_sum(s, i);
+        right += cell(s, i, i);
+    }
+    assert_close(all, samples, 0);
+    assert_close(right / all, cleat_metrics_get(s->best, "accuracy"), 1e-12);
+}
+
+static void assert_baseline(const shown *s, const char *metric, double value, bool ascends, const char *text) {
+    const cJSON *baseline = member(s->json, "baseline");
+    assert_string_equal(string_of(baseline, "metric"), metric);
+    assert_int_equal(cJSON_IsTrue(member(baseline, "ascends")), ascends);
+    if (!strstr(string_of(baseline, "text"), text)) fail_msg("\"%s\"", string_of(baseline, "text"));
+    assert_close(number_of(baseline, "value"), value, 1e-5 * fabs(value));
+}
+
+/* --- classes -------------------------------------------------------------------------------------------------- */
+
+static void assert_predicts_a_class(const shown *s, const cJSON *example) {
+    int known = 0;
+    for (int i = 0; i < labels_of(s); ++i) known += strcmp(label(s, i), string_of(example, "prediction")) == 0;
+    assert_int_equal(known, 1);
+    const double confidence = number_of(example, "confidence");
+    assert_true(confidence > 1.0 / (labels_of(s) + 1) && confidence <= 1);
+}
+
+/* Finds the row `id` of a table id,"text",class, and undoes its quotes. */
+static void find_row(const char *file, const char *id, char *text, char *class) {
+    char start[64];
+    snprintf(start, sizeof start, "\n%s,\"", id);
+    const char *at = strstr(file, start);
+    if (!at) fail_msg("no row %s", id);
+    for (at += strlen(start); *at != '"' || at[1] == '"'; ++at) {
+        *text++ = *at;
+        at += *at == '"';
+    }
+    *text = 0;
+    for (at += 2; *at != '\n'; ++at) *class ++ = *at;
+    *class = 0;
+}
+
+static double count_class(const char *file, const char *class) {
+    char end[64];
+    double count = 0;
+    snprintf(end, sizeof end, ",%s\n", class);
+    for (const char *at = strstr(file, end); at; at = strstr(at + 1, end)) ++count;
+    return count;
+}
+
+static void check_texts(const shown *s) {
+    static const char *const classes[] = {"bad", "good", "plain"};
+    char *train = data_file(s, "train.csv"), *val = data_file(s, "val.csv"), text[1000], class[64], name[64];
+    const char *most = classes[0];
+    double samples = 0;
+    for (int i = 0; i < 3; ++i) {
+        if (count_class(train, classes[i]) > count_class(train, most)) most = classes[i];
+        assert_string_equal(label(s, i), classes[i]);
+        assert_close(row_sum(s, i), count_class(val, classes[i]), 0);
+        samples += count_class(val, classes[i]);
+        for (int k = 0; k < 3; ++k) {
+            snprintf(name, sizeof name, "%s_as_%s", classes[i], classes[k]);
+            assert_close(cell(s, i, k), cleat_metrics_get(s->best, name), 0);
+        }
+    }
+    assert_matrix_gives_accuracy(s, samples);
+    const double right = count_class(val, most); /* F1 of this class; the two others have 0 */
+    assert_baseline(s, "macro_f1", 2 * right / (right + samples) / 3, true, most);
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i);
+        assert_string_equal(string_of(example, "kind"), "class");
+        find_row(val, string_of(example, "name"), text, class);
+        assert_string_equal(string_of(example, "text"), text);
+        assert_string_equal(string_of(example, "truth"), class);
+        assert_true(cJSON_IsNull(member(example, "image")));
+        assert_predicts_a_class(s, example);
+        assert_non_null(strchr(text, '"'));
+    }
+    cleat_free(train);
+    cleat_free(val);
+}
+
+/* --- tags ----------------------------------------------------------------------------------------------------- */
+
+static void check_tags(const shown *s) {
+    char *val = data_file(s, "my.dev.conll"), word[64], tag[64];
+    double words = 0, outside = 0;
+    for (const char *line = val; *line; line = strchr(line, '\n') + 1) {
+        if (sscanf(line, "%63[^\t\n]\t%63[^\n]", word, tag) != 2) continue;
+        ++words;
+        outside += strcmp(tag, "O") == 0;
+    }
+    assert_matrix_gives_accuracy(s, words);
+    assert_string_equal(label(s, 0), "O");
+    assert_close(row_sum(s, 0), outside, 0);
+    assert_baseline(s, "entity_f1", 0, true, "O");
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i), *shown_words = member(example, "words");
+        const char *line = val;
+        assert_string_equal(string_of(example, "kind"), "tags");
+        for (int n = atoi(string_of(example, "name") + strlen("val-")); n > 1; --n) line = strstr(line, "\n\n") + 2;
+        for (int w = 0; w < cJSON_GetArraySize(shown_words); ++w, line = strchr(line, '\n') + 1) {
+            assert_int_equal(sscanf(line, "%63[^\t\n]\t%63[^\n]", word, tag), 2);
+            assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(shown_words, w)), word);
+            assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(member(example, "truth"), w)), tag);
+        }
+        assert_int_equal(*line, '\n'); /* the sentence ends here, too */
+        assert_int_equal(cJSON_GetArraySize(member(example, "prediction")), cJSON_GetArraySize(shown_words));
+    }
+    cleat_free(val);
+}
+
+/* --- images --------------------------------------------------------------------------------------------------- */
+
+static int sextet(char c) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    return (int)(strchr(digits, c) - digits);
+}
+
+/* The PNG of a data URI, read as a file. */
+static cleat_image decode_image(const shown *s, const cJSON *example, const char *name, int64_t height, int64_t width) {
+    char path[TINY_PATH];
+    const char *uri = string_of(example, name), *at = strchr(uri, ',') + 1;
+    char *bytes = cleat_alloc(strlen(uri), 1);
+    size_t size = 0;
+    for (; *at; at += 4) {
+        uint32_t three = 0;
+        for (int i = 0; i < 4; ++i) three = three << 6 | (at[i] == '=' ? 0 : (uint32_t)sextet(at[i]));
+        for (int i = 0; i < 3 - (at[2] == '=') - (at[3] == '='); ++i) bytes[size++] = (char)(three >> (16 - 8 * i));
+    }
+    tiny_write(tiny_path(s->t, "decoded.png", path), bytes, size);
+    cleat_free(bytes);
+    cleat_image image;
+    assert_int_equal(cleat_image_read(path, 0, &image, NULL), CLEAT_OK);
+    assert_true(image.height == height && image.width == width && image.channels == 1);
+    return image;
+}
+
+static void assert_shows_file(const shown *s, const cJSON *example, const char *what, const char *file, int64_t side) {
+    char full[TINY_PATH], path[TINY_PATH];
+    cleat_image wanted, found = decode_image(s, example, what, side, side);
+    snprintf(full, sizeof full, "%s/%s", s->data, file);
+    assert_int_equal(cleat_image_read(tiny_path(s->t, full, path), 0, &wanted, NULL), CLEAT_OK);
+    assert_memory_equal(found.pixels, wanted.pixels, (size_t)(side * side));
+    cleat_image_free(&wanted);
+    cleat_image_free(&found);
+}
+
+static void check_stripes(const shown *s) {
+    assert_string_equal(label(s, 0), "across");
+    assert_string_equal(label(s, 1), "down");
+    assert_matrix_gives_accuracy(s, 20);
+    assert_baseline(s, "accuracy", 0.5, true, "across"); /* of two equal classes, the first */
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i);
+        const char *name = string_of(example, "name"), *truth = string_of(example, "truth");
+        assert_string_equal(string_of(example, "kind"), "class");
+        assert_non_null(strstr(name, strcmp(truth, "down") == 0 ? "val/down/d" : "val/across/a"));
+        assert_shows_file(s, example, "image", name, 12);
+        assert_true(cJSON_IsNull(member(example, "text")));
+        assert_predicts_a_class(s, example);
+    }
+}
+
+/* --- masks ---------------------------------------------------------------------------------------------------- */
+
+/* Intersection over union of two images of masks; their sums are added to counts: both, truth only,
+ * prediction only. */
+static double iou_of(const cleat_image *truth, const cleat_image *prediction, double counts[3]) {
+    double here[3] = {0};
+    for (int64_t i = 0; i < truth->height * truth->width; ++i) {
+        const bool a = truth->pixels[i] == 255, b = prediction->pixels[i] == 255;
+        assert_true((a || truth->pixels[i] == 0) && (b || prediction->pixels[i] == 0));
+        here[0] += a && b;
+        here[1] += a && !b;
+        here[2] += !a && b;
+    }
+    for (int i = 0; i < 3; ++i) counts[i] += here[i];
+    return here[0] / (here[0] + here[1] + here[2]);
+}
+
+/* Whether cell (row, column) of the map of a day is at the front (make_fronts). */
+static bool is_front(int day, int64_t row, int64_t column) {
+    return (column + 64 - day - row / 4) % 16 < 3;
+}
+
+static void assert_is_map(const cleat_image *image, int day) {
+    for (int64_t i = 0; i < 256; ++i) assert_int_equal(image->pixels[i] > 0, is_front(day, i / 16, i % 16));
+}
+
+/* All samples of the validation data are shown, so their counts are those of the matrix. */
+static void check_masks(const shown *s, int64_t side, int samples, bool maps) {
+    double counts[3] = {0}, pixels = (double)(side * side * samples);
+    assert_int_equal(cJSON_GetArraySize(s->examples), samples);
+    for (int i = 0; i < samples; ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i);
+        const char *name = string_of(example, "name");
+        char file[64];
+        cleat_image truth = decode_image(s, example, "truth", side, side);
+        cleat_image prediction = decode_image(s, example, "prediction", side, side);
+        assert_string_equal(string_of(example, "kind"), "mask");
+        assert_string_equal(string_of(example, "score_name"), "iou");
+        assert_close(number_of(example, "score"), iou_of(&truth, &prediction, counts), 1e-5);
+        if (maps) {
+            const int day = atoi(strrchr(name, '-') + 1) - 1; /* 2024-02-01 is day 0 */
+            cleat_image image = decode_image(s, example, "image", side, side);
+            assert_is_map(&truth, day);
+            assert_is_map(&image, day - 1);
+            assert_string_equal(string_of(example, "image_text"), "last frame, channel front");
+            cleat_image_free(&image);
+        } else {
+            snprintf(file, sizeof file, "masks/%s.png", name);
+            assert_shows_file(s, example, "truth", file, side);
+            snprintf(file, sizeof file, "images/%s.png", name);
+            assert_shows_file(s, example, "image", file, side);
+        }
+        cleat_image_free(&truth);
+        cleat_image_free(&prediction);
+    }
+    assert_close(cell(s, 1, 1), counts[0], 0);
+    assert_close(cell(s, 1, 0), counts[1], 0);
+    assert_close(cell(s, 0, 1), counts[2], 0);
+    assert_close(row_sum(s, 0) + row_sum(s, 1), pixels, 0);
+    assert_close(counts[0] / (counts[0] + counts[1] + counts[2]), cleat_metrics_get(s->best, "iou"), 1e-12);
+    if (maps) /* of 3 columns, 2 are there the day before: 2 of 4 in either */
+        assert_baseline(s, "iou", 0.5, true, "persistence");
+    else
+        assert_baseline(s, "iou", (counts[0] + counts[1]) / pixels, true, "every pixel");
+}
+
+/* --- series --------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 28 * 24, HORIZON = 6, SEASON = 12 };
+
+typedef struct waves {
+    char times[ROWS][20];
+    double values[ROWS][2];
+} waves;
+
+static void read_waves(const shown *s, waves *w) {
+    char *file = data_file(s, "");
+    const char *line = strchr(file, '\n') + 1;
+    for (int i = 0; i < ROWS; ++i, line = strchr(line, '\n') + 1)
+        assert_int_equal(sscanf(line, "%19[^,],%lf,%lf", w->times[i], &w->values[i][0], &w->values[i][1]), 3);
+    cleat_free(file);
+}
+
+static void assert_values(const cJSON *array, const waves *w, int first, int count, int column) {
+    assert_int_equal(cJSON_GetArraySize(array), count);
+    for (int i = 0; i < count; ++i) assert_close(item(array, i), w->values[first + i][column], 1e-4);
+}
+
+/* The validation rows are the tenth before the last tenth. */
+enum { TEST_ROWS = ROWS / 10, END = ROWS - TEST_ROWS, BEGIN = END - TEST_ROWS };
+
+/* The variance of a column over the training rows: errors are in units of it. */
+static double variance_of(const waves *w, int column) {
+    double mean = 0, variance = 0;
+    for (int i = 0; i < BEGIN; ++i) mean += w->values[i][column] / BEGIN;
+    for (int i = 0; i < BEGIN; ++i) variance += pow(w->values[i][column] - mean, 2) / BEGIN;
+    return variance;
+}
+
+/* The squared error of seasonal persistence over the windows of the validation rows. */
+static double seasonal_error(const waves *w) {
+    double sum = 0, count = 0;
+    for (int column = 0; column < 2; ++column)
+        for (int first = BEGIN; first + HORIZON <= END; ++first)
+            for (int i = first; i < first + HORIZON; ++i, ++count)
+                sum += pow(w->values[i][column] - w->values[i - SEASON][column], 2) / variance_of(w, column);
+    return sum / count;
+}
+
+static void check_waves(const shown *s) {
+    static waves w;
+    double error = 0;
+    const int count = cJSON_GetArraySize(s->examples);
+    read_waves(s, &w);
+    assert_true(cJSON_IsNull(member(s->json, "confusion")));
+    assert_baseline(s, "mse", seasonal_error(&w), false, "seasonal");
+    for (int i = 0; i < count; ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i), *prediction = member(example, "prediction");
+        const int column = i % 2;
+        int last = 0;
+        char time[20];
+        snprintf(time, sizeof time, "%s", string_of(example, "name"));
+        *strchr(time, 'T') = ' ';
+        while (strcmp(w.times[last], time) != 0) assert_true(++last < ROWS);
+        assert_string_equal(string_of(example, "kind"), "series");
+        assert_string_equal(string_of(example, "column"), column ? "b" : "a");
+        assert_values(member(example, "past"), &w, last - 23, 24, column);
+        assert_values(member(example, "truth"), &w, last + 1, HORIZON, column);
+        assert_values(member(example, "baseline"), &w, last + 1 - SEASON, HORIZON, column);
+        assert_int_equal(cJSON_GetArraySize(prediction), HORIZON);
+        for (int h = 0; h < HORIZON; ++h)
+            error += pow(item(prediction, h) - w.values[last + 1 + h][column], 2) / variance_of(&w, column);
+    }
+    /* that of a dozen windows resembles that of all */
+    error /= count * HORIZON;
+    const double all = cleat_metrics_get(s->best, "mse");
+    print_message("mse %g of all windows, %g of the examples\n", all, error);
+    assert_true(error > all / 3 && error < 3 * all);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- */
+
+void assert_shows_examples(const tiny *t, const char *family, const char *data, const char *run,
+                           const cleat_metrics *best) {
+    char name[128], path[TINY_PATH];
+    size_t size;
+    snprintf(name, sizeof name, "%s/examples.json", run);
+    char *text = tiny_read(tiny_path(t, name, path), &size);
+    shown s = {.t = t, .data = data, .best = best, .json = cJSON_Parse(text)};
+    if (!s.json) fail_msg("not JSON: %s", text);
+    s.examples = member(s.json, "examples");
+    assert_true(size < 200000 && cJSON_GetArraySize(s.examples) > 0);
+    assert_string_equal(string_of(s.json, "split"), "val");
+    assert_true(number_of(s.json, "step") > 0 && number_of(s.json, "epoch") > 0);
+    for (int i = 1; i < cJSON_GetArraySize(s.examples); ++i)
+        assert_string_not_equal(string_of(cJSON_GetArrayItem(s.examples, i - 1), "name"),
+                                string_of(cJSON_GetArrayItem(s.examples, i), "name"));
+    if (strcmp(family, "mask_segformer") != 0 && strcmp(family, "emberformer") != 0)
+        assert_int_equal(cJSON_GetArraySize(s.examples), 12);
+    if (strcmp(family, "text_classifier") == 0) check_texts(&s);
+    if (strcmp(family, "text_tagger") == 0) check_tags(&s);
+    if (strcmp(family, "image_resnet") == 0) check_stripes(&s);
+    if (strcmp(family, "mask_segformer") == 0) check_masks(&s, 32, 6, false);
+    if (strcmp(family, "emberformer") == 0) check_masks(&s, 16, 6, true);
+    if (strncmp(family, "series_", strlen("series_")) == 0) check_waves(&s);
+    cJSON_Delete(s.json);
+    cleat_free(text);
+}

@@ -1,0 +1,147 @@
+/* A run that starts as a copy of another run: its bits are those of a resume in place, and the other run's folder is
+ * only read. */
+#include "tiny.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "checkpoint/checkpoint.h"
+#include "core/files.h"
+#include "core/memory.h"
+
+static void shell(const char *format, const char *a, const char *b) {
+    char command[4 * TINY_PATH];
+    snprintf(command, sizeof command, format, a, b);
+    if (system(command) != 0) fail_msg("%s", command);
+}
+
+static tiny_result train_from(const tiny *t, const char *source, const char *run, bool resume) {
+    tiny_result result = {.status = CLEAT_OK};
+    char from[TINY_PATH], out[TINY_PATH];
+    cleat_profile *profile = tiny_profile(t, NULL);
+    cleat_train_options options = {
+        .out = tiny_path(t, run, out), .resume = resume, .resume_from = tiny_path(t, source, from)};
+    result.status = cleat_train(profile, &options, &result.report, &result.error);
+    cleat_profile_destroy(profile);
+    return result;
+}
+
+static void assert_contains(tiny_result result, cleat_status wanted, const char *text) {
+    assert_int_equal(result.status, wanted);
+    if (!strstr(result.error.text, text)) fail_msg("'%s' does not say '%s'", result.error.text, text);
+}
+
+/* Every name, size, mode and time in the folder, also the time of the last change of each inode. */
+static char *describe(const tiny *t, const char *run) {
+    char path[TINY_PATH], list[TINY_PATH];
+    size_t size;
+    shell("cd '%s' && find . -printf '%%p %%y %%s %%m %%T@ %%C@\\n' | sort > '%s'", tiny_path(t, run, path),
+          tiny_path(t, "list", list));
+    return tiny_read(list, &size);
+}
+
+static void assert_pointer(const tiny *t, const char *run, const char *pointer, const char *wanted) {
+    char path[TINY_PATH];
+    cleat_checkpoint_name name;
+    assert_true(cleat_checkpoint_pointer(tiny_path(t, run, path), pointer, &name));
+    assert_string_equal(name.text, wanted);
+}
+
+/* Interrupted after one step; its copy is read-only, as /kaggle/input is. */
+static void continues_as_in_place(void **state) {
+    const tiny *t = *state;
+    char a[TINY_PATH], b[TINY_PATH];
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "place", NULL, false, 1);
+    shell("cp -r '%s' '%s'", tiny_path(t, "place", a), tiny_path(t, "source", b));
+    shell("printf '{\"kind\":\"train\",\"epoch\":0,\"step\":99,\"loss\":1}\\n' >>'%s/metrics.jsonl'%s", b, "");
+    shell("chmod -R a-w '%s'%s", b, "");
+    char *before = describe(t, "source");
+    tiny_train_to(CLEAT_OK, t, "place", NULL, true, 0);
+    tiny_result result = train_from(t, "source", "copy", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    char *after = describe(t, "source");
+    assert_string_equal(before, after);
+    tiny_assert_same_run(t, "place", "copy");
+    cleat_free(before);
+    cleat_free(after);
+    shell("chmod -R u+w '%s'%s", b, "");
+}
+
+/* From the folder of a checkpoint that is not the last one, and from a copy under another name. */
+static void continues_from_a_checkpoint_folder(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH], target[TINY_PATH], whole[TINY_PATH];
+    cleat_checkpoint_name *names;
+    size_t count;
+    tiny_train_to(CLEAT_OK, t, "whole", NULL, false, 0);
+    assert_int_equal(cleat_checkpoint_list(tiny_path(t, "whole", whole), &names, &count, NULL), CLEAT_OK);
+    assert_int_equal(count, 2);
+    snprintf(path, sizeof path, "whole/%s/", names[1].text);
+    tiny_result result = train_from(t, path, "from_first", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    tiny_assert_same_run(t, "whole", "from_first");
+    snprintf(path, sizeof path, "%.400s/%s", whole, names[1].text);
+    shell("cp -r '%s' '%s'", path, tiny_path(t, "renamed", target));
+    result = train_from(t, "renamed", "from_renamed", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    assert_int_equal(result.report.epochs, 2);
+    cleat_free(names);
+}
+
+/* A run that had ended: last and best checkpoint are copied, and nothing is trained. */
+static void copies_the_best_checkpoint(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    cleat_checkpoint_name *names, last, best;
+    size_t count;
+    tiny_train_to(CLEAT_OK, t, "ended", NULL, false, 0);
+    assert_int_equal(cleat_checkpoint_list(tiny_path(t, "ended", path), &names, &count, NULL), CLEAT_OK);
+    last = names[0];
+    assert_true(cleat_checkpoint_pointer(path, "best", &best));
+    cleat_free(names);
+    tiny_result result = train_from(t, "ended/last", "ended_copy", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    assert_pointer(t, "ended_copy", "last", last.text);
+    assert_pointer(t, "ended_copy", "best", best.text);
+    tiny_assert_same_run(t, "ended", "ended_copy");
+}
+
+/* --resume where no lock can be made, here because of a folder in its place, names the option that works. */
+static void a_read_only_folder_has_another_option(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "locked", NULL, false, 1);
+    shell("rm '%s/.train.lock' && mkdir '%s/.train.lock'", tiny_path(t, "locked", path), path);
+    assert_contains(tiny_train(t, "locked", NULL, true, 0), CLEAT_ERR_IO, "--resume-from");
+}
+
+static void wrong_requests_are_refused(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "first", NULL, false, 1);
+    assert_contains(train_from(t, "first", "second", true), CLEAT_ERR_ARGUMENT, "only one of them");
+    assert_contains(train_from(t, "none", "second", false), CLEAT_ERR_NOT_FOUND, "no such checkpoint or run folder");
+    assert_int_equal(mkdir(tiny_path(t, "empty", path), 0755), 0);
+    assert_contains(train_from(t, "empty", "second", false), CLEAT_ERR_NOT_FOUND, "contains no checkpoint");
+    assert_contains(train_from(t, "first", "first", false), CLEAT_ERR_ARGUMENT, "already contains a run");
+    shell("truncate -s 100 '%s'%s", tiny_last_file(t, "first", "optim.safetensors", path), "");
+    assert_contains(train_from(t, "first", "second", false), CLEAT_ERR_FORMAT, "no intact checkpoint");
+    assert_false(cleat_checkpoint_exists(tiny_path(t, "second", path)));
+}
+
+int main(void) {
+    tiny_require_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(continues_as_in_place),      cmocka_unit_test(continues_from_a_checkpoint_folder),
+        cmocka_unit_test(copies_the_best_checkpoint), cmocka_unit_test(a_read_only_folder_has_another_option),
+        cmocka_unit_test(wrong_requests_are_refused),
+    };
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}

@@ -1,0 +1,127 @@
+/* cleat profile: trains a few steps, times their kernels, and prints the tables. */
+#include "cli.h"
+
+#include <cleat/profiler.h>
+#include <cleat/train.h>
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* --- results -------------------------------------------------------------------------------------------------- */
+
+static bool print_file(const char *path) {
+    char block[4096];
+    size_t size;
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    while ((size = fread(block, 1, sizeof block, file)) > 0) fwrite(block, 1, size, stdout);
+    fclose(file);
+    return true;
+}
+
+/* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
+static void print_files(const char *folder, const char *ending, const char *between) {
+    char pattern[CLEAT_PATH + 64];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/profile-S*%s", folder, ending);
+    if (glob(pattern, 0, NULL, &found) != 0) return;
+    for (size_t i = 0; i < found.gl_pathc; ++i) {
+        if (i) printf("%s", between);
+        if (!print_file(found.gl_pathv[i])) fprintf(stderr, "%s: cannot be read\n", found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
+/* The table's JSON file has no name that ends in .trace.json: "[0-9].json". */
+static void print_json(const cleat_train_report *report) {
+    printf("{\"folder\": ");
+    cli_print_json_string(report->folder);
+    printf(", \"profiles\": [\n");
+    print_files(report->folder, "[0-9].json", ",\n");
+    printf("]}\n");
+}
+
+static void print_text(const cleat_train_report *report) {
+    print_files(report->folder, ".txt", "\n");
+    printf("\nfiles: %s/profile-S*: .txt, .csv, .json, and .trace.json.gz for https://ui.perfetto.dev\n",
+           report->folder);
+}
+
+/* --- the command ---------------------------------------------------------------------------------------------- */
+
+/* Enough epochs, and nothing between the steps but what belongs to them. */
+static cleat_status prepare(cleat_profile *profile, const char *text, const cleat_profiler_schedule *schedule,
+                            cleat_error *error) {
+    const char *const assignments[] = {"run.early_stopping_patience=none", "run.evaluate_every_epochs=none",
+                                       "run.checkpoint_every_epochs=none", "run.checkpoint_every_minutes=none",
+                                       "run.time_budget=none"};
+    char assignment[192];
+    snprintf(assignment, sizeof assignment, "run.profile=%s", text);
+    cleat_status status = cleat_profile_set(profile, assignment, error);
+    for (size_t i = 0; i < sizeof assignments / sizeof *assignments && !status; ++i)
+        status = cleat_profile_set(profile, assignments[i], error);
+    int64_t steps = cleat_profiler_schedule_last(schedule, schedule->repeat - 1);
+    if (profile->train.epochs < steps) profile->train.epochs = steps; /* an epoch has a step at least */
+    return status ? status : cleat_profile_check(profile, error);
+}
+
+static int profile_run(const char *path, const cli_list *assignments, const char *device, const char *schedule_text,
+                       const char *out, bool json) {
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_profiler_schedule schedule;
+    cleat_train_report report = {.folder = ""};
+    cleat_train_options options = {
+        .out = out, .print = cli_is_quiet() ? NULL : cli_print_progress, .profile_only = true};
+    cleat_status status = cleat_profiler_schedule_parse(schedule_text, &schedule, &error);
+    if (status == CLEAT_OK) status = cli_profile(path, assignments, device, &profile, &error);
+    if (status == CLEAT_OK) status = prepare(profile, schedule_text, &schedule, &error);
+    if (status == CLEAT_OK) {
+        options.stop = cli_stop_on_signals();
+        status = cleat_train(profile, &options, &report, &error);
+    }
+    cleat_profile_destroy(profile);
+    if (report.profiles > 0) {
+        if (json)
+            print_json(&report);
+        else
+            print_text(&report);
+    } else if (status == CLEAT_OK) {
+        fprintf(stderr, "error: no profile was written; the warnings above say why\n");
+        return EXIT_FAILURE;
+    }
+    return cli_finish(status, &error);
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *device = NULL, *out = NULL, *schedule = CLEAT_PROFILER_DEFAULT;
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    bool json = false;
+    char folder[64];
+    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL",
+                                   "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
+                                  {"--schedule", CLI_TEXT, &schedule, "SCHEDULE",
+                                   "steps to record, as key=value separated by commas: skip_first (0), wait (5), "
+                                   "warmup (2), active (3), repeat (1)"},
+                                  {"--out", CLI_TEXT, &out, "DIR", "folder of the files (runs/profile-DATE-TIME)"},
+                                  {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
+                                   "override a setting of the profile; may be repeated"},
+                                  {"--json", CLI_FLAG, &json, NULL, "print the summaries as one JSON object"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (!out) {
+        time_t now = time(NULL);
+        struct tm local;
+        strftime(folder, sizeof folder, "runs/profile-%Y%m%d-%H%M%S", localtime_r(&now, &local));
+        out = folder;
+    }
+    return profile_run(words.items[0], &assignments, device, schedule, out, json);
+}
+
+const cli_command cli_profile_command = {
+    "profile", "PROFILE [--schedule SCHEDULE] [--out DIR] [--device SEL] [--set section.key=value ...] [--json]",
+    "train a few steps and show where their time goes", run};
