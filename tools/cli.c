@@ -237,10 +237,13 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]) {
     return text;
 }
 
-cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
+cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error) {
     cli_list all = *assignments;
-    char text[CLEAT_PATH];
+    char text[CLEAT_PATH], path[CLEAT_PATH];
+    cleat_status status = cleat_profile_find(name, path, sizeof path, error);
+    if (status != CLEAT_OK) return status;
+    if (strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
     if (device) {
         if (all.count == CLI_LIST)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",

@@ -92,9 +92,9 @@ const volatile int *cli_stop_on_signals(void);
 /* Prints progress on stderr at once; a cleat_train_options.print. */
 void cli_print_progress(void *user, const char *text);
 
-/* Opens the profile `path` with the --set assignments, followed by `device` (run.device) unless it is
+/* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it is
  * NULL. */
-cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
+cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
 /* Runs a command with one PROFILE, --device, --seconds, --set and --json: parses the arguments, loads the

@@ -148,7 +148,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
-    exit_code = find(profile, &search, json, write ? words.items[0] : NULL);
+    char path[CLEAT_PATH];
+    status = cleat_profile_find(words.items[0], path, sizeof path, &error);
+    exit_code = status != CLEAT_OK ? cli_finish(status, &error) : find(profile, &search, json, write ? path : NULL);
     cleat_profile_destroy(profile);
     return exit_code;
 }

@@ -115,6 +115,25 @@ CLEAT_API void cleat_profile_destroy(cleat_profile *profile);
 CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
                                           cleat_profile **profile, cleat_error *error);
 
+/* Finds the profile that a user named: `name` itself if that file exists, else NAME.ini, else NAME or NAME.ini in the
+ * profile folders, where a leading "profiles/" of the name is ignored. The profile folders are ./profiles,
+ * ../share/cleat/profiles and ../../share/cleat/profiles of the folder of this library or program, the one of the
+ * installation, and, in the build folder of the source tree, that of the source tree. Writes its path to `path` [size].
+ * CLEAT_ERR_NOT_FOUND: the message says where it looked, and the nearest names. CLEAT_ERR_ARGUMENT: the path is longer
+ * than `size`. */
+CLEAT_API cleat_status cleat_profile_find(const char *name, char *path, size_t size, cleat_error *error);
+
+/* A profile in one of the profile folders. */
+typedef struct cleat_profile_entry {
+    char name[64];                 /* file name without ".ini" */
+    char path[CLEAT_PROFILE_TEXT]; /* file */
+    char about[256];               /* first line of the file if that is a comment; "": it is not */
+} cleat_profile_entry;
+
+/* Lists the profiles of the profile folders, in the order of the folders and by name in each; of profiles with one name
+ * the first. The caller frees *entries [*count] with free(). */
+CLEAT_API cleat_status cleat_profile_list(cleat_profile_entry **entries, size_t *count, cleat_error *error);
+
 /* The separate steps of cleat_profile_load. Reading and setting check each value by itself. A failed
  * cleat_profile_set leaves the profile unchanged; after failed reading, the profile may only be destroyed.
  * Messages refer to the text as file `name`. */

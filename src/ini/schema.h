@@ -63,9 +63,6 @@ void cleat_schema_help(const cleat_schema *schema, cleat_text *text);
 
 /* --- names (names.c) ------------------------------------------------------------------------------------------ */
 
-/* The nearest of `names` by edit distance (insert, delete, replace, swap neighbours), or NULL if none is
- * near. */
-const char *cleat_nearest_name(const char *name, const char *const *names, size_t count);
 /* Finds the key `name` of `section`. CLEAT_ERR_PROFILE: no such section or key, with `place` and the name
  * that was probably meant. */
 cleat_status cleat_schema_require(const cleat_schema *schema, const char *section, const char *name, const char *place,
