@@ -1,8 +1,9 @@
 /* cleat devices: lists the devices available for training. */
 #include "cli.h"
 
-#include <cleat/device.h>
+#include <cleat/doctor.h>
 #include <stdio.h>
+#include <string.h>
 
 static double gib(int64_t bytes) {
     return (double)bytes / 1073741824.0;
@@ -66,29 +67,105 @@ static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *fail
     cleat_device_close(device);
 }
 
+/* --- what is not usable ------------------------------------------------------------------------------------------ */
+
+/* Faults of cards and drivers, and drivers that list no device. The faults of the result repeat them, except the one
+ * that says how to get any device. */
+static bool belongs(const cleat_check_section *section, const cleat_check *check) {
+    if (strcmp(section->name, "result") == 0) return check->result >= CLEAT_CHECK_WARN && check->n_commands > 0;
+    return check->result >= CLEAT_CHECK_WARN || strcmp(check->code, "driver-without-card") == 0;
+}
+
+static void print_reason(const cleat_check *check) {
+    printf("      %s: %s\n", check->code, check->evidence);
+    if (check->cause[0]) printf("      %s\n", check->cause);
+    for (size_t i = 0; i < check->n_commands; ++i) printf("      > %s\n", check->commands[i]);
+}
+
+static void print_reason_json(const cleat_check_section *section, const cleat_check *check, bool first) {
+    printf("%s{\"index\": null, \"name\": ", first ? "" : ", ");
+    cli_print_json_string(section->title);
+    printf(", \"kind\": null, \"error\": ");
+    cli_print_json_string(check->evidence);
+    printf(", \"code\": ");
+    cli_print_json_string(check->code);
+    printf(", \"cause\": ");
+    cli_print_json_string(check->cause);
+    printf(", \"commands\": [");
+    for (size_t i = 0; i < check->n_commands; ++i) {
+        if (i) printf(", ");
+        cli_print_json_string(check->commands[i]);
+    }
+    printf("]}");
+}
+
+/* `listed`: number of devices printed before. */
+static void print_not_usable(const cleat_doctor_report *report, bool json, size_t listed) {
+    size_t printed = 0;
+    for (size_t s = 0; s < report->count; ++s) {
+        const cleat_check_section *section = &report->sections[s];
+        bool titled = false;
+        for (size_t c = 0; c < section->count; ++c) {
+            const cleat_check *check = &section->checks[c];
+            if (!belongs(section, check)) continue;
+            if (json) {
+                print_reason_json(section, check, listed + printed == 0);
+            } else {
+                if (printed == 0) printf("%snot usable:\n", listed ? "\n" : "");
+                if (!titled) printf("   %s\n", section->title);
+                print_reason(check);
+            }
+            titled = true;
+            ++printed;
+        }
+    }
+}
+
+/* --- the command ------------------------------------------------------------------------------------------------- */
+
+/* Where the doctor's children found no device, this process does not ask the drivers: one of them may hang or crash. */
+static cleat_status list_devices(const cleat_doctor_report *report, cleat_device_facts **facts, size_t *count,
+                                 cleat_error *error) {
+    if (cleat_doctor_find(report, "no-usable-device"))
+        return cleat_fail(error, CLEAT_ERR_NO_DEVICE,
+                          "no usable OpenCL device; what is wrong, and the commands that help, is listed above");
+    return cleat_device_list(facts, count, error);
+}
+
+static cleat_status print_all(const cleat_doctor_report *report, bool json, cleat_error *error) {
+    cleat_device_facts *facts = NULL;
+    size_t count = 0;
+    cleat_status status = list_devices(report, &facts, &count, error);
+    if (json) printf("[");
+    for (size_t i = 0; i < count; ++i) {
+        cleat_error failure = {0};
+        query_matrix_unit(&facts[i], i, &failure);
+        (json ? print_json : print_text)(&facts[i], i, failure.text);
+    }
+    print_not_usable(report, json, count);
+    if (json) printf("]\n");
+    cleat_device_list_free(facts);
+    return status;
+}
+
 static int run(const cli_command *command, int argc, char **argv) {
+    /* A driver that hangs is no reason to wait long; one that is slow is no reason to call it unusable. */
+    const cleat_doctor_request look = {.list_only = true, .seconds = 30};
+    cleat_doctor_report *report = NULL;
     bool json = false;
     cli_list words = {.count = 0};
-    const cli_option options[] = {{"--json", CLI_FLAG, &json, NULL, "print one JSON array"},
-                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    const cli_option options[] = {
+        {"--json", CLI_FLAG, &json, NULL, "print one JSON array; \"index\" is null for what is not usable"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count) return cli_usage(command, "the command takes no arguments");
-    cleat_device_facts *facts = NULL;
-    size_t count = 0;
     cleat_error error = {0};
-    cleat_status status = cleat_device_list(&facts, &count, &error);
-    if (status == CLEAT_OK) {
-        if (json) printf("[");
-        for (size_t i = 0; i < count; ++i) {
-            cleat_error failure = {0};
-            query_matrix_unit(&facts[i], i, &failure);
-            (json ? print_json : print_text)(&facts[i], i, failure.text);
-        }
-        if (json) printf("]\n");
-        cleat_device_list_free(facts);
-    }
+    cleat_status status = cleat_doctor_run(&look, &report, &error);
+    if (status == CLEAT_OK) status = print_all(report, json, &error);
+    cleat_doctor_free(report);
     return cli_finish(status, &error);
 }
 
-const cli_command cli_devices = {"devices", "[--json]", "list the OpenCL devices and their properties", run};
+const cli_command cli_devices = {"devices", "[--json]",
+                                 "list the OpenCL devices and their properties, and what is not usable and why", run};

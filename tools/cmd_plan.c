@@ -4,7 +4,7 @@
 #include "plan.h"
 
 #include <cleat/card.h>
-#include <cleat/device.h>
+#include <cleat/doctor.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
     cleat_device *device = NULL;
     cleat_card card;
     cleat_rates rates;
-    cleat_status status = cleat_device_open(profile->run.device, &device, error);
+    cleat_status status = cleat_doctor_open_device(profile->run.device, &device, error);
     if (status != CLEAT_OK) return status;
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     planned->present = true;

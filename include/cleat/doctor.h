@@ -2,8 +2,8 @@
  * of the host. `cleat doctor` prints the report. The checks install and change nothing, except that the cache folder is
  * created.
  *
- * Everything that calls a driver runs in a child process with a timeout, because drivers hang and crash. As for any
- * fork, the calling process must be single-threaded and must not have used OpenCL before. */
+ * Everything that cleat_doctor_run asks of a driver runs in a child process with a timeout, because drivers hang and crash.
+ * As for any fork, the calling process must be single-threaded and must not have used OpenCL before. */
 #ifndef CLEAT_DOCTOR_H
 #define CLEAT_DOCTOR_H
 
@@ -47,15 +47,18 @@ typedef struct cleat_check_section {
 } cleat_check_section;
 
 typedef struct cleat_doctor_request {
-    const char *root;       /* folder that takes the place of / for /sys, /proc, /dev, /etc and /usr; NULL: / */
+    /* Folder that takes the place of / for /sys, /proc, /dev, /etc and /usr; NULL: CLEAT_SYSTEM_ROOT, else / */
+    const char *root;
     const char *device;     /* the requested device, as for cleat_device_open; NULL: auto */
     const char *run_folder; /* where checkpoints would be written; need not exist; NULL: "runs" */
+    /* Only lists devices and looks at cards and drivers: no kernel is run, and the host is not checked. */
+    bool list_only;
     double seconds; /* time for the drivers; an answer may take 0.7 of it for each card, more under load; 0: 5 */
 } cleat_doctor_request;
 
 typedef struct cleat_doctor_report {
     cleat_check_result result;     /* the most severe result of all sections */
-    bool usable;                   /* the requested device exists and computes correctly */
+    bool usable;                   /* the requested device exists and, unless `list_only`, computes correctly */
     size_t device_index;           /* its number; only if `usable` */
     cleat_device_facts device;     /* its facts, matrix unit included; only if `usable` */
     double seconds;                /* duration of all checks */
@@ -69,6 +72,11 @@ CLEAT_API cleat_status cleat_doctor_run(const cleat_doctor_request *request, cle
                                         cleat_error *error);
 /* NULL is allowed. */
 CLEAT_API void cleat_doctor_free(cleat_doctor_report *report);
+
+/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the log gets one
+ * warning with the card and what keeps it from being used; where no device fits, the error's text gets it. Starts no
+ * process and loads nothing that the OpenCL loader has not tried. */
+CLEAT_API cleat_status cleat_doctor_open_device(const char *selector, cleat_device **device, cleat_error *error);
 
 /* Appends a check of the caller to the section `name`, which is created with `title` if the report has no
  * section of this name. */

@@ -3,6 +3,7 @@
 
 #include "bench/steps.h"
 #include "core/child.h"
+#include "doctor/doctor.h"
 #include "ini/schema.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static cleat_status open_job(const cleat_bench_request *request, const cleat_ben
     if (entry->info.kind == CLEAT_BENCH_MICRO && request->precision > CLEAT_PRECISION_F32)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': --precision applies only to training steps",
                           entry->info.name);
-    cleat_status status = cleat_device_open(request->device, &job->device, error);
+    cleat_status status = cleat_doctor_open_device(request->device, &job->device, error);
     if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
     if (status != CLEAT_OK) close_job(job);
     return status;
@@ -121,7 +122,7 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
 /* Opens the device separately, so that the measurement's allocations are not counted as the workload's. */
 static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
     cleat_device *device = NULL;
-    cleat_status status = cleat_device_open(request->device, &device, error);
+    cleat_status status = cleat_doctor_open_device(request->device, &device, error);
     if (!status)
         status = request->remeasure_peak ? cleat_rates_remeasure(device, peak, error)
                                          : cleat_rates_measure(device, peak, error);
@@ -184,6 +185,7 @@ static cleat_status bench_own_process(const cleat_bench_request *request, cleat_
     cleat_child_end end = {0};
     cleat_status status = cleat_child_run(&child, &told, &end, error);
     if (status != CLEAT_OK) return status;
+    cleat_unused_card_warned();
     if (end.timed_out)
         return cleat_fail(error, CLEAT_ERR_DEVICE,
                           "workload '%s': %s; increase --seconds, or use --steps, which has no time limit",

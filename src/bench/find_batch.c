@@ -3,6 +3,7 @@
 
 #include "bench/batch_search.h"
 #include "bench/steps.h"
+#include "cleat/doctor.h"
 #include "core/child.h"
 
 #include <stdio.h>
@@ -110,7 +111,9 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
 static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, const cleat_batch_trial *trial,
                                    cleat_batch_report *report, int out, cleat_error *error) {
     cleat_fitted fitted = {0};
-    cleat_status status = cleat_device_open(finder->profile->run.device, &run->device, error);
+    /* The first attempt says for all of them that a card is not used. */
+    cleat_status status =
+        (trial->good ? cleat_device_open : cleat_doctor_open_device)(finder->profile->run.device, &run->device, error);
     if (status == CLEAT_OK) finder->tuning = cleat_tuning_load(run->device);
     if (status == CLEAT_OK) status = plan(finder, run->device, trial, report, &fitted, error);
     if (status != CLEAT_OK) return status;

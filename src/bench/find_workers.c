@@ -2,6 +2,7 @@
 #include "cleat/bench.h"
 
 #include "bench/steps.h"
+#include "cleat/doctor.h"
 #include "core/cgroup.h"
 #include "core/clock.h"
 #include "core/cpus.h"
@@ -55,7 +56,7 @@ static cleat_status open_session(worker_finder *finder, cleat_error *error) {
 static cleat_status open_finder(worker_finder *finder, const cleat_profile *profile, cleat_error *error) {
     cleat_engine *engine = &finder->engine;
     cleat_status status = cleat_profile_clone(profile, &finder->profile, error);
-    if (!status) status = cleat_device_open(profile->run.device, &engine->device, error);
+    if (!status) status = cleat_doctor_open_device(profile->run.device, &engine->device, error);
     if (!status) status = cleat_profile_create_model(finder->profile, &engine->model, error);
     if (!status) status = cleat_run_data_open(&finder->data, engine->model, finder->profile, NULL, error);
     if (!status) status = cleat_run_data_count(&finder->data, engine->model, finder->profile, error);

@@ -4,6 +4,7 @@
 #include "bench/tuner.h"
 #include "session/tuned_cache.h"
 
+#include "cleat/doctor.h"
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/lock.h"
@@ -391,7 +392,7 @@ cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_profile_create_model(t->profile, &t->model, error);
     if (status == CLEAT_OK)
         status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
-    if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);
+    if (status == CLEAT_OK) status = cleat_doctor_open_device(t->profile->run.device, &t->device, error);
     if (status == CLEAT_OK) status = open_table(t, error);
     if (status == CLEAT_OK) status = cleat_tuning_create(&t->seen, error);
     if (status != CLEAT_OK) return status;

@@ -274,7 +274,8 @@ static void check_listed(cleat_doctor *doctor, const cleat_card_slot *card) {
         cleat_doctor_fault(doctor, "card-unusable", NULL, text, "device %zu, %s", index, device->facts.name);
         return;
     }
-    cleat_doctor_ok(doctor, "card-computes", "device %zu, %s", index, device->facts.name);
+    cleat_doctor_ok(doctor, device->untried ? "card-listed" : "card-computes", "device %zu, %s", index,
+                    device->facts.name);
 }
 
 static bool has_opencl(const cleat_card_slot *card) {

@@ -261,5 +261,8 @@ void cleat_devices_read(cleat_doctor *doctor) {
     doctor->listing = CHILD_NOT_RUN;
     if (doctor->status || doctor->n_drivers == 0 || any_driver_fails(doctor)) return;
     read_list(doctor);
-    for (size_t i = 0; i < doctor->n_devices && !doctor->status; ++i) try_device(doctor, i);
+    for (size_t i = 0; i < doctor->n_devices && !doctor->status; ++i) {
+        doctor->devices[i].untried = doctor->request.list_only;
+        if (!doctor->request.list_only) try_device(doctor, i);
+    }
 }

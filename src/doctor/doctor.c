@@ -99,47 +99,54 @@ static void run_checks(cleat_doctor *doctor) {
     doctor->n_cards = cleat_cards_read(doctor->root, doctor->cards); /* again: drivers make NVIDIA's nodes */
     cleat_check_cards(doctor);
     cleat_check_drivers(doctor);
-    cleat_check_devices(doctor);
-    cleat_check_host(doctor);
+    if (!doctor->request.list_only) {
+        cleat_check_devices(doctor);
+        cleat_check_host(doctor);
+    }
     check_result(doctor);
 }
 
-static cleat_doctor *create(const cleat_doctor_request *request, cleat_error *error) {
+cleat_doctor *cleat_doctor_create(const cleat_doctor_request *request, cleat_error *error) {
     cleat_doctor *doctor = cleat_alloc(1, sizeof *doctor);
     if (doctor) {
-        doctor->request = *request;
         doctor->report = cleat_alloc(1, sizeof *doctor->report);
         doctor->drivers = cleat_alloc(DOCTOR_DRIVERS, sizeof *doctor->drivers);
         doctor->devices = cleat_alloc(DOCTOR_DEVICES, sizeof *doctor->devices);
-        if (doctor->report && doctor->drivers && doctor->devices) return doctor;
-        cleat_free(doctor->report);
-        cleat_free(doctor->drivers);
-        cleat_free(doctor->devices);
-        cleat_free(doctor);
     }
-    cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a report about this machine");
-    return NULL;
+    if (!doctor || !doctor->report || !doctor->drivers || !doctor->devices) {
+        cleat_doctor_destroy(doctor);
+        cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a report about this machine");
+        return NULL;
+    }
+    doctor->request = *request;
+    doctor->root = cleat_root_of(request);
+    if (!request->device) doctor->request.device = "auto";
+    if (!request->run_folder) doctor->request.run_folder = "runs";
+    if (!(request->seconds > 0)) doctor->request.seconds = default_seconds;
+    return doctor;
+}
+
+void cleat_doctor_destroy(cleat_doctor *doctor) {
+    if (!doctor) return;
+    cleat_doctor_free(doctor->report);
+    cleat_free(doctor->drivers);
+    cleat_free(doctor->devices);
+    cleat_free(doctor);
 }
 
 cleat_status cleat_doctor_run(const cleat_doctor_request *request, cleat_doctor_report **report, cleat_error *error) {
     double start = cleat_seconds();
-    cleat_doctor *doctor = create(request, error);
+    cleat_doctor *doctor = cleat_doctor_create(request, error);
     if (!doctor) return CLEAT_ERR_MEMORY;
-    doctor->root = request->root ? request->root : "";
-    if (!request->device) doctor->request.device = "auto";
-    if (!request->run_folder) doctor->request.run_folder = "runs";
-    if (!(request->seconds > 0)) doctor->request.seconds = default_seconds;
     run_checks(doctor);
     doctor->report->seconds = cleat_seconds() - start;
     cleat_status status = doctor->status;
     if (status) {
         if (error) *error = doctor->error;
-        cleat_doctor_free(doctor->report);
     } else {
         *report = doctor->report;
+        doctor->report = NULL;
     }
-    cleat_free(doctor->drivers);
-    cleat_free(doctor->devices);
-    cleat_free(doctor);
+    cleat_doctor_destroy(doctor);
     return status;
 }

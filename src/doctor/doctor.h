@@ -83,6 +83,7 @@ typedef struct cleat_doctor_device {
     cleat_child_result child;
     char end[160];
     char step[32]; /* what was under way at the end: "building a kernel" */
+    bool untried;  /* devices are only listed */
     bool computes;
     char failure[1024]; /* why not; "" */
     bool wrong;         /* it ran, and a number was wrong */
@@ -110,8 +111,15 @@ typedef struct cleat_doctor {
     cleat_error error;
 } cleat_doctor;
 
+/* A doctor with defaults in place of what the request leaves out; the caller destroys it. NULL: out of memory. */
+cleat_doctor *cleat_doctor_create(const cleat_doctor_request *request, cleat_error *error);
+/* Frees the doctor, and its report unless the caller has taken it (set it to NULL). NULL is allowed. */
+void cleat_doctor_destroy(cleat_doctor *doctor);
+
 /* Finds the ICD files and tries each driver in a child. */
 void cleat_drivers_read(cleat_doctor *doctor);
+/* The same without children, for a process whose OpenCL loader has used the drivers. */
+void cleat_drivers_look(cleat_doctor *doctor);
 /* Lists all devices in a child, then runs a kernel on each in children. */
 void cleat_devices_read(cleat_doctor *doctor);
 
@@ -156,6 +164,13 @@ void cleat_check_host(cleat_doctor *doctor);
 /* Which fault keeps a device from computing; NULL: none. */
 const char *cleat_device_fault(const cleat_doctor_device *device);
 
+enum { CLEAT_UNUSED_CARD = 2 * CLEAT_CHECK_TEXT + 300 };
+/* In a process whose OpenCL loader lists no GPU: names a card that is installed all the same, and writes why it cannot be
+ * used, as sentences. False: there is none, or out of memory. */
+bool cleat_unused_card(const cleat_doctor_request *request, char *text, size_t size);
+/* cleat_doctor_open_device gives no warning from now on: a child process has given it. */
+void cleat_unused_card_warned(void);
+
 /* Whether drivers of this family serve cards of this vendor. */
 bool cleat_driver_serves(cleat_driver_family family, unsigned vendor);
 /* The listed device that is this card; NULL: there is none. */
@@ -163,6 +178,8 @@ const cleat_doctor_device *cleat_card_device(const cleat_doctor *doctor, const c
 
 /* --- files below the root ------------------------------------------------------------------------------------- */
 
+/* The root of a request: as given, else CLEAT_SYSTEM_ROOT, else "". */
+const char *cleat_root_of(const cleat_doctor_request *request);
 /* Joins root and path; a path that does not fit is cut, and then names nothing. */
 void cleat_root_path(const char *root, const char *path, char whole[DOCTOR_PATH]);
 bool cleat_root_exists(const char *root, const char *path);

@@ -66,7 +66,9 @@ static void report_no_device(cleat_doctor *doctor, const cleat_driver *driver) {
     const cleat_card_slot *card = waiting_card(doctor, driver);
     const char *file = driver->file[0] ? driver->file : driver->library, *enabled = getenv("RUSTICL_ENABLE");
     if (is_for_cards(driver) && !card)
-        cleat_doctor_skip(doctor, "driver-without-card", "lists no device, and no card depends on it");
+        cleat_doctor_skip(doctor, "driver-without-card", "%s%s%slists no device, and no card depends on it",
+                          driver->n_platforms ? "platform '" : "", driver->platforms[0],
+                          driver->n_platforms ? "' " : "");
     else if (driver->n_platforms == 0)
         cleat_doctor_fault(doctor, "driver-no-platform", NULL, file, "clGetPlatformIDs gives none");
     else if (driver->family == DRIVER_RUSTICL && (!enabled || !enabled[0]))
@@ -129,7 +131,7 @@ static bool processor_is_unknown(const cleat_doctor_device *device) {
  * repeats it; but a crash in it would end that run too. */
 const char *cleat_device_fault(const cleat_doctor_device *device) {
     if (device->child == CHILD_CRASHED) return "device-crashes";
-    if (device->computes) return NULL;
+    if (device->computes || device->untried) return NULL;
     if (device->child == CHILD_HUNG) return "device-hangs";
     if (device->wrong) return "device-wrong-result";
     if (processor_is_unknown(device)) return "pocl-processor-unknown";

@@ -64,28 +64,40 @@ typedef struct driver_record {
     char text[1024];
 } driver_record;
 
-static void send_event(int out, driver_event event, const char *text, size_t devices, bool has_entry) {
+/* What receives the events: the pipe of a child, or the driver's entry in this process. */
+typedef struct event_sink {
+    int out; /* the pipe; unused if `here` is set */
+    cleat_driver *here;
+} event_sink;
+
+static void collect_event(void *user, const void *data);
+
+static void send_event(const event_sink *sink, driver_event event, const char *text, size_t devices, bool has_entry) {
     driver_record record = {.event = event, .devices = devices, .has_entry = has_entry};
     snprintf(record.text, sizeof record.text, "%.1000s", text);
-    cleat_child_send(out, &record, sizeof record);
+    if (sink->here)
+        collect_event(sink->here, &record);
+    else
+        cleat_child_send(sink->out, &record, sizeof record);
 }
 
-static bool load(const cleat_driver *driver, int out) {
+/* Returns the library if it can be a driver, else NULL. */
+static void *load(const cleat_driver *driver, const event_sink *out) {
     struct link_map *map = NULL;
     char path[PATH_MAX] = "";
     void *library = dlopen(driver->library, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         const char *text = dlerror();
         send_event(out, EVENT_NOT_LOADED, text ? text : "dlopen failed", 0, false);
-        return false;
+        return NULL;
     }
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map || !realpath(map->l_name, path)) path[0] = 0;
     bool has_entry = dlsym(library, "clGetExtensionFunctionAddress") || dlsym(library, "clIcdGetPlatformIDsKHR");
     send_event(out, EVENT_LOADED, path, 0, has_entry);
-    return has_entry;
+    return has_entry ? library : NULL;
 }
 
-static void list_platform(cl_platform_id platform, int out) {
+static void list_platform(cl_platform_id platform, const event_sink *out) {
     enum { MAX_DEVICES = 64 };
     char name[128] = "";
     cl_device_id ids[MAX_DEVICES];
@@ -105,14 +117,44 @@ static void list_platform(cl_platform_id platform, int out) {
 
 static void try_driver(void *user, int out) {
     const cleat_driver *driver = user;
+    const event_sink sink = {.out = out};
     cl_platform_id platforms[DOCTOR_PLATFORMS];
     cl_uint n = 0;
     cleat_doctor_quiet_child();
     cleat_doctor_use_vendors(driver->file[0] ? driver->file : driver->library, driver->library);
-    if (!load(driver, out)) return;
+    if (!load(driver, &sink)) return;
     if (clGetPlatformIDs(DOCTOR_PLATFORMS, platforms, &n) != CL_SUCCESS) n = 0;
-    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], out);
-    send_event(out, EVENT_DONE, "", 0, false);
+    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], &sink);
+    send_event(&sink, EVENT_DONE, "", 0, false);
+}
+
+/* --- in a process that has used OpenCL ------------------------------------------------------------------------- */
+
+typedef cl_int(CL_API_CALL *list_platforms_fn)(cl_uint count, cl_platform_id *platforms, cl_uint *n);
+
+/* The driver's function that lists its own platforms, as the loader finds it (cl_khr_icd). NULL: none. */
+static list_platforms_fn find_list_platforms(void *library) {
+    typedef void *(CL_API_CALL * find_fn)(const char *name);
+    static const char name[] = "clIcdGetPlatformIDsKHR";
+    list_platforms_fn list = NULL;
+    find_fn find = NULL;
+    *(void **)&list = dlsym(library, name);
+    *(void **)&find = dlsym(library, "clGetExtensionFunctionAddress");
+    if (!list && find) *(void **)&list = find(name);
+    return list;
+}
+
+/* The loader has already loaded what can be loaded, and has asked the drivers the same questions. */
+static void look_at_driver(cleat_driver *driver) {
+    const event_sink sink = {.here = driver};
+    cl_platform_id platforms[DOCTOR_PLATFORMS];
+    cl_uint n = 0;
+    void *library = driver->library[0] ? load(driver, &sink) : NULL;
+    if (!library) return;
+    const list_platforms_fn list = find_list_platforms(library);
+    if (!list || list(DOCTOR_PLATFORMS, platforms, &n) != CL_SUCCESS) n = 0;
+    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], &sink);
+    dlclose(library);
 }
 
 /* --- in the caller --------------------------------------------------------------------------------------------- */
@@ -241,9 +283,18 @@ static void add_named_libraries(cleat_doctor *doctor) {
     for (char *name = strtok_r(copy, ":", &rest); name; name = strtok_r(NULL, ":", &rest)) add_driver(doctor, "", name);
 }
 
-void cleat_drivers_read(cleat_doctor *doctor) {
+static void find_drivers(cleat_doctor *doctor) {
     find_vendors(doctor);
     add_vendors(doctor);
     add_named_libraries(doctor);
+}
+
+void cleat_drivers_read(cleat_doctor *doctor) {
+    find_drivers(doctor);
     for (size_t i = 0; i < doctor->n_drivers; ++i) run_driver(doctor, &doctor->drivers[i]);
+}
+
+void cleat_drivers_look(cleat_doctor *doctor) {
+    find_drivers(doctor);
+    for (size_t i = 0; i < doctor->n_drivers; ++i) look_at_driver(&doctor->drivers[i]);
 }

@@ -207,7 +207,8 @@ static const fault faults[] = {
     {"icd-library-broken",
      NULL,
      CLEAT_CHECK_FAIL,
-     "The library exists, but the dynamic linker cannot load it; its message is shown above.",
+     "The library exists, but the dynamic linker cannot load it: it is damaged, or does not fit the libraries it "
+     "needs.",
      {{APT, "dpkg -S {}  # prints the package of the file: reinstall it"},
       {DISTRIBUTION_FEDORA, "rpm -qf {}  # prints the package of the file: reinstall it"},
       {DISTRIBUTION_ARCH, "pacman -Qo {}  # prints the package of the file: reinstall it"},

@@ -3,8 +3,14 @@
 #include "doctor/doctor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *cleat_root_of(const cleat_doctor_request *request) {
+    const char *root = request->root ? request->root : getenv("CLEAT_SYSTEM_ROOT");
+    return root ? root : "";
+}
 
 void cleat_root_path(const char *root, const char *path, char whole[DOCTOR_PATH]) {
     if (snprintf(whole, DOCTOR_PATH, "%s%s", root, path) >= DOCTOR_PATH) whole[0] = 0;

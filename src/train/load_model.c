@@ -2,6 +2,7 @@
 #include "train/load_model.h"
 
 #include "checkpoint/checkpoint.h"
+#include "cleat/doctor.h"
 #include "cleat/verify.h"
 #include "core/memory.h"
 #include "train/model_tensors.h"
@@ -67,7 +68,7 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
                                        purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
                                        saved->folder, &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
-    if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
+    if (status == CLEAT_OK) status = cleat_doctor_open_device(profile->run.device, &made.device, error);
     if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request =

@@ -1,4 +1,5 @@
 /* Opening a training run, fresh or resumed: data, device, session, schedule, log. */
+#include "cleat/doctor.h"
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "train/checkpointing.h"
@@ -211,7 +212,7 @@ static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
-    return cleat_device_open(trainer->settings.profile->run.device, &trainer->engine.device, error);
+    return cleat_doctor_open_device(trainer->settings.profile->run.device, &trainer->engine.device, error);
 }
 
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {

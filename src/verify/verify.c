@@ -1,5 +1,6 @@
 /* Verification: repeats a reference trajectory on a device and compares all of its results. */
 #include "verify/verify.h"
+#include "cleat/doctor.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "verify/layout.h"
@@ -349,7 +350,7 @@ cleat_status cleat_verify(const cleat_verify_request *request, const char *file,
             .file = opened,
             .precision = request->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : request->precision,
             .rank = CLEAT_RANK_TUNED};
-        status = cleat_device_open(request->device, &device, error);
+        status = cleat_doctor_open_device(request->device, &device, error);
         if (status == CLEAT_OK) status = cleat_verify_subject_on(device, &subject, report, NULL, error);
         if (status != CLEAT_OK && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
     }
