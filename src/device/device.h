@@ -47,6 +47,11 @@ const char *cleat_cl_name(cl_int code);
  * CLEAT_ERR_DEVICE. */
 cleat_status cleat_cl_fail(cleat_error *error, cl_int code, const char *format, ...) CLEAT_PRINTF(3, 4);
 
+/* Whether a build failed because PoCL's compiler does not know the processor; `log`: its messages. */
+bool cleat_processor_is_unknown(const cleat_device_facts *facts, const char *log);
+/* Says so with the versions of PoCL and LLVM. */
+void cleat_explain_processor(cl_platform_id platform, const cleat_device_facts *facts, char *text, size_t size);
+
 /* Creates a device buffer of `bytes` bytes, counts it in allocated/peak and touches it, because drivers
  * allocate lazily: it physically exists after the call. Its contents are undefined until cleat_buffer_zero,
  * which waits for completion. Release it with cleat_buffer_release and the same `bytes`. */

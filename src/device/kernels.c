@@ -29,9 +29,14 @@ static char *read_build_log(cl_device_id id, cl_program program) {
 
 static cleat_status fail_build(cleat_device *device, cl_program program, cl_int code, const cleat_program_key *key,
                                cleat_error *error) {
-    char *log = read_build_log(device->id, program);
-    cleat_fail(error, CLEAT_ERR_BUILD, "%s with options '%s' does not compile on '%s': %s (%d)\n%s", key->file,
-               key->options, device->facts.name, cleat_cl_name(code), (int)code, log ? log : "(no build log)");
+    char *log = read_build_log(device->id, program), reason[512];
+    if (log && cleat_processor_is_unknown(&device->facts, log)) {
+        cleat_explain_processor(device->platform, &device->facts, reason, sizeof reason);
+        cleat_fail(error, CLEAT_ERR_BUILD, "%s. A newer PoCL may know it: `cleat doctor` lists what helps", reason);
+    } else {
+        cleat_fail(error, CLEAT_ERR_BUILD, "%s with options '%s' does not compile on '%s': %s (%d)\n%s", key->file,
+                   key->options, device->facts.name, cleat_cl_name(code), (int)code, log ? log : "(no build log)");
+    }
     if (error) error->cl_code = code;
     cleat_free(log);
     return CLEAT_ERR_BUILD;

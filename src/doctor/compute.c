@@ -82,7 +82,7 @@ typedef enum compute_event { COMPUTE_STEP, COMPUTE_RIGHT, COMPUTE_FAILED, COMPUT
 
 typedef struct compute_record {
     compute_event event;
-    bool build_failed;
+    bool build_failed, processor_unknown;
     cleat_matrix_unit matrix_unit;
     bool matrix_bf16;
     char text[1024];
@@ -103,7 +103,7 @@ typedef struct probe {
     cl_program program;
     cl_kernel kernel;
     cl_mem in, result;
-    bool build_failed;
+    bool build_failed, processor_unknown;
     float values[ITEMS];
 } probe;
 
@@ -124,7 +124,7 @@ static cleat_status open_queue(probe *p, const cleat_found *found, cleat_error *
     return code == CL_SUCCESS ? CLEAT_OK : cleat_cl_fail(error, code, "opening the device");
 }
 
-static cleat_status build(probe *p, cleat_error *error) {
+static cleat_status build(probe *p, const cleat_found *found, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     const char *source = kernel_source;
     char options[32], log[600] = "";
@@ -136,6 +136,12 @@ static cleat_status build(probe *p, cleat_error *error) {
     if (code == CL_SUCCESS) return CLEAT_OK;
     p->build_failed = true;
     if (p->program) clGetProgramBuildInfo(p->program, p->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+    if (cleat_processor_is_unknown(&found->facts, log)) {
+        char reason[512];
+        cleat_explain_processor(found->platform, &found->facts, reason, sizeof reason);
+        p->processor_unknown = true;
+        return cleat_cl_fail(error, code, "%s; %s", reason, log);
+    }
     return cleat_cl_fail(error, code, "building a kernel%s%s", log[0] ? ": " : "", log);
 }
 
@@ -167,7 +173,8 @@ static int compare(const probe *p, char *text, size_t size) {
 }
 
 static void send_result(const probe *p, cleat_status status, const cleat_error *error) {
-    compute_record record = {.event = COMPUTE_RIGHT, .build_failed = p->build_failed};
+    compute_record record = {
+        .event = COMPUTE_RIGHT, .build_failed = p->build_failed, .processor_unknown = p->processor_unknown};
     char first[160] = "";
     int wrong = status == CLEAT_OK ? compare(p, first, sizeof first) : 0;
     if (status != CLEAT_OK) {
@@ -206,7 +213,7 @@ static void compute(void *user, int out) {
     if (!status && task->index >= count)
         status = cleat_fail(&error, CLEAT_ERR_NO_DEVICE, "the device is no longer listed");
     if (!status) status = open_queue(p, &found[task->index], &error);
-    if (!status) status = build(p, &error);
+    if (!status) status = build(p, &found[task->index], &error);
     if (!status) status = run_kernel(p, &error);
     send_result(p, status, &error);
     if (!status && found[task->index].facts.kind == CLEAT_DEVICE_GPU) send_matrix_unit(task, out);
@@ -227,6 +234,7 @@ static void collect_result(void *user, const void *data) {
         device->computes = record->event == COMPUTE_RIGHT;
         device->wrong = record->event == COMPUTE_WRONG;
         device->build_failed = record->build_failed;
+        device->processor_unknown = record->processor_unknown;
         snprintf(device->failure, sizeof device->failure, "%s", record->text);
     }
 }

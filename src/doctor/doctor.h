@@ -87,7 +87,7 @@ typedef struct cleat_doctor_device {
     bool computes;
     char failure[1024]; /* why not; "" */
     bool wrong;         /* it ran, and a number was wrong */
-    bool build_failed;
+    bool build_failed, processor_unknown;
     bool matrix_known; /* facts.matrix_unit was determined */
 } cleat_doctor_device;
 

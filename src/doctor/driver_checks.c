@@ -123,10 +123,6 @@ void cleat_check_drivers(cleat_doctor *doctor) {
 
 /* --- devices --------------------------------------------------------------------------------------------------- */
 
-static bool processor_is_unknown(const cleat_doctor_device *device) {
-    return device->facts.vendor == CLEAT_VENDOR_POCL && strstr(device->failure, "target CPU");
-}
-
 /* After a correct result only the test of the matrix unit remains. If it does not finish in time, the first run
  * repeats it; but a crash in it would end that run too. */
 const char *cleat_device_fault(const cleat_doctor_device *device) {
@@ -134,7 +130,7 @@ const char *cleat_device_fault(const cleat_doctor_device *device) {
     if (device->computes || device->untried) return NULL;
     if (device->child == CHILD_HUNG) return "device-hangs";
     if (device->wrong) return "device-wrong-result";
-    if (processor_is_unknown(device)) return "pocl-processor-unknown";
+    if (device->processor_unknown) return "pocl-processor-unknown";
     return device->build_failed ? "device-build-fails" : "device-open-fails";
 }
 

@@ -207,8 +207,8 @@ static const fault faults[] = {
     {"icd-library-broken",
      NULL,
      CLEAT_CHECK_FAIL,
-     "The library exists, but the dynamic linker cannot load it: it is damaged, or does not fit the libraries it "
-     "needs.",
+     "The library exists, but the dynamic linker cannot load it: it is damaged, or a library that it "
+     "needs is missing or has another version.",
      {{APT, "dpkg -S {}  # prints the package of the file: reinstall it"},
       {DISTRIBUTION_FEDORA, "rpm -qf {}  # prints the package of the file: reinstall it"},
       {DISTRIBUTION_ARCH, "pacman -Qo {}  # prints the package of the file: reinstall it"},
@@ -271,9 +271,12 @@ static const fault faults[] = {
      NULL,
      CLEAT_CHECK_FAIL,
      "PoCL's compiler (LLVM) does not know this processor: it is newer than LLVM, or a virtual machine hides its "
-     "model.",
-     {{ANY, "in a virtual machine: let the guest see the host's processor (QEMU: -cpu host)"},
-      {APT, "{sudo}apt-get install -t $(lsb_release -cs)-backports pocl-opencl-icd  # or a newer release"}}},
+     "model. A newer PoCL comes with a newer release of the distribution; without one, Intel's OpenCL runtime for CPUs "
+     "serves processors of Intel and AMD.",
+     {{ANY, "python3 -m venv ~/intel-cpu && ~/intel-cpu/bin/pip install intel-opencl-rt intel-cmplr-lib-rt"},
+      {ANY, "export OCL_ICD_FILENAMES=~/intel-cpu/lib/libintelocl.so LD_LIBRARY_PATH=~/intel-cpu/lib"},
+      {APT, "upgrade to Debian 12, Ubuntu 24.04 or later, whose PoCL is newer"},
+      {ANY, "in a virtual machine: let the guest see the host's processor (QEMU: -cpu host)"}}},
     {"device-wrong-result",
      NULL,
      CLEAT_CHECK_FAIL,

@@ -113,10 +113,34 @@ test_one_warning() {
     (($(grep -c "device = auto" "$scratch/err") == 1)) || complain "the warning is not given once"
 }
 
+# A PoCL whose compiler does not know the processor: what a run says, and what helps.
+test_unknown_processor() {
+    local folder=$scratch/old_pocl
+    mkdir -p "$folder"
+    cp "$stub" "$folder/libpocl.so.2"
+    echo "$folder/libpocl.so.2" >"$folder/pocl.icd"
+    cat >"$folder/libpocl.so.2.conf" <<'END'
+platform=Portable Computing Language
+vendor=AuthenticAMD
+device=pthread-AMD Ryzen 7 5700G
+type=cpu
+version=OpenCL 1.2 pocl 1.8  Linux, None+Asserts, RELOC, LLVM 11.1.0, SLEEF, DISTRO, POCL_DEBUG
+fault=build-fails
+log=error: unknown target CPU 'generic'
+END
+    machine
+    exits 4 env OCL_ICD_VENDORS="$folder" CLEAT_CACHE_DIR="$scratch/cache" "$cleat" bench W4
+    says err "PoCL 1.8 is built with LLVM 11.1.0, which does not know this processor (pthread-AMD Ryzen 7 5700G)"
+    exits 4 env OCL_ICD_VENDORS="$folder" "$cleat" doctor --seconds 120
+    says out pocl-processor-unknown
+    says out "pip install intel-opencl-rt"
+}
+
 test_nothing_wrong
 test_card_without_driver
 test_broken_drivers
 test_no_device
 test_run_on_the_cpu
 test_one_warning
+test_unknown_processor
 finish

@@ -235,7 +235,9 @@ static void does_not_build(void) {
 }
 static void unknown_processor(void) {
     pocl();
-    machine_driver("pocl", "libpocl.so.2", POCL_CONF "fault=build-fails\nlog=error: unknown target CPU 'generic'\n");
+    machine_driver("pocl", "libpocl.so.2",
+                   POCL_CONF "version=OpenCL 1.2 pocl 1.8  Linux, None+Asserts, RELOC, LLVM 11.1.0, SLEEF, DISTRO\n"
+                             "fault=build-fails\nlog=error: unknown target CPU 'generic'\n");
 }
 static void does_not_open(void) {
     pocl();
@@ -491,7 +493,8 @@ static void faults_of_devices(void **state) {
         MACHINE("kernel hangs", kernel_hangs, "device-hangs", "running a kernel", false, .seconds = 2),
         MACHINE("kernel crashes", kernel_crashes, "device-crashes", "running a kernel", false),
         MACHINE("does not build", does_not_build, "device-build-fails", "no libclc", false),
-        MACHINE("unknown processor", unknown_processor, "pocl-processor-unknown", "target CPU", false),
+        MACHINE("unknown processor", unknown_processor, "pocl-processor-unknown",
+                "PoCL 1.8 is built with LLVM 11.1.0, which does not know this processor", false),
         MACHINE("does not open", does_not_open, "device-open-fails", "CL_OUT_OF_HOST_MEMORY", false),
         MACHINE("memory in use", memory_in_use, "device-memory-low", "195.31 MiB", true),
     };
