@@ -110,3 +110,4 @@ else
     if [[ ${missing[0]} ]]; then install_packages "${missing[@]}"; else echo "setup: all packages are installed"; fi
 fi
 check_cmake
+"$(dirname "$0")/driver_hints.sh"

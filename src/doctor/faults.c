@@ -31,13 +31,23 @@ typedef struct fault {
         {DISTRIBUTION_ARCH, "{sudo}pacman -S nvidia opencl-nvidia"}, {                                                 \
         DISTRIBUTION_OTHER, "install NVIDIA's driver: https://www.nvidia.com/en-us/drivers/unix/"                      \
     }
+/* Mesa's rusticl, as of 2026: in mesa-opencl-icd of Debian, and of Ubuntu from 24.04 on. Debian 13 dropped Intel's runtime. */
 #define INSTALL_AMD                                                                                                    \
-    {APT, "{sudo}apt-get install mesa-opencl-icd"}, {DISTRIBUTION_FEDORA, "{sudo}dnf install rocm-opencl"},            \
+    {DISTRIBUTION_DEBIAN,                                                                                              \
+     "{sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=radeonsi  # Debian 13: or rocm-opencl-icd"},      \
+        {DISTRIBUTION_UBUNTU,                                                                                          \
+         "{sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=radeonsi  # Ubuntu 24.04 or later"},          \
+        {DISTRIBUTION_UBUNTU, "install rocm-opencl-runtime from AMD's repository: https://rocm.docs.amd.com"},         \
+        {DISTRIBUTION_FEDORA, "{sudo}dnf install rocm-opencl"},                                                        \
         {DISTRIBUTION_ARCH, "{sudo}pacman -S rocm-opencl-runtime"}, {                                                  \
         DISTRIBUTION_OTHER, "install AMD's OpenCL runtime: https://rocm.docs.amd.com"                                  \
     }
 #define INSTALL_INTEL                                                                                                  \
-    {APT, "{sudo}apt-get install intel-opencl-icd"}, {DISTRIBUTION_FEDORA, "{sudo}dnf install intel-compute-runtime"}, \
+    {DISTRIBUTION_DEBIAN, "{sudo}apt-get install intel-opencl-icd  # Debian 12 only"},                                 \
+        {DISTRIBUTION_DEBIAN,                                                                                          \
+         "{sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later"},                 \
+        {DISTRIBUTION_UBUNTU, "{sudo}apt-get install intel-opencl-icd"},                                               \
+        {DISTRIBUTION_FEDORA, "{sudo}dnf install intel-compute-runtime"},                                              \
         {DISTRIBUTION_ARCH, "{sudo}pacman -S intel-compute-runtime"}, {                                                \
         DISTRIBUTION_OTHER, "install Intel's runtime: https://github.com/intel/compute-runtime/releases"               \
     }
