@@ -2,7 +2,7 @@
 #   cmake -DFILES="cl/a.cl;cl/lib/b.clh" -DFOLDER=cl -DTABLE=cleat_embedded_kernels -DOUTPUT=file.c [-DWITHOUT=.ini] -P embed_files.cmake
 # WITHOUT is an ending that names lose in the table.
 # Two kernels of one name would depend on build order: that is an error here, not on a user's card.
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 set(text "/* Made by tools/embed_files.cmake. */\n#include \"core/embedded.h\"\n\n")
 set(table "")
 set(names "")

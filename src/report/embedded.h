@@ -6,7 +6,7 @@
 
 /* report.css, report.js, head.html, dygraphs_license.html. */
 extern const cleat_embedded cleat_embedded_page[];
-/* dygraph.min.js, dygraph.min.css (MIT). */
+/* dygraph.min.js, dygraph.min.css (MIT); empty in a build without dygraphs. */
 extern const cleat_embedded cleat_embedded_dygraphs[];
 
 #endif

@@ -27,6 +27,11 @@ static void add_file(const cleat_embedded *files, const char *name, cleat_text *
     }
 }
 
+/* Whether the build found dygraphs. Without it the plots are the drawings (SVG) that a page has in any case. */
+static bool plots_zoom(void) {
+    return cleat_embedded_dygraphs[0].name != NULL;
+}
+
 /* --- parts of the page ----------------------------------------------------------------------------------------- */
 
 static void add_title(const cleat_report_run *runs, size_t count, cleat_text *page) {
@@ -66,17 +71,21 @@ static void add_footer(const cleat_report_run *runs, size_t count, cleat_text *p
     if (damaged)
         cleat_text_add(page, " %lld damaged line%s of the logs %s left out.", damaged, damaged > 1 ? "s" : "",
                        damaged > 1 ? "were" : "was");
-    cleat_text_add(page, " Plots: dygraphs (MIT license).</p></footer>\n");
+    if (plots_zoom()) cleat_text_add(page, " Plots: dygraphs (MIT license).");
+    cleat_text_add(page, "</p></footer>\n");
 }
 
 static void add_scripts(const cleat_text *data, cleat_text *page) {
     cleat_text_add(page, "<script type=\"application/json\" id=\"plots\">[");
     cleat_text_add_bytes(page, data->data ? data->data : "", data->size);
     cleat_text_add(page, "]</script>\n");
-    add_file(cleat_embedded_page, "dygraphs_license.html", page);
+    if (plots_zoom()) {
+        add_file(cleat_embedded_page, "dygraphs_license.html", page);
+        cleat_text_add(page, "<script>");
+        add_file(cleat_embedded_dygraphs, "dygraph.min.js", page);
+        cleat_text_add(page, "</script>\n");
+    }
     cleat_text_add(page, "<script>");
-    add_file(cleat_embedded_dygraphs, "dygraph.min.js", page);
-    cleat_text_add(page, "</script>\n<script>");
     add_file(cleat_embedded_page, "report.js", page);
     cleat_text_add(page, "</script>\n</body>\n</html>\n");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the files of `cleat report` for all fixture runs: form, size, escapes, verdicts, CSV. Needs no browser.
-  tests/report/test_page.py CLEAT"""
+  tests/report/test_page.py CLEAT zoom|drawings      as the program was built: with dygraphs, or without"""
 import csv
 import fcntl
 import html.parser
@@ -101,7 +101,9 @@ def read_page(path, name):
     page.data = json.loads(page.json)
     check([plot["id"] for plot in page.data] == page.plots, f"{name}: figures {page.plots}, data {[p['id'] for p in page.data]}")
     check(source.count('class="drawing"><svg') == len(page.plots), f"{name}: a plot without a drawing")
-    check(page.scripts == ["application/json", None, None], f"{name}: scripts {page.scripts}")
+    zoom = sys.argv[2] == "zoom"
+    check(page.scripts == ["application/json", None, None][:3 if zoom else 2], f"{name}: scripts {page.scripts}")
+    check(("dygraphs" in page.text) == zoom and (".dygraph-legend" in styles) == zoom, f"{name}: dygraphs is {'missing' if zoom else 'named'}")
     return page
 
 

@@ -1,5 +1,5 @@
 /* Script of the report: zoomable plots in place of the drawings, smoothing, RNA chains that turn. Without it the
-   page is complete. */
+   page is complete. Without dygraphs, which the build may lack, the drawings stay. */
 (function () {
   "use strict";
   const plots = JSON.parse(document.getElementById("plots").textContent);
@@ -228,9 +228,11 @@
 
   /* --- start --- */
 
+  const zoomable = typeof Dygraph !== "undefined";
   root.classList.add("scripts");
+  if (zoomable) root.classList.add("zoom");
   const figures = new Map([...document.querySelectorAll("figure[data-plot]")].map((figure) => [figure.dataset.plot, figure]));
-  for (const plot of plots) if (figures.has(plot.id)) drawPlot(figures.get(plot.id), plot);
+  for (const plot of plots) if (zoomable && figures.has(plot.id)) drawPlot(figures.get(plot.id), plot);
   document.querySelectorAll("svg.rna").forEach(turnable);
   document.querySelectorAll("pre.command").forEach(addCopyButton);
   if (smoothing) smoothing.addEventListener("input", () => redraw(true));
