@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Installs the build dependencies of cleat (Debian 12 or later, Ubuntu 24.04 or later). Does nothing, without network, if all are installed.
+# Installs the build dependencies of cleat (Debian 12, Ubuntu 22.04 or later). Does nothing, without network, if all are installed.
 #   tools/setup.sh            dependencies to build and run
 #   tools/setup.sh --tests    also the dependencies of tools/test.sh
 set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
     libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev libpng-dev
-    libjpeg-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev libjs-dygraphs)
-test_packages=(clang oclgrind clang-format binutils diffutils python3 groff-base)
-# Ubuntu has Chromium as a snap only: there the browser test of reports is skipped.
-grep -qs '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
-least_cmake=3.25
+    libjpeg-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev)
+test_packages=(clang clang-format binutils diffutils python3 groff-base)
+# Not in every release. NAME:what is lost without it.
+optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
+optional_test_packages=("oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser")
+least_cmake=3.22
 
 exec 3>&2 # for `fail`: where it is called, stderr may go into a log
 
@@ -61,36 +62,96 @@ as_root() {
     if ((EUID == 0)); then "$@"; else sudo "$@"; fi
 }
 
-install_packages() {
-    local log
+# available PACKAGE: whether the package lists of this machine have it.
+available() {
+    [[ $(apt-cache madison "$1" 2>/dev/null) ]]
+}
+
+update_lists() {
+    local log=$1
+    shift
     become_root "$@"
-    log=$(mktemp)
-    # shellcheck disable=SC2064 # the name of this moment
-    trap "rm -f '$log'" EXIT
-    echo "setup: installing $*"
     if ! as_root apt-get -q update >"$log" 2>&1 </dev/null; then
         tail -n 5 "$log" >&2
         echo "setup: the package list could not be updated (no network?); continuing with the existing one" >&2
     fi
+}
+
+install_packages() {
+    local log=$1
+    shift
+    echo "setup: installing $*"
     if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$@" >"$log" 2>&1 </dev/null; then
         tail -n 15 "$log" >&2
         fail "apt-get could not install: $*" "its last lines are shown above; check the network and the mirror in /etc/apt"
     fi
 }
 
+# check_cmake: the cmake that a build would use, or else the one that would be installed. Before anything is installed: that takes a minute.
 check_cmake() {
-    local version
-    version=$(cmake --version | sed -n '1s/.* //p')
+    local version whose
+    if command -v cmake >/dev/null; then
+        version=$(cmake --version | sed -n '1s/.* //p')
+        whose="the installed cmake ($(command -v cmake))"
+    else
+        version=$(LC_ALL=C apt-cache policy cmake 2>/dev/null | sed -nE 's/^ *Candidate: ([0-9]+:)?([0-9.]+).*/\2/p')
+        whose="the cmake of this release"
+        [[ $version ]] || return 0
+    fi
     [[ $(printf '%s\n%s\n' "$least_cmake" "$version" | sort -V | head -n 1) == "$least_cmake" ]] ||
-        fail "cmake is $version, but $least_cmake or later is required (Debian 12, Ubuntu 24.04)"
+        fail "$whose is $version, but cleat needs $least_cmake or later (Debian 12, Ubuntu 22.04)" \
+            "a later one without an upgrade of the system: python3 -m pip install cmake" \
+            "(with pip from the package python3-pip; as a user it goes to ~/.local/bin, which must be in PATH); then run this again"
+}
+
+# A cmake from elsewhere, from pip for example, serves as well as the package.
+without_cmake() {
+    if command -v cmake >/dev/null; then sed '/^cmake$/d'; else cat; fi
+}
+
+# missing_of_all: the packages to install, one a line: of the optional ones those that this release has.
+missing_of_all() {
+    local word
+    missing_packages "${packages[@]}" | without_cmake
+    for word in "${optional[@]}"; do
+        ! available "${word%%:*}" || missing_packages "${word%%:*}"
+    done
+}
+
+is_root_without_asking() {
+    ((EUID == 0)) || sudo -n true 2>/dev/null
+}
+
+install_missing() {
+    local missing log
+    mapfile -t missing < <(missing_of_all)
+    ((${#missing[@]})) || return 0
+    # Nobody is asked for a password for what is only optional.
+    [[ $(missing_packages "${packages[@]}" | without_cmake) ]] || is_root_without_asking || return 0
+    log=$(mktemp)
+    # shellcheck disable=SC2064 # the name of this moment
+    trap "rm -f '$log'" EXIT
+    update_lists "$log" "${missing[@]}"
+    check_cmake
+    mapfile -t missing < <(missing_of_all)
+    install_packages "$log" "${missing[@]}"
+}
+
+say_what_is_left_out() {
+    local word
+    for word in "${optional[@]}"; do
+        [[ ! $(missing_packages "${word%%:*}") ]] || echo "setup: without ${word%%:*}, which this release does not have or which is not installed: ${word#*:}"
+    done
 }
 
 packages=("${build_packages[@]}")
+optional=("${optional_packages[@]}")
 tests=false
 case ${1:-} in
 "") ;;
 --tests)
     packages+=("${test_packages[@]}")
+    optional+=("${optional_test_packages[@]}")
     tests=true
     ;;
 --help | -h)
@@ -105,9 +166,11 @@ esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     check_by_hand
+    check_cmake
 else
-    mapfile -t missing <<<"$(missing_packages "${packages[@]}")"
-    if [[ ${missing[0]} ]]; then install_packages "${missing[@]}"; else echo "setup: all packages are installed"; fi
+    if command -v cmake >/dev/null; then check_cmake; fi
+    install_missing
+    say_what_is_left_out
+    echo "setup: all packages are installed"
 fi
-check_cmake
 "$(dirname "$0")/driver_hints.sh"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds and runs every test. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+# Builds and tests cleat. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
-#     all        every step below (default)
-#     quick      default build, tests that take seconds (ctest -L quick), format
+#     quick      default build, tests that take seconds (ctest -L quick), format (default)
+#     all        every step below, as continuous integration does
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests except the slow ones
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
-#     clang      the library and the program with clang, warnings are errors
+#     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
@@ -128,8 +128,13 @@ step_thread() {
 step_clang() {
     if ! command -v clang >/dev/null; then
         skip "build with clang: clang is not installed"
-    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=ON; then
+    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=ON -DDYGRAPHS_FOLDER=OFF; then
         pass
+        if command -v python3 >/dev/null; then
+            check "reports without dygraphs" python3 "$top/tests/report/test_page.py" "$builds/clang/cleat" drawings || true
+        else
+            skip "reports without dygraphs: python3 is not installed"
+        fi
     fi
 }
 
@@ -170,7 +175,7 @@ step_format() {
 choose_steps() {
     local word
     steps=()
-    for word in "${@:-all}"; do
+    for word in "${@:-quick}"; do
         case $word in
         all) steps+=("${every_step[@]}") ;;
         --help | -h) usage && exit 0 ;;
@@ -185,6 +190,7 @@ choose_steps() {
 main() {
     local step
     choose_steps "$@"
+    [[ ${steps[*]} == format ]] || "$top/tools/setup.sh"
     mkdir -p "$builds"
     for step in "${steps[@]}"; do
         title "$step"
