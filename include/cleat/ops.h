@@ -33,6 +33,9 @@ CLEAT_API cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int r
 
 /* y = a + b; a, b and y have the same shape and dtype. */
 CLEAT_API cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
+/* y = a - b and y = a b, element by element; a, b and y have the same shape and dtype. a may be b. */
+CLEAT_API cleat_tensor *cleat_subtract(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
+CLEAT_API cleat_tensor *cleat_multiply(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
 
 /* Embedding: row tokens[b, l] of the table. A token outside [0, V) gives a row of zeros and no gradient.
  * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The gradient of the table is summed in a fixed
@@ -61,6 +64,15 @@ CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
 
 /* ReLU: max(x, 0); NaN stays NaN. The gradient needs only y. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x);
+
+/* Sigmoid: 1 / (1 + exp(-x)). The gradient needs only y. [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_sigmoid(cleat_graph *graph, cleat_tensor *x);
+
+/* Hyperbolic tangent. The gradient needs only y. [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_tanh(cleat_graph *graph, cleat_tensor *x);
+
+/* SiLU, also called swish (Elfwing et al. 2018): x / (1 + exp(-x)). [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_silu(cleat_graph *graph, cleat_tensor *x);
 
 /* Softmax over the last dimension, exp(x) / sum of exp(x); D <= 65536. [..., D] -> [..., D] */
 CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);

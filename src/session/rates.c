@@ -296,7 +296,7 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
     cleat_text joined = {0};
     cleat_status status = cleat_kernel_source("linear/linear.cl", &linear, error);
     if (status == CLEAT_OK) status = cleat_kernel_source("linear/linear_mma.cl", &matrix, error);
-    if (status == CLEAT_OK) status = cleat_kernel_source("add.cl", &add, error);
+    if (status == CLEAT_OK) status = cleat_kernel_source("arithmetic.cl", &add, error);
     if (status == CLEAT_OK) {
         cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d\n%s\n%s\n%s", (int)FORMAT, facts->platform,
                        facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,

@@ -172,7 +172,7 @@ static void what_is_out_is_not_run(void **state) {
 
 /* Binds a kernel that does not exist. */
 static void bind_broken(const cleat_node *node, cleat_binder *binder) {
-    cleat_launch_kernel(binder, node, "add.cl", "no_such_kernel", CLEAT_F32);
+    cleat_launch_kernel(binder, node, "arithmetic.cl", "no_such_kernel", CLEAT_F32);
     cleat_launch_items(binder, 1);
 }
 static const cleat_variant broken = {.name = "broken", .bind = bind_broken};

@@ -307,6 +307,8 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 2, matrix, zero), storage);
     cleat_tensor *y = cleat_relu(graph, cleat_softmax(graph, x));
+    y = cleat_subtract(graph, cleat_multiply(graph, cleat_sigmoid(graph, y), cleat_tanh(graph, x)),
+                       cleat_silu(graph, y));
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
     cleat_tensor *terms[] = {
         cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), sample_weight),

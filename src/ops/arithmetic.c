@@ -1,0 +1,170 @@
+/* Sum, difference and product of two tensors, and the sum of two gradients of one tensor. */
+#include "cleat/ops.h"
+#include "ops/fusible.h"
+#include "ops/lib/shared.h"
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *a = node->in[0], *b = node->in[1];
+    if (!cleat_is_storage(a->dtype) || a->dtype != b->dtype || !cleat_same_shape(a, b)) {
+        char text_a[96], text_b[96];
+        cleat_tensor_describe(a, text_a, sizeof text_a);
+        cleat_tensor_describe(b, text_b, sizeof text_b);
+        return cleat_infer_fail(node, error,
+                                "the operands are %s and %s: both must be f32, f16 or bf16, of the same shape and type",
+                                text_a, text_b);
+    }
+    return cleat_set_output(node, 0, a->dtype, a->rank, a->shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+static cleat_cost cost_product_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 2);
+}
+
+static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
+    if (!a || !b) return NULL;
+    cleat_tensor *in[] = {a, b};
+    cleat_node *node = cleat_emit(graph, op, NULL, 0, in, 2);
+    return node ? node->out[0] : NULL;
+}
+
+/* --- a + b ---------------------------------------------------------------------------------------------------- */
+
+static void bind_sum(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "add_elements", tensors, 3);
+}
+
+static const cleat_variant sum_variants[] = {{.name = "elements", .bind = bind_sum}, {0}};
+
+/* in = {dy, accum}, out = {dx}: dx = accum + dy. */
+static const cleat_op add_grad = {.name = "add_grad",
+                                  .infer = cleat_infer_same_as_dout,
+                                  .cost = cost,
+                                  .variants = sum_variants,
+                                  .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
+
+void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
+    if (!cleat_requires_grad(x) || !dy) return;
+    if (cleat_gradient(graph, x))
+        cleat_emit_grads(graph,
+                         &(cleat_grads_spec){.op = &add_grad, .in = &dy, .n_in = 1, .targets = &x, .n_targets = 1});
+    else
+        cleat_set_gradient(graph, x, dy);
+}
+
+static void backward_sum(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_pass_grad(graph, node->in[0], dout[0]);
+    cleat_pass_grad(graph, node->in[1], dout[0]);
+}
+
+const cleat_op cleat_add_op = {.name = "add",
+                               .infer = infer,
+                               .backward = backward_sum,
+                               .cost = cost,
+                               .variants = sum_variants,
+                               .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
+                               .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
+
+cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
+    return emit(graph, &cleat_add_op, a, b);
+}
+
+/* --- a - b ---------------------------------------------------------------------------------------------------- */
+
+static void launch_difference(cleat_binder *binder, const cleat_node *node, const cleat_tensor *a,
+                              const cleat_tensor *b) {
+    const cleat_tensor *tensors[] = {a, b, node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
+}
+
+static void bind_difference(const cleat_node *node, cleat_binder *binder) {
+    launch_difference(binder, node, node->in[0], node->in[1]);
+}
+
+/* in = {dy, accum}, out = {db}: db = accum - dy. */
+static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
+    launch_difference(binder, node, cleat_accum(node, 1, 0), node->in[0]);
+}
+
+static const cleat_variant difference_variants[] = {{.name = "elements", .bind = bind_difference}, {0}};
+static const cleat_variant difference_grad_variants[] = {{.name = "elements", .bind = bind_difference_grad}, {0}};
+
+static const cleat_op subtract_grad = {.name = "subtract_grad",
+                                       .infer = cleat_infer_same_as_dout,
+                                       .cost = cost,
+                                       .variants = difference_grad_variants,
+                                       .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
+
+static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_pass_grad(graph, node->in[0], dout[0]);
+    if (cleat_requires_grad(node->in[1]))
+        cleat_emit_grads(graph,
+                         &(cleat_grads_spec){
+                             .op = &subtract_grad, .in = &dout[0], .n_in = 1, .targets = &node->in[1], .n_targets = 1});
+}
+
+static const cleat_op subtract = {.name = "subtract",
+                                  .infer = infer,
+                                  .backward = backward_difference,
+                                  .cost = cost,
+                                  .variants = difference_variants,
+                                  .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
+                                  .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
+
+cleat_tensor *cleat_subtract(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
+    return emit(graph, &subtract, a, b);
+}
+
+/* --- a b ------------------------------------------------------------------------------------------------------ */
+
+static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], accum, node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
+}
+
+static void bind_product(const cleat_node *node, cleat_binder *binder) {
+    launch_product(binder, node, NULL);
+}
+
+/* in = {dy, the other factor, accum}, out = {gradient of a factor} */
+enum { PRODUCT_GRAD_IN = 2 };
+
+static void bind_product_grad(const cleat_node *node, cleat_binder *binder) {
+    launch_product(binder, node, cleat_accum(node, PRODUCT_GRAD_IN, 0));
+}
+
+static const cleat_variant product_variants[] = {{.name = "elements", .bind = bind_product}, {0}};
+static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind = bind_product_grad}, {0}};
+
+static const cleat_op multiply_grad = {.name = "multiply_grad",
+                                       .infer = cleat_infer_same_as_dout,
+                                       .cost = cost_product_grad,
+                                       .variants = product_grad_variants,
+                                       .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(PRODUCT_GRAD_IN)};
+
+static void backward_product(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    for (int i = 0; i < 2; ++i) {
+        if (!cleat_requires_grad(node->in[i])) continue;
+        cleat_tensor *in[PRODUCT_GRAD_IN] = {dout[0], node->in[1 - i]};
+        cleat_emit_grads(
+            graph,
+            &(cleat_grads_spec){
+                .op = &multiply_grad, .in = in, .n_in = PRODUCT_GRAD_IN, .targets = &node->in[i], .n_targets = 1});
+    }
+}
+
+static const cleat_op multiply = {.name = "multiply",
+                                  .infer = infer,
+                                  .backward = backward_product,
+                                  .cost = cost,
+                                  .variants = product_variants,
+                                  .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
+                                  .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
+
+cleat_tensor *cleat_multiply(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
+    return emit(graph, &multiply, a, b);
+}
