@@ -37,6 +37,10 @@ CLEAT_API cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_ten
 CLEAT_API cleat_tensor *cleat_subtract(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
 CLEAT_API cleat_tensor *cleat_multiply(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
 
+/* The indices start to stop - 1 of one axis; 0 <= axis < rank, 0 <= start < stop <= shape[axis]. [..., D, ...] ->
+ * [..., stop - start, ...]. The gradient is zero outside the range. */
+CLEAT_API cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop);
+
 /* Embedding: row tokens[b, l] of the table. A token outside [0, V) gives a row of zeros and no gradient.
  * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The gradient of the table is summed in a fixed
  * order. */

@@ -1,6 +1,7 @@
 /* Concatenation of tensors along the last dimension, and its inverse. */
 #include "cleat/ops.h"
-#include "ops/lib/rows.h"
+#include "ops/lib/columns.h"
+#include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 
 #include <string.h>
@@ -57,32 +58,16 @@ static cleat_cost cost_grad(const cleat_node *node) {
                         .bytes = part * (cleat_accum(node, 1, 0) ? 3 : 2)};
 }
 
-/* Columns of a tensor starting at `at`; `tensor` may be NULL. */
-typedef struct columns {
-    const cleat_tensor *tensor;
-    int64_t at;
-} columns;
-
-/* to = accum + from, for `width` columns; accum has the shape of `to`. */
-static void launch(cleat_binder *binder, const cleat_node *node, columns from, const cleat_tensor *accum, columns to,
-                   int64_t width) {
-    int64_t from_width = from.tensor ? cleat_width(from.tensor) : 0, to_width = cleat_width(to.tensor);
-    int64_t rows = cleat_rows(to.tensor);
-    cleat_launch_kernel(binder, node, "concat.cl", "concat_columns", to.tensor->dtype);
-    cleat_launch_tensor_at(binder, from.tensor, from.at);
-    cleat_launch_tensor_at(binder, accum, to.at);
-    cleat_launch_tensor_at(binder, to.tensor, to.at);
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, (int32_t)width);
-    cleat_launch_i32(binder, (int32_t)from_width);
-    cleat_launch_i32(binder, (int32_t)to_width);
-    cleat_launch_runs(binder, rows, width);
+static void launch(cleat_binder *binder, const cleat_node *node, cleat_columns from, const cleat_tensor *accum,
+                   cleat_columns to, int64_t width) {
+    cleat_launch_columns(binder, node, from, accum, to, cleat_rows(to.tensor), width);
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        launch(binder, node, (columns){node->in[i], 0}, NULL, (columns){node->out[0], at}, cleat_width(node->in[i]));
+        launch(binder, node, cleat_columns_of(node->in[i], 0), NULL, cleat_columns_of(node->out[0], at),
+               cleat_width(node->in[i]));
 }
 
 /* in = {dy, accum}, out = {gradient of one part} */
@@ -90,8 +75,8 @@ enum { DY, GRAD_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = (const slice_attr *)node->attr;
-    launch(binder, node, (columns){node->in[DY], attr->at}, cleat_accum(node, GRAD_IN, 0), (columns){node->out[0], 0},
-           cleat_width(node->out[0]));
+    launch(binder, node, cleat_columns_of(node->in[DY], attr->at), cleat_accum(node, GRAD_IN, 0),
+           cleat_columns_of(node->out[0], 0), cleat_width(node->out[0]));
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
@@ -175,7 +160,7 @@ static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
 static void bind_chunk(const cleat_node *node, cleat_binder *binder) {
     for (int i = 0; i < parts_of(node); ++i) {
         int64_t width = cleat_width(node->out[i]);
-        launch(binder, node, (columns){node->in[0], i * width}, NULL, (columns){node->out[i], 0}, width);
+        launch(binder, node, cleat_columns_of(node->in[0], i * width), NULL, cleat_columns_of(node->out[i], 0), width);
     }
 }
 
@@ -184,8 +169,8 @@ static void bind_chunk_grad(const cleat_node *node, cleat_binder *binder) {
     const int parts = (int)parts_of(node);
     const int64_t width = cleat_width(node->out[0]) / parts;
     for (int i = 0; i < parts; ++i)
-        launch(binder, node, (columns){node->in[i], 0}, cleat_accum(node, parts, 0), (columns){node->out[0], i * width},
-               width);
+        launch(binder, node, cleat_columns_of(node->in[i], 0), cleat_accum(node, parts, 0),
+               cleat_columns_of(node->out[0], i * width), width);
 }
 
 static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};
