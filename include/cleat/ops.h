@@ -41,6 +41,10 @@ CLEAT_API cleat_tensor *cleat_multiply(cleat_graph *graph, cleat_tensor *a, clea
  * [..., stop - start, ...]. The gradient is zero outside the range. */
 CLEAT_API cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop);
 
+/* Permutes the dimensions: dimension i of the result is dimension axes[i] of x, as torch.permute does; {1, 0} transposes
+ * a matrix. axes [rank] holds each of 0 to rank - 1 once. x has at most 2^30 elements. T [...] -> T [...] */
+CLEAT_API cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes);
+
 /* Embedding: row tokens[b, l] of the table. A token outside [0, V) gives a row of zeros and no gradient.
  * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The gradient of the table is summed in a fixed
  * order. */

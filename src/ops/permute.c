@@ -1,0 +1,188 @@
+/* Permutation of the dimensions of a tensor. */
+#include "cleat/ops.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
+
+/* Side of a tile of permute.cl on a GPU; on a CPU it is the vector width. */
+enum { GPU_TILE = 32, OUTER = CLEAT_MAX_RANK - 1 };
+
+typedef struct permute_attr {
+    int32_t axes[CLEAT_MAX_RANK]; /* dimension i of the output is dimension axes[i] of the input */
+} permute_attr;
+
+static const permute_attr *attr_of(const cleat_node *node) {
+    return (const permute_attr *)node->attr;
+}
+
+/* --- the permutation as the kernels see it ------------------------------------------------------------------------ */
+
+/* A dimension: its extent, and the strides along it in input and output. */
+typedef struct dimension {
+    int64_t extent, from, to;
+} dimension;
+
+/* Dimensions in the order of the output, without those of extent 1, and with those merged that are neighbours in both
+ * tensors; the last one has stride 1 in the output. */
+typedef struct permutation {
+    int count;
+    dimension d[CLEAT_MAX_RANK];
+} permutation;
+
+static permutation permutation_of(const cleat_tensor *from, const cleat_tensor *to, const permute_attr *attr) {
+    permutation p = {0};
+    int64_t strides[CLEAT_MAX_RANK], stride = 1;
+    for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
+    for (int i = 0; i < to->rank; ++i) {
+        const dimension next = {.extent = to->shape[i], .from = strides[attr->axes[i]]};
+        dimension *last = p.count > 0 ? &p.d[p.count - 1] : NULL;
+        if (next.extent == 1) continue;
+        if (last && last->from == next.from * next.extent)
+            *last = (dimension){.extent = last->extent * next.extent, .from = next.from};
+        else
+            p.d[p.count++] = next;
+    }
+    if (p.count == 0) p.d[p.count++] = (dimension){.extent = 1, .from = 1};
+    stride = 1;
+    for (int i = p.count - 1; i >= 0; stride *= p.d[i--].extent) p.d[i].to = stride;
+    return p;
+}
+
+/* Removes dimension `i` and returns it. */
+static dimension take(permutation *p, int i) {
+    const dimension taken = p->d[i];
+    for (--p->count; i < p->count; ++i) p->d[i] = p->d[i + 1];
+    return taken;
+}
+
+/* Adds dimensions of extent 1 in front until there are `count`. */
+static void pad(permutation *p, int count) {
+    const int more = count - p->count;
+    for (int i = count - 1; i >= 0; --i) p->d[i] = i >= more ? p->d[i - more] : (dimension){.extent = 1};
+    p->count = count;
+}
+
+/* --- launches ----------------------------------------------------------------------------------------------------- */
+
+static void launch_rows(cleat_binder *binder, permutation p) {
+    const int64_t width = take(&p, p.count - 1).extent;
+    int64_t rows = 1;
+    pad(&p, OUTER);
+    for (int i = 0; i < OUTER; ++i) rows *= p.d[i].extent;
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, (int32_t)width);
+    for (int i = 1; i < OUTER; ++i) cleat_launch_i32(binder, (int32_t)p.d[i].extent);
+    for (int i = 0; i < OUTER; ++i) cleat_launch_i64(binder, p.d[i].from);
+    cleat_launch_runs(binder, rows, width);
+}
+
+/* `inner` is the dimension with stride 1 in the input. */
+static void launch_tiles(cleat_binder *binder, permutation p, int inner) {
+    const int64_t side = binder->facts->work_group > 1 ? GPU_TILE : binder->facts->vector_width;
+    const dimension down = take(&p, p.count - 1), across = take(&p, inner);
+    int64_t tiles = ceil_div(down.extent, side) * ceil_div(across.extent, side);
+    pad(&p, OUTER - 1);
+    for (int i = 0; i < OUTER - 1; ++i) tiles *= p.d[i].extent;
+    cleat_launch_i64(binder, tiles);
+    cleat_launch_i32(binder, (int32_t)down.extent);
+    cleat_launch_i32(binder, (int32_t)across.extent);
+    for (int i = 1; i < OUTER - 1; ++i) cleat_launch_i32(binder, (int32_t)p.d[i].extent);
+    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, p.d[i].from);
+    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, p.d[i].to);
+    cleat_launch_i64(binder, down.from);
+    cleat_launch_i64(binder, across.to);
+    cleat_launch_items(binder, tiles * binder->facts->work_group);
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
+    const cleat_tensor *from = node->in[0], *to = node->out[0];
+    const permutation p = permutation_of(from, to, attr_of(node));
+    int inner = 0;
+    while (p.d[inner].from != 1) ++inner;
+    const bool rows = inner == p.count - 1;
+    cleat_launch_kernel(binder, node, "permute.cl", rows ? "permute_rows" : "permute_tiles", to->dtype);
+    cleat_launch_tensor(binder, from);
+    cleat_launch_tensor(binder, accum);
+    cleat_launch_tensor(binder, to);
+    if (rows)
+        launch_rows(binder, p);
+    else
+        launch_tiles(binder, p, inner);
+}
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    launch(binder, node, NULL);
+}
+
+/* --- the op: in = {x}, out = {y} ---------------------------------------------------------------------------------- */
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    const int32_t *axes = attr_of(node)->axes;
+    int64_t shape[CLEAT_MAX_RANK];
+    unsigned seen = 0;
+    char text[96];
+    cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank < 1)
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [...]", text);
+    for (int i = 0; i < x->rank; ++i) {
+        if (axes[i] < 0 || axes[i] >= x->rank || (seen & 1u << axes[i]))
+            return cleat_infer_fail(node, error, "axis %d of x, %s, as dimension %d: each of 0 to %d must occur once",
+                                    (int)axes[i], text, i, x->rank - 1);
+        seen |= 1u << axes[i];
+        shape[i] = x->shape[axes[i]];
+    }
+    if (cleat_tensor_elements(x) > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements", text);
+    return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 0);
+}
+
+/* in = {dy, accum}, out = {dx}; the attribute is the inverse permutation. */
+enum { DY, GRAD_IN };
+
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    launch(binder, node, cleat_accum(node, GRAD_IN, 0));
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    int64_t shape[CLEAT_MAX_RANK];
+    for (int i = 0; i < dx->rank; ++i) shape[attr_of(node)->axes[i]] = dx->shape[i];
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
+}
+
+static const cleat_variant variants[] = {{.name = "strides", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_grad}, {0}};
+
+static const cleat_op permute_grad = {.name = "permute_grad",
+                                      .infer = infer_grad,
+                                      .cost = cost,
+                                      .variants = grad_variants,
+                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_requires_grad(node->in[0])) return;
+    permute_attr inverse = {{0}};
+    for (int i = 0; i < node->in[0]->rank; ++i) inverse.axes[attr_of(node)->axes[i]] = i;
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &permute_grad,
+                                                .attr = &inverse,
+                                                .attr_bytes = sizeof inverse,
+                                                .in = &dout[0],
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[0],
+                                                .n_targets = 1});
+}
+
+static const cleat_op permute = {
+    .name = "permute", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
+
+cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes) {
+    if (!x) return NULL;
+    permute_attr attr = {{0}};
+    for (int i = 0; i < x->rank; ++i) attr.axes[i] = axes[i];
+    cleat_node *node = cleat_emit(graph, &permute, &attr, sizeof attr, &x, 1);
+    return node ? node->out[0] : NULL;
+}
