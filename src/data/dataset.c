@@ -42,6 +42,10 @@ int64_t cleat_dataset_items(const cleat_dataset *dataset, size_t sample) {
     return sample < dataset->count ? dataset->type->items(dataset, sample) : 0;
 }
 
+cleat_sample_state cleat_dataset_sample_state(const cleat_dataset *dataset, size_t sample) {
+    return dataset->type->state ? dataset->type->state(dataset, sample) : CLEAT_SAMPLE_WHOLE;
+}
+
 cleat_status cleat_dataset_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     return dataset->type->save ? dataset->type->save(dataset, folder, error) : CLEAT_OK;
 }

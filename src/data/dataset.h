@@ -7,6 +7,14 @@
 
 #include "cleat/dataset.h"
 
+/* What a prediction of a sample would be worth. */
+typedef enum cleat_sample_state {
+    CLEAT_SAMPLE_WHOLE,
+    CLEAT_SAMPLE_CUT,        /* items at its end get no prediction, because data.max_length cuts them off */
+    CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning said; known once it was filled */
+    CLEAT_SAMPLE_STATES
+} cleat_sample_state;
+
 typedef struct cleat_dataset_class {
     const char *name; /* "rna" */
     const cleat_field *fields;
@@ -20,6 +28,8 @@ typedef struct cleat_dataset_class {
                          void *const *slots, cleat_error *error);
     /* Number of items that a sample contributes to a loss that is a mean over items; NULL: its length. */
     int64_t (*items)(const cleat_dataset *dataset, size_t sample);
+    /* Whether the sample can be predicted; NULL: always, and as a whole. */
+    cleat_sample_state (*state)(const cleat_dataset *dataset, size_t sample);
     /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
      * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
@@ -28,6 +38,7 @@ typedef struct cleat_dataset_class {
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
 
+cleat_sample_state cleat_dataset_sample_state(const cleat_dataset *dataset, size_t sample);
 /* The split selected by a hash of these bytes. */
 cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction);
 

@@ -52,15 +52,9 @@ static cleat_status check_meaning(const cleat_profile *p, const cleat_record *re
 }
 
 static cleat_status check_data(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const cleat_int_list *buckets = &p->data->buckets;
     if (!*p->data->path)
         return cleat_record_refuse(record, error, "data", "path",
                                    "set the location of the data: a file or folder, here or with --set data.path=...");
-    if (buckets->count > 0 && buckets->values[buckets->count - 1] < p->data->max_length)
-        return cleat_record_contradict(
-            record, error, (cleat_key_name){"data", "buckets"}, (cleat_key_name){"data", "max_length"},
-            "the largest bucket must hold the longest sequence: add %lld, or reduce max_length",
-            (long long)p->data->max_length);
     if (p->data->min_length > p->data->max_length)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "min_length"},
                                        (cleat_key_name){"data", "max_length"},

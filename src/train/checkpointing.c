@@ -160,15 +160,13 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
 
 cleat_status cleat_checkpointing_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                                 const char *folder, cleat_error *error) {
-    char hash[33];
-    cleat_profile_hash(settings->resolved, hash);
-    if (settings->cut || !*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
-        return CLEAT_OK;
+    const char *then_hash = checkpoint->state.profile_hash;
+    if (settings->cut || !*then_hash || strcmp(settings->hash, then_hash) == 0) return CLEAT_OK;
     char path[CLEAT_PATH + 32], differences[1024] = "";
     cleat_profile *then = NULL;
     snprintf(path, sizeof path, "%s/resolved.ini", folder);
     if (cleat_profile_load(path, NULL, 0, &then, NULL) == CLEAT_OK) {
-        cleat_profile_differences(then, settings->resolved, differences, sizeof differences);
+        cleat_run_settings_differences(settings, then, differences, sizeof differences);
         cleat_profile_destroy(then);
     }
     return cleat_fail(error, CLEAT_ERR_PROFILE,

@@ -36,6 +36,21 @@ static cleat_status load_values(cleat_session *session, const cleat_checkpoint *
     return status;
 }
 
+/* The buckets of a profile may end at the longest sample of its training. */
+static void add_longer_bucket(const cleat_dataset *dataset, cleat_lengths *lengths) {
+    const size_t last = lengths->count - 1;
+    int64_t longest = 0, samples = 0;
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
+        const int64_t length = cleat_dataset_length(dataset, i);
+        if (length > longest) longest = length;
+        samples += length > lengths->lengths[last];
+    }
+    if (!samples) return;
+    const size_t at = lengths->count < CLEAT_BUCKETS ? lengths->count++ : last;
+    lengths->lengths[at] = longest;
+    lengths->samples[at] += samples;
+}
+
 /* All samples count, because the samples to evaluate are not known here. */
 static cleat_status choose_lengths(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset,
                                    cleat_lengths *lengths, cleat_error *error) {
@@ -45,6 +60,7 @@ static cleat_status choose_lengths(const cleat_profile *profile, const cleat_mod
     for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
     cleat_status status =
         cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
+    if (status == CLEAT_OK) add_longer_bucket(dataset, lengths);
     cleat_free(samples);
     return status;
 }
@@ -73,6 +89,7 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
     if (status == CLEAT_OK) {
         cleat_fit_request request =
             cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);
+        request.exactly = false; /* the sizes may be those of another device, where the model was trained */
         status = cleat_session_fit(made.device, &request, &made.session, error);
     }
     if (status == CLEAT_OK) status = load_values(made.session, saved, error);

@@ -2,6 +2,8 @@
  * family. */
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
+#include "data/dataset.h"
 #include "train/load_model.h"
 #include "train/output_check.h"
 
@@ -30,11 +32,24 @@ static void outputs_free(outputs *kept) {
     cleat_free(kept->predictions);
 }
 
+static bool is_readable(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_sample_state(dataset, sample) != CLEAT_SAMPLE_UNREADABLE;
+}
+
+/* Moves the predictions that exist to the front; their number. */
+static size_t drop_unreadable(const cleat_dataset *dataset, outputs *kept) {
+    size_t count = 0;
+    for (size_t i = 0; i < kept->count; ++i)
+        if (is_readable(dataset, i)) kept->predictions[count++] = kept->predictions[i];
+    return count;
+}
+
 static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const float *output,
                                 int64_t elements, outputs *kept, cleat_error *error) {
     int64_t each = elements / fed->host.batch;
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
         uint32_t sample = fed->micro_batch->samples[i];
+        if (!is_readable(loaded->dataset, sample)) continue;
         float *copy = cleat_alloc((size_t)each, sizeof *copy);
         if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
         memcpy(copy, output + i * each, (size_t)each * sizeof *copy);
@@ -51,9 +66,11 @@ static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fe
                                 outputs *kept, cleat_error *error) {
     cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);
     if (!micro_batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
+    size_t count = 0;
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i)
-        micro_batch[i] = kept->predictions[fed->micro_batch->samples[i]];
-    cleat_status status = cleat_model_write(loaded->model, micro_batch, fed->micro_batch->count, folder, error);
+        if (is_readable(loaded->dataset, fed->micro_batch->samples[i]))
+            micro_batch[count++] = kept->predictions[fed->micro_batch->samples[i]];
+    cleat_status status = count ? cleat_model_write(loaded->model, micro_batch, count, folder, error) : CLEAT_OK;
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
         cleat_free(kept->values[fed->micro_batch->samples[i]]);
         kept->values[fed->micro_batch->samples[i]] = NULL;
@@ -106,11 +123,54 @@ static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, 
     return status;
 }
 
-static cleat_status check_outputs(const cleat_loaded_model *loaded, const outputs *kept, const char *out,
-                                  cleat_error *error) {
+/* --- what was predicted ---------------------------------------------------------------------------------------- */
+
+enum { NAMED = 5 };
+
+/* Samples of a state: their number, and the first names. */
+static size_t find_samples(const cleat_dataset *dataset, cleat_sample_state state, cleat_text *names) {
+    size_t found = 0;
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
+        if (cleat_dataset_sample_state(dataset, i) != state) continue;
+        if (found++ < NAMED) cleat_text_add(names, "%s%s", found > 1 ? ", " : "", cleat_dataset_id(dataset, i));
+    }
+    if (found > NAMED) cleat_text_add(names, ", ...");
+    return found;
+}
+
+static cleat_status check_complete(const cleat_profile *profile, const cleat_dataset *dataset, const char *out,
+                                   cleat_error *error) {
+    const size_t all = cleat_dataset_count(dataset);
+    cleat_text cut = {0}, unread = {0};
+    const size_t n_cut = find_samples(dataset, CLEAT_SAMPLE_CUT, &cut),
+                 n_unread = find_samples(dataset, CLEAT_SAMPLE_UNREADABLE, &unread);
+    cleat_status status = CLEAT_OK;
+    if (cut.failed || unread.failed)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of samples");
+    else if (n_unread)
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "predictions in %s: %zu of %zu files cannot be read and have none: %s",
+                       out, n_unread, all, unread.data);
+    else if (n_cut)
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "predictions in %s: %zu of %zu samples are longer than data.max_length = %lld, and their "
+                            "ends are not predicted: %s; a larger data.max_length predicts them whole",
+                            out, n_cut, all, (long long)profile->data->max_length, cut.data);
+    cleat_text_free(&cut);
+    cleat_text_free(&unread);
+    return status;
+}
+
+/* Every prediction that could be made is written by now. */
+static cleat_status check_outputs(const cleat_profile *profile, const cleat_loaded_model *loaded, const outputs *kept,
+                                  const char *out, cleat_error *error) {
     char bad[CLEAT_OUTPUT_CHECK_TEXT];
+    cleat_error incomplete = {0};
+    cleat_status status = check_complete(profile, loaded->dataset, out, &incomplete);
     cleat_output_check_format(&kept->bad, loaded->session, loaded->dataset, bad);
-    return bad[0] ? cleat_fail(error, CLEAT_ERR_NAN, "predictions in %s: %s", out, bad) : CLEAT_OK;
+    if (!bad[0]) return status ? cleat_fail(error, status, "%s", incomplete.text) : CLEAT_OK;
+    if (status) cleat_log(CLEAT_LOG_WARNING, "%s", incomplete.text);
+    return cleat_fail(error, CLEAT_ERR_NAN, "predictions in %s: %s", out, bad);
 }
 
 cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
@@ -123,9 +183,10 @@ cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint,
     if (each) status = cleat_folder_make(out, error);
     if (status == CLEAT_OK) status = predict_all(&loaded, each ? out : NULL, &kept, error);
     if (status == CLEAT_OK) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK && !each) status = cleat_model_write(loaded.model, kept.predictions, kept.count, out, error);
-    if (status == CLEAT_OK && count) *count = kept.count;
-    if (status == CLEAT_OK) status = check_outputs(&loaded, &kept, out, error);
+    const size_t predicted = status == CLEAT_OK ? drop_unreadable(loaded.dataset, &kept) : 0;
+    if (status == CLEAT_OK && !each) status = cleat_model_write(loaded.model, kept.predictions, predicted, out, error);
+    if (status == CLEAT_OK && count) *count = predicted;
+    if (status == CLEAT_OK) status = check_outputs(profile, &loaded, &kept, out, error);
     outputs_free(&kept);
     cleat_loaded_model_close(&loaded);
     return status;

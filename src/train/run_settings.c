@@ -20,6 +20,20 @@ int64_t cleat_run_settings_cut(const cleat_run_settings *settings) {
     return settings->profile == settings->shortened ? settings->profile->data->max_length : 0;
 }
 
+/* Any maximum length that no sample reaches computes the same: it is compared as the longest bucket. */
+static void lower_to_longest(cleat_profile *profile) {
+    const cleat_int_list *buckets = &profile->data->buckets;
+    const int64_t longest = buckets->count > 0 ? buckets->values[buckets->count - 1] : profile->data->max_length;
+    if (profile->data->max_length > longest) profile->data->max_length = longest;
+}
+
+static void hash_what_computes(cleat_profile *resolved, char hash[33]) {
+    const int64_t own = resolved->data->max_length;
+    lower_to_longest(resolved);
+    cleat_profile_hash(resolved, hash);
+    resolved->data->max_length = own;
+}
+
 cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads,
                                         cleat_error *error) {
     int64_t effective = cleat_profile_effective_batch(settings->profile), most = 1;
@@ -38,9 +52,17 @@ cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const clea
     resolved->train.precision = cleat_storage_precision(work->storage);
     resolved->train.loss_scale = cleat_profile_loss_scale(settings->profile);
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
-    int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
-    if (resolved->data->max_length > longest) resolved->data->max_length = longest;
-    if (resolved->data->min_length > longest) resolved->data->min_length = longest;
     resolved->loader.num_workers = loader_threads;
+    hash_what_computes(resolved, settings->hash);
     return CLEAT_OK;
+}
+
+size_t cleat_run_settings_differences(const cleat_run_settings *settings, cleat_profile *then, char *text,
+                                      size_t size) {
+    int64_t *length = &settings->resolved->data->max_length, own = *length;
+    lower_to_longest(then);
+    lower_to_longest(settings->resolved);
+    size_t count = cleat_profile_differences(then, settings->resolved, text, size);
+    *length = own;
+    return count;
 }

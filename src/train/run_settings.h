@@ -11,6 +11,7 @@ typedef struct cleat_run_settings {
     cleat_profile *shortened;     /* NULL until sequences are cut; freed by cleat_run_settings_free */
     bool cut;                     /* it was shortened by this process, not by an earlier one */
     cleat_profile *resolved;      /* profile of a bound run; freed when the trainer closes */
+    char hash[33];                /* cleat_profile_hash of what `resolved` computes on these data */
 } cleat_run_settings;
 
 /* Frees the profiles that the run made. */
@@ -19,8 +20,12 @@ void cleat_run_settings_free(cleat_run_settings *settings);
 cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t length, cleat_error *error);
 /* Length that sequences are cut to; 0: the profile's own maximum length applies. */
 int64_t cleat_run_settings_cut(const cleat_run_settings *settings);
-/* Resolves every `auto`. The result is written to resolved.ini, which can be loaded as a profile. */
+/* Resolves every `auto`. The result is written to resolved.ini, which can be loaded as a profile. data.max_length
+ * keeps the profile's value even if no sample of the training reaches it, because predictions need it. */
 cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads,
                                         cleat_error *error);
+/* cleat_profile_differences between the resolved.ini of an earlier process, `then`, and `resolved`, without maximum
+ * lengths that no sample reaches; `then` is changed. */
+size_t cleat_run_settings_differences(const cleat_run_settings *settings, cleat_profile *then, char *text, size_t size);
 
 #endif

@@ -129,7 +129,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     if (!status) status = cleat_checkpointing_resume(trainer->checkpoint, &trainer->engine, state, error);
     if (!status) {
         warn_other_order(trainer);
-        cleat_profile_hash(trainer->settings.resolved, state->profile_hash);
+        memcpy(state->profile_hash, trainer->settings.hash, sizeof state->profile_hash);
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", trainer->checkpoint->folder,
                   (long long)state->epoch, (long long)state->step);
     }
@@ -142,7 +142,7 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     if (trainer->run.resume)
         cleat_log(CLEAT_LOG_WARNING, "%s contains no checkpoint yet: starting from the beginning", trainer->run.folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed};
-    cleat_profile_hash(trainer->settings.resolved, trainer->state.profile_hash);
+    memcpy(trainer->state.profile_hash, trainer->settings.hash, sizeof trainer->state.profile_hash);
     return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
 }
 

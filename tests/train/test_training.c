@@ -515,7 +515,7 @@ static void batch_is_made_to_fit(void **state) {
 
 /* --- output files --- */
 
-/* The sequences of the data are shorter than the length down to which the profile allows truncation. */
+/* The profile's maximum length stays, although no sequence of the data reaches it: predictions need it. */
 static void what_was_resolved_loads_again(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -524,8 +524,12 @@ static void what_was_resolved_loads_again(void **state) {
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "loads", SET("data.max_length=256", "data.min_length=128"), false, 1);
     if (cleat_profile_load(tiny_path(t, "loads/resolved.ini", path), NULL, 0, &resolved, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
-    assert_true(resolved->data->max_length < 128);
+    assert_int_equal(resolved->data->max_length, 256);
+    assert_int_equal(resolved->data->min_length, 128);
+    assert_true(resolved->data->buckets.values[resolved->data->buckets.count - 1] < 128);
     cleat_profile_destroy(resolved);
+    /* nor is a run refused that differs in nothing else */
+    tiny_train_to(CLEAT_OK, t, "loads", SET("data.max_length=255", "data.min_length=128"), true, 0);
 }
 
 static void best_checkpoint_gives_the_logged_metrics(void **state) {

@@ -57,6 +57,10 @@ static int64_t rna_length(const cleat_dataset *dataset, size_t sample) {
     return length < most ? length : most;
 }
 
+static cleat_sample_state rna_state(const cleat_dataset *dataset, size_t sample) {
+    return chain_of(dataset, sample)->length > rna_length(dataset, sample) ? CLEAT_SAMPLE_CUT : CLEAT_SAMPLE_WHOLE;
+}
+
 static cleat_split rna_split(const cleat_dataset *dataset, size_t sample) {
     return chain_of(dataset, sample)->split;
 }
@@ -123,6 +127,7 @@ static const cleat_dataset_class rna_class = {
     .id = rna_id,
     .length = rna_length,
     .split = rna_split,
+    .state = rna_state,
     .fill = rna_fill,
     .destroy = rna_destroy,
 };
@@ -183,6 +188,24 @@ static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const
     return status;
 }
 
+static void log_longer(const char *path, const cleat_rna_options *options, const rna_dataset *rna) {
+    const long long most = options->max_length;
+    int64_t longest = 0;
+    for (size_t i = 0; i < rna->base.count; ++i)
+        if (rna->chains[i].length > longest) longest = rna->chains[i].length;
+    if (longest <= most) return;
+    if (options->structures)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu chains are longer than %lld: training uses random crops, evaluation their first %lld "
+                  "residues",
+                  path, rna->summary.longer, most, most);
+    else
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu chains are longer than %lld, the longest has %lld residues: only their first %lld residues "
+                  "are predicted; --set data.max_length=%lld would predict all of them",
+                  path, rna->summary.longer, most, (long long)longest, most, (long long)longest);
+}
+
 static void log_summary(const char *path, const cleat_rna_options *options, const cleat_rna_summary *s) {
     cleat_log(CLEAT_LOG_INFO, "%s: %zu chains, %zu residues (%zu without coordinates, %zu unknown bases, %zu paired)",
               path, s->chains, s->residues, s->missing, s->unknown, s->paired);
@@ -190,11 +213,6 @@ static void log_summary(const char *path, const cleat_rna_options *options, cons
     if (s->shorter)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are skipped", path, s->shorter,
                   (long long)options->min_length);
-    if (s->longer)
-        cleat_log(
-            CLEAT_LOG_WARNING,
-            "%s: %zu chains are longer than %lld: training uses random crops, evaluation their first %lld residues",
-            path, s->longer, (long long)options->max_length, (long long)options->max_length);
 }
 
 static cleat_status make_dataset(const char *path, const cleat_rna_set *set, const cleat_rna_options *options,
@@ -226,6 +244,7 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
         return status;
     }
     log_summary(path, options, &rna->summary);
+    log_longer(path, options, rna);
     *dataset = &rna->base;
     return CLEAT_OK;
 }

@@ -94,6 +94,15 @@ static int64_t tagged_words(const cleat_dataset *dataset, size_t sample) {
     return tagged;
 }
 
+/* Words that are cut off get the tag O. */
+static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t sample) {
+    const cleat_text_set *set = &texts_of(dataset)->set;
+    const cleat_text_row *row = &set->rows[sample];
+    for (size_t i = row->first; i < row->first + row->units; ++i)
+        if (set->units[i].position < 0) return CLEAT_SAMPLE_CUT;
+    return CLEAT_SAMPLE_WHOLE;
+}
+
 static void text_destroy(cleat_dataset *dataset) {
     text_dataset *texts = (text_dataset *)dataset;
     cleat_text_set_free(&texts->set);
@@ -124,6 +133,7 @@ static const cleat_dataset_class tag_class = {
     .split = text_split,
     .fill = text_fill,
     .items = tagged_words,
+    .state = tagged_state,
     .save = cleat_text_save,
     .destroy = text_destroy,
 };
