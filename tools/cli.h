@@ -97,6 +97,12 @@ void cli_print_progress(void *user, const char *text);
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
+/* The profile of a command that uses a checkpoint: `words` may name one as for cli_profile; if it is empty, the profile
+ * that the checkpoint contains. More words, or no checkpoint, are a wrong command line: false, with its exit code. */
+bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code);
+cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
+                                       const char *device, cleat_profile **profile, cleat_error *error);
+
 /* Runs a command with one PROFILE, --device, --seconds, --set and --json: parses the arguments, loads the
  * profile, and calls `body` for the exit code. */
 int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,

@@ -1,14 +1,43 @@
 /* cleat eval: computes loss terms and metrics of a checkpoint. */
 #include "cli.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_same_place(const char *a, const char *b) {
+    char *first = realpath(a, NULL), *second = realpath(b, NULL);
+    const bool same = first && second && strcmp(first, second) == 0;
+    free(first);
+    free(second);
+    return same;
+}
+
+/* Other data than those of the training are evaluated as a whole: their splits would be parts of them at random. */
+static cleat_status use_data(cleat_profile *profile, const char *data, const char **split, cleat_error *error) {
+    char text[CLEAT_PATH];
+    if (!data) {
+        if (!*split) *split = "val";
+        return CLEAT_OK;
+    }
+    if (!*split) *split = is_same_place(data, profile->data->path) ? "val" : "all";
+    if ((size_t)snprintf(text, sizeof text, "data.path=%s", data) >= sizeof text)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--data: path too long: %.100s...", data);
+    return cleat_profile_set(profile, text, error);
+}
+
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *checkpoint = NULL, *split = "val", *examples = NULL;
+    const char *device = NULL, *checkpoint = NULL, *split = NULL, *examples = NULL, *data = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool json = false;
     const cli_option options[] = {
-        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "checkpoint folder, or run folder (its best checkpoint)"},
+        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
+         "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be left "
+         "out"},
+        {"--data", CLI_TEXT, &data, "PATH", "labelled data to evaluate instead of those of the profile (data.path)"},
         {"--split", CLI_TEXT, &split, "NAME",
-         "train, val (default), test, or all: every sample; of a series, every window of the file"},
+         "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "
+         "data than those of the training)"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
@@ -17,12 +46,12 @@ static int run(const cli_command *command, int argc, char **argv) {
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
-    if (!checkpoint) return cli_usage(command, "--checkpoint is required");
+    if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_metrics metrics = {0};
-    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
+    cleat_status status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    if (status == CLEAT_OK) status = use_data(profile, data, &split, &error);
     if (status == CLEAT_OK) status = cleat_evaluate_examples(profile, checkpoint, split, examples, &metrics, &error);
     if (metrics.count) cli_print_metrics(&metrics, json);
     cleat_profile_destroy(profile);
@@ -31,5 +60,6 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_eval = {
     "eval",
-    "PROFILE --checkpoint DIR [--device SEL] [--split NAME] [--examples FILE] [--set section.key=value ...] [--json]",
+    "[PROFILE] --checkpoint DIR [--data PATH] [--split NAME] [--device SEL] [--examples FILE] "
+    "[--set section.key=value ...] [--json]",
     "evaluate a checkpoint on labelled data", run};

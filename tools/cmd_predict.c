@@ -1,33 +1,172 @@
-/* cleat predict: writes a checkpoint's predictions for data without targets. */
+/* cleat predict: writes a checkpoint's predictions for data without targets. "-" as data is the standard input, as output
+ * folder the standard output; both are files in a temporary folder for the library. */
 #include "cli.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME = 256 };
+
+typedef struct places {
+    const char *data, *out;                                   /* as on the command line */
+    char temporary[CLEAT_PATH];                               /* "": not made */
+    char input[CLEAT_PATH + NAME], output[CLEAT_PATH + NAME]; /* what the library reads and writes */
+} places;
+
+static bool is_stream(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+/* --- the temporary folder ------------------------------------------------------------------------------------- */
+
+static cleat_status make_temporary(places *at, cleat_error *error) {
+    const char *base = getenv("TMPDIR");
+    snprintf(at->temporary, sizeof at->temporary, "%s/cleat-predict-XXXXXX", base && *base ? base : "/tmp");
+    if (mkdtemp(at->temporary)) return CLEAT_OK;
+    cleat_status status =
+        cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create a folder: %s", at->temporary, strerror(errno));
+    at->temporary[0] = 0;
+    return status;
+}
+
+/* Removes a folder of files. */
+static void remove_files(const char *folder) {
+    char path[CLEAT_PATH + 2 * NAME];
+    DIR *open = opendir(folder);
+    for (const struct dirent *entry; open && (entry = readdir(open));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        unlink(path);
+    }
+    if (open) closedir(open);
+    rmdir(folder);
+}
+
+static void remove_temporary(const places *at) {
+    if (!at->temporary[0]) return;
+    if (is_stream(at->out)) remove_files(at->output);
+    remove_files(at->temporary);
+}
+
+/* --- input ---------------------------------------------------------------------------------------------------- */
+
+/* The name under which the library reads the standard input: of images by their first bytes, else by the model. */
+static const char *name_of_input(const cleat_profile *profile, const unsigned char *bytes, size_t size) {
+    char type[NAME] = "";
+    if (size > 3 && memcmp(bytes, "\x89PNG", 4) == 0) return "stdin.png";
+    if (size > 2 && memcmp(bytes, "\xFF\xD8\xFF", 3) == 0) return "stdin.jpg";
+    cleat_profile_get(profile, "model.type", type, sizeof type, NULL);
+    if (strncmp(type, "text_", 5) == 0) return "stdin.lines";
+    return strncmp(type, "rna_", 4) == 0 ? "stdin.fasta" : "stdin.csv";
+}
+
+static cleat_status copy_stream(FILE *from, const char *from_name, FILE *to, const char *to_name, cleat_error *error) {
+    char bytes[16384];
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, from)) > 0;)
+        if (fwrite(bytes, 1, size, to) != size)
+            return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", to_name, strerror(errno));
+    if (ferror(from)) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot read: %s", from_name, strerror(errno));
+    if (fflush(to)) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", to_name, strerror(errno));
+    return CLEAT_OK;
+}
+
+static cleat_status store_input(const cleat_profile *profile, places *at, cleat_error *error) {
+    unsigned char head[4];
+    if (isatty(STDIN_FILENO)) fprintf(stderr, "reading the standard input; Ctrl-D ends it\n");
+    const size_t size = fread(head, 1, sizeof head, stdin);
+    if (!size) return cleat_fail(error, CLEAT_ERR_FORMAT, "--data -: the standard input is empty");
+    snprintf(at->input, sizeof at->input, "%s/%s", at->temporary, name_of_input(profile, head, size));
+    FILE *file = fopen(at->input, "wb");
+    if (!file) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create: %s", at->input, strerror(errno));
+    cleat_status status = CLEAT_OK;
+    if (fwrite(head, 1, size, file) != size)
+        status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", at->input, strerror(errno));
+    if (status == CLEAT_OK) status = copy_stream(stdin, "the standard input", file, at->input, error);
+    fclose(file);
+    return status;
+}
+
+static cleat_status prepare(const cleat_profile *profile, places *at, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (strlen(at->data) >= CLEAT_PATH || strlen(at->out) >= CLEAT_PATH)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--data, --out: path too long");
+    snprintf(at->input, sizeof at->input, "%s", at->data);
+    snprintf(at->output, sizeof at->output, "%s", at->out);
+    if (!is_stream(at->data) && !is_stream(at->out)) return CLEAT_OK;
+    status = make_temporary(at, error);
+    if (status == CLEAT_OK && is_stream(at->out)) snprintf(at->output, sizeof at->output, "%s/out", at->temporary);
+    if (status == CLEAT_OK && is_stream(at->data)) status = store_input(profile, at, error);
+    return status;
+}
+
+/* --- output --------------------------------------------------------------------------------------------------- */
+
+/* Prints the table of all predictions. */
+static cleat_status print_output(const places *at, cleat_error *error) {
+    static const char *const names[] = {"predictions.csv", "predictions.conll"};
+    char path[CLEAT_PATH + 2 * NAME];
+    FILE *file = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !file; ++i) {
+        snprintf(path, sizeof path, "%s/%s", at->output, names[i]);
+        file = fopen(path, "rb");
+    }
+    if (!file)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "--out -: this model writes a file for each sample and no table; give a folder");
+    cleat_status status = copy_stream(file, path, stdout, "the standard output", error);
+    fclose(file);
+    return status;
+}
+
+static cleat_status predict(const cleat_profile *profile, const char *checkpoint, places *at, cleat_error *error) {
+    size_t count = 0;
+    cleat_status status = prepare(profile, at, error);
+    if (status == CLEAT_OK) status = cleat_predict(profile, checkpoint, at->input, at->output, &count, error);
+    if (is_stream(at->out) && count) {
+        cleat_status printed = print_output(at, status == CLEAT_OK ? error : NULL);
+        if (status == CLEAT_OK) status = printed;
+    } else if (status == CLEAT_OK || count) {
+        printf("%zu predictions written to %s\n", count, at->out);
+    }
+    remove_temporary(at);
+    return status;
+}
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *checkpoint = NULL, *data = NULL, *out = NULL;
+    const char *device = NULL, *checkpoint = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
+    places at = {.data = NULL};
     const cli_option options[] = {
-        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "checkpoint folder, or run folder (its best checkpoint)"},
-        {"--data", CLI_TEXT, &data, "PATH", "input data (RNA: FASTA, a sequences file, PDB files)"},
-        {"--out", CLI_TEXT, &out, "DIR", "output folder of the predictions (RNA: ID.pdb and predictions.csv)"},
+        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
+         "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be left "
+         "out"},
+        {"--data", CLI_TEXT, &at.data, "PATH",
+         "input data: texts: a table, or plain lines; images: a file or folder; series: CSV; RNA: FASTA, a sequences "
+         "file, "
+         "PDB files; -: the standard input"},
+        {"--out", CLI_TEXT, &at.out, "DIR",
+         "output folder (predictions); -: print predictions.csv, which is the default for --data -"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
-    if (!checkpoint || !data || !out) return cli_usage(command, "--checkpoint, --data and --out are all required");
+    if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
+    if (!at.data) return cli_usage(command, "--data is required: a file or folder, or - for the standard input");
+    if (!at.out) at.out = is_stream(at.data) ? "-" : "predictions";
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    size_t count = 0;
-    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = cleat_predict(profile, checkpoint, data, out, &count, &error);
-    if (status == CLEAT_OK || count) printf("%zu predictions written to %s\n", count, out);
+    cleat_status status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    if (status == CLEAT_OK) status = predict(profile, checkpoint, &at, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }
 
 const cli_command cli_predict = {
-    "predict", "PROFILE --checkpoint DIR --data PATH --out DIR [--device SEL] [--set section.key=value ...]",
+    "predict", "[PROFILE] --checkpoint DIR --data PATH|- [--out DIR|-] [--device SEL] [--set section.key=value ...]",
     "write the predictions of a checkpoint", run};

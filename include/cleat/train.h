@@ -101,8 +101,16 @@ typedef struct cleat_train_report {
 CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
                                    cleat_train_report *report, cleat_error *error);
 
+/* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]
+ * ("section.key=value") in order, and checks it. `checkpoint` as for cleat_evaluate. run.device, run.out and
+ * loader.num_workers are auto, because another machine may be in use; data.path is absolute. Of a checkpoint of an
+ * earlier version, the resolved.ini in its run folder is read. CLEAT_ERR_NOT_FOUND: no checkpoint, or it has no profile.
+ * The caller destroys the profile. */
+CLEAT_API cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const char *const *assignments, size_t count,
+                                                   cleat_profile **profile, cleat_error *error);
+
 /* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a
- * checkpoint folder, or a run folder (its best checkpoint is used). `split` is "train", "val", "test", or
+ * checkpoint folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train", "val", "test", or
  * "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not apply to the data
  * (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test" evaluate the whole
  * data and "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not finite; *metrics are
@@ -117,7 +125,9 @@ CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, con
 
 /* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder
  * `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of
- * them are written and counted nevertheless, and the message names the first. */
+ * them are written and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT, CLEAT_ERR_FORMAT, with
+ * *count written: samples are longer than data.max_length and their ends are not predicted, or files cannot be read;
+ * the rest is written, and the message names the first five. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 

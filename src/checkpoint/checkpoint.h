@@ -3,6 +3,7 @@
  * RUN/ckpt-E005-S000123/
  *     model.safetensors  parameters, and buffers (running statistics)
  *     optim.safetensors  moments, and other state that training needs
+ *     profile.ini        the profile of the run as given, with data.path as an absolute path
  *     state.json         training state; size and hash of all other files
  *     ...                fitted preprocessing of the dataset (cleat_dataset_save)
  * RUN/last, RUN/best     text files with the name of a checkpoint folder
@@ -29,6 +30,7 @@ typedef struct cleat_checkpoint_content {
     size_t settings_count;
     /* its fitted preprocessing is saved too (cleat_dataset_save); NULL: none */
     const cleat_dataset *dataset;
+    const char *profile; /* text of profile.ini; NULL: none */
 } cleat_checkpoint_content;
 
 /* Writes a checkpoint into the run folder `run` (created if needed) and points `last` at it, with `best`
@@ -65,6 +67,9 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
 cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error);
 /* The folder that contains the checkpoint's folder: its run. */
 void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHECKPOINT_PATH]);
+/* Finds the profile of a checkpoint, named as for cleat_checkpoint_open_best: its profile.ini, or, for a checkpoint of
+ * an earlier version, the resolved.ini of its run. CLEAT_ERR_NOT_FOUND: there is no checkpoint, or neither file. */
+cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error);
 /* Whether the run folder contains a checkpoint. */
 bool cleat_checkpoint_exists(const char *run);
 

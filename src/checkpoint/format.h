@@ -7,6 +7,7 @@
 #define CLEAT_MODEL_FILE "model.safetensors"
 #define CLEAT_OPTIM_FILE "optim.safetensors"
 #define CLEAT_STATE_FILE "state.json"
+#define CLEAT_PROFILE_FILE "profile.ini"
 
 enum { CLEAT_CHECKPOINT_NAME = 64, CLEAT_CHECKPOINT_PATH = 1280 };
 

@@ -182,6 +182,47 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     return cleat_checkpoint_open_last(path, checkpoint, error);
 }
 
+/* --- its profile ---------------------------------------------------------------------------------------------- */
+
+/* The folder of the checkpoint that `path` names, or of one of a run folder: all checkpoints of a run share a profile. */
+static cleat_status find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
+    char run[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name name, *names;
+    size_t count = 0;
+    if (names_a_pointer(path, run, &name)) return cleat_checkpoint_path(run, name.text, folder, error);
+    cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, folder, error);
+    if (status != CLEAT_OK) return status;
+    if (cleat_file_exists(folder)) {
+        snprintf(folder, CLEAT_CHECKPOINT_PATH, "%s", path);
+        return CLEAT_OK;
+    }
+    if (!cleat_folder_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
+    if (cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name))
+        return cleat_checkpoint_path(path, name.text, folder, error);
+    status = cleat_checkpoint_list(path, &names, &count, error);
+    if (status != CLEAT_OK) return status;
+    status = count ? cleat_checkpoint_path(path, names[0].text, folder, error)
+                   : cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                                "%s: neither a checkpoint (state.json) nor a run folder with one (ckpt-*)", path);
+    cleat_free(names);
+    return status;
+}
+
+cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
+    char folder[CLEAT_CHECKPOINT_PATH], run[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = find_folder(path, folder, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, file, error);
+    if (status != CLEAT_OK || cleat_file_exists(file)) return status;
+    status = cleat_checkpoint_path(folder, "..", run, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, "resolved.ini", file, error);
+    if (status != CLEAT_OK || cleat_file_exists(file)) return status;
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                      "%s: no profile.ini: the checkpoint was written by an earlier version, and is not in its run "
+                      "folder, whose resolved.ini would do; give the profile of the training",
+                      folder);
+}
+
 /* --- what is in it -------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,

@@ -127,6 +127,14 @@ static cleat_status write_tensors(const char *folder, const cleat_st_tensor *ten
     return status;
 }
 
+static cleat_status write_profile(const char *folder, const char *text, cleat_checkpoint_files *files,
+                                  cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, path, error);
+    if (status == CLEAT_OK) status = record_file(files, CLEAT_PROFILE_FILE, text, strlen(text), error);
+    return status == CLEAT_OK ? cleat_file_write(path, text, strlen(text), error) : status;
+}
+
 /* Records a file that the dataset wrote, as it is on disk. */
 static cleat_status record_written(const char *folder, const char *name, cleat_checkpoint_files *files,
                                    cleat_error *error) {
@@ -172,6 +180,7 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
                                CLEAT_MODEL_FILE, &files, error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, CLEAT_OPTIM_FILE, &files, error);
+    if (status == CLEAT_OK && content->profile) status = write_profile(folder, content->profile, &files, error);
     if (status == CLEAT_OK && content->dataset) status = write_fitted(folder, content->dataset, &files, error);
     if (status == CLEAT_OK) status = write_state(folder, content->state, &files, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);

@@ -7,6 +7,7 @@
 #include "train/model_tensors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Saved copies: the model (parameters and buffers, or their average), both moments, and with averaging
@@ -133,6 +134,44 @@ static cleat_status resume_loss_scale(cleat_session *session, cleat_train_state 
     return cleat_session_write_loss_scale(session, &loss_scale, error);
 }
 
+/* --- the profile ---------------------------------------------------------------------------------------------- */
+
+/* The profile as text for a process that starts in another folder. A path that is too long, or does not exist
+ * (synthetic data), stays as given. */
+static cleat_status profile_text(const cleat_profile *profile, char **text, cleat_error *error) {
+    cleat_profile *copy = NULL;
+    cleat_status status = cleat_profile_clone(profile, &copy, error);
+    if (status) return status;
+    char *path = realpath(profile->data->path, NULL);
+    if (path && strlen(path) < sizeof copy->data->path) snprintf(copy->data->path, sizeof copy->data->path, "%s", path);
+    status = cleat_profile_dump(copy, text, error);
+    cleat_profile_destroy(copy);
+    free(path);
+    return status;
+}
+
+cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const char *const *assignments, size_t count,
+                                         cleat_profile **profile, cleat_error *error) {
+    /* chosen for the machine of the training */
+    static const char *const local[] = {"run.device=auto", "run.out=auto", "loader.num_workers=auto"};
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_profile *made = NULL;
+    cleat_status status = cleat_checkpoint_find_profile(checkpoint, path, error);
+    if (!status) status = cleat_profile_create(&made, error);
+    if (!status) status = cleat_profile_read(made, path, error);
+    for (size_t i = 0; i < sizeof local / sizeof *local && !status; ++i)
+        status = cleat_profile_set(made, local[i], error);
+    for (size_t i = 0; i < count && !status; ++i) status = cleat_profile_set(made, assignments[i], error);
+    if (!status) status = cleat_profile_check(made, error);
+    if (status) {
+        cleat_profile_destroy(made);
+        return status;
+    }
+    cleat_log(CLEAT_LOG_INFO, "profile: %s", path);
+    *profile = made;
+    return CLEAT_OK;
+}
+
 /* --- saving and resuming -------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
@@ -140,7 +179,9 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
                                       cleat_error *error) {
     snapshot copy = {0};
     cleat_settings settings;
+    char *text = NULL;
     cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (!status) status = profile_text(profile, &text, error);
     if (!status) status = snapshot_create(engine, &copy, error);
     if (!status) status = read_device(engine, &copy, error);
     if (!status) {
@@ -151,10 +192,12 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
                                             .optim_count = copy.optim_count,
                                             .settings = settings.items,
                                             .settings_count = settings.count,
+                                            .profile = text,
                                             .dataset = dataset};
         status = cleat_checkpoint_write(folder, &content, best, profile->run.keep_checkpoints, NULL, error);
     }
     snapshot_free(&copy);
+    free(text);
     return status;
 }
 

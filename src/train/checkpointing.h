@@ -10,7 +10,7 @@
 /* Adds the engine's part to *state: the loss scale and the number of averaged epochs. */
 cleat_status cleat_checkpointing_collect(cleat_engine *engine, cleat_train_state *state, cleat_error *error);
 /* Writes a checkpoint of `state`, which must be complete, and of the engine's parameters, moments and
- * average. */
+ * average. `profile`: as the caller of the run gave it. */
 cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
                                       const cleat_profile *profile, const cleat_dataset *dataset, bool best,
                                       cleat_error *error);

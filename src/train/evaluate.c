@@ -170,6 +170,8 @@ cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *c
     if (status == CLEAT_OK && count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples; split 'all' has all of them",
                             profile->data->path, split);
+    if (status == CLEAT_OK)
+        cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, path ? &examples : NULL,

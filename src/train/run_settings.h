@@ -7,7 +7,8 @@
 #include "fit/workload.h"
 
 typedef struct cleat_run_settings {
-    const cleat_profile *profile; /* profile in use: the caller's, or `shortened` */
+    const cleat_profile *given;   /* the caller's */
+    const cleat_profile *profile; /* profile in use: `given`, or `shortened` */
     cleat_profile *shortened;     /* NULL until sequences are cut; freed by cleat_run_settings_free */
     bool cut;                     /* it was shortened by this process, not by an earlier one */
     cleat_profile *resolved;      /* profile of a bound run; freed when the trainer closes */

@@ -276,7 +276,7 @@ static cleat_status save(cleat_trainer *trainer, bool best, cleat_error *error) 
     state->max_length = cleat_run_settings_cut(&trainer->settings);
     state->metrics_records = cleat_metrics_log_records(trainer->run.log);
     state->time_used = cleat_run_clock_used(clock) + cleat_budget_checkpoint_seconds(budget);
-    status = cleat_checkpointing_save(trainer->run.folder, &trainer->engine, state, trainer->settings.profile,
+    status = cleat_checkpointing_save(trainer->run.folder, &trainer->engine, state, trainer->settings.given,
                                       trainer->data.dataset, best, error);
     clock->last_checkpoint = cleat_seconds();
     cleat_event_stats_add(&budget->checkpoint, clock->last_checkpoint - started);
@@ -578,7 +578,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     if (!trainer) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a training run");
     *trainer = (cleat_trainer){
         .run = {.options = options ? options : &defaults, .report = report, .resume = options && options->resume},
-        .settings.profile = profile,
+        .settings = {.given = profile, .profile = profile},
         .clock.started = cleat_seconds(),
         .opened = opened,
         .opened_user = user};

@@ -133,7 +133,8 @@ static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *err
     content_arrays arrays;
     cleat_train_state state = {.epoch = step / 10, .step = step, .seed = 7};
     fill(&arrays, step);
-    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, &dataset};
+    const cleat_checkpoint_content content = {&state,   arrays.model,           2, arrays.optim, 1, settings, 2,
+                                              &dataset, "[train]\nepochs = 3\n"};
     return cleat_checkpoint_write(run, &content, best, keep, NULL, error);
 }
 
@@ -229,7 +230,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
                                .skipped_steps = 5}; /* in f16, before it was resumed in another precision */
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
-    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL};
+    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL, NULL};
     if (cleat_checkpoint_write(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_non_null(strstr(folder, "/runs/a/ckpt-E005-S000123"));
     if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
@@ -429,6 +430,37 @@ static void a_resume_falls_back_to_what_is_intact(void **test) {
     assert_int_equal(last_step(), 50);
 }
 
+/* By every name of a checkpoint; of earlier versions, resolved.ini beside it. */
+static void the_profile_is_found(void **test) {
+    (void)test;
+    char file[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH], *text;
+    cleat_error error = {0};
+    size_t size;
+    must_save(10, true, 3);
+    must_save(20, false, 3);
+    static const char *const names[] = {"", "/", "/best", "/last", "/ckpt-E001-S000010", "/ckpt-E002-S000020/"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        snprintf(path, sizeof path, "%s%s", run, names[i]);
+        if (cleat_checkpoint_find_profile(path, file, &error)) fail_msg("%s", error.text);
+        assert_int_equal(cleat_file_read(file, &text, &size, &error), CLEAT_OK);
+        assert_string_equal(text, "[train]\nepochs = 3\n");
+        cleat_free(text);
+    }
+    snprintf(path, sizeof path, "%s/ckpt-E001-S000010", run);
+    assert_int_equal(cleat_checkpoint_find_profile(path, file, &error), CLEAT_OK);
+    assert_int_equal(remove(file), 0);
+    assert_int_equal(cleat_checkpoint_find_profile(path, file, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "give the profile of the training"));
+    char resolved[CLEAT_CHECKPOINT_PATH];
+    snprintf(resolved, sizeof resolved, "%s/resolved.ini", run);
+    assert_int_equal(cleat_file_write(resolved, "[train]\n", 8, &error), CLEAT_OK);
+    if (cleat_checkpoint_find_profile(path, file, &error)) fail_msg("%s", error.text);
+    assert_non_null(strstr(file, "/resolved.ini"));
+    assert_int_equal(cleat_checkpoint_find_profile("/nonexistent", file, &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_checkpoint_find_profile("/", file, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "neither a checkpoint"));
+}
+
 static void another_model_is_refused(void **test) {
     (void)test;
     cleat_checkpoint *checkpoint = NULL;
@@ -589,6 +621,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_noticed, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_checkpoint_of_before_opens, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(the_profile_is_found, make_run, remove_run),
         cmocka_unit_test_setup_teardown(another_model_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_kill_at_any_call_leaves_a_run_that_opens, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_failure_of_any_call_leaves_a_run_that_opens, make_run, remove_run),

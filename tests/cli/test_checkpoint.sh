@@ -44,7 +44,59 @@ test_longer_chains() {
     exits 0 test "$(rows)" = 189
 }
 
+# A checkpoint folder is enough, also away from its run and from the folder of the training.
+test_alone() {
+    local options=(--device "$device" --out "$scratch/out_dir" --data "$scratch/two.fasta") checkpoint with
+    printf '>a\nGGGAAACCC\n>b\nGCGCUUCGGCGC\n' >"$scratch/two.fasta"
+    exits 0 "$cleat" predict "$profiles/rna_small.ini" "${small[@]}" "${encoder[@]}" --checkpoint "$scratch/rna_run" "${options[@]}"
+    with=$(cksum <"$scratch/out_dir/predictions.csv")
+    mkdir -p "$scratch/elsewhere"
+    cp -r "$scratch/rna_run"/ckpt-E001-* "$scratch/elsewhere/copy"
+    for checkpoint in "$scratch/rna_run" "$scratch/rna_run/best" "$scratch/elsewhere/copy"; do
+        exits 0 "$cleat" predict --checkpoint "$checkpoint" "${options[@]}"
+        says out "2 predictions written to $scratch/out_dir"
+        exits 0 test "$(cksum <"$scratch/out_dir/predictions.csv")" = "$with"
+    done
+    exits 0 grep -qx "path = $scratch/rna" "$scratch/elsewhere/copy/profile.ini"
+    exits 1 "$cleat" predict --checkpoint "$scratch/elsewhere/copy" "${options[@]}" --set model.layers=2
+    says err "model.layers is 1 in the checkpoint, 2 in the profile"
+    exits 1 "$cleat" predict --checkpoint "$scratch/elsewhere" "${options[@]}"
+    says err "neither a checkpoint (state.json) nor a run folder with one"
+    exits 4 "$cleat" predict --checkpoint "$scratch/rna_run" --device no_such_device --data "$scratch/two.fasta" --out "$scratch/out_dir"
+}
+
+# Of data, relative to the folder of the training; other data count as a whole.
+test_eval_alone() {
+    exits 0 "$cleat" eval --checkpoint "$scratch/rna_run" --device "$device" --json
+    json lddt
+    says err "split 'val' of $scratch/rna"
+    cd "$scratch"
+    exits 0 "$cleat" eval --checkpoint rna_run --device "$device" --data rna --json
+    says err "split 'val' of rna"
+    cd "$OLDPWD"
+    exits 0 "$cleat" data make rna --out "$scratch/others" --count 5
+    exits 0 "$cleat" eval --checkpoint "$scratch/rna_run/last" --device "$device" --data "$scratch/others" --json
+    says err "6 samples, split 'all' of $scratch/others"
+    exits 1 "$cleat" eval --checkpoint "$scratch/rna_run" --device "$device" --data "$scratch/absent"
+    says err "$scratch/absent: no such file or folder"
+}
+
+# Standard input and output.
+test_streams() {
+    exits 0 "$cleat" predict --checkpoint "$scratch/rna_run" --device "$device" --data "$scratch/two.fasta" --out -
+    cp "$scratch/out" "$scratch/printed"
+    exits 0 cmp "$scratch/printed" "$scratch/out_dir/predictions.csv"
+    "$cleat" predict --checkpoint "$scratch/rna_run" --device "$device" --data - <"$scratch/two.fasta" >"$scratch/printed" 2>"$scratch/err"
+    exits 0 cmp "$scratch/printed" "$scratch/out_dir/predictions.csv"
+    exits 1 "$cleat" predict --checkpoint "$scratch/rna_run" --device "$device" --data -
+    says err "the standard input is empty"
+    exits 0 test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'cleat-predict-*' -newer "$scratch/two.fasta")"
+}
+
 require_device
 make_rna
 test_longer_chains
+test_alone
+test_eval_alone
+test_streams
 finish

@@ -55,6 +55,13 @@ test_wrong_lines() {
     exits 2 "$cleat" eval one.ini
     says err "--checkpoint is required"
     exits 2 "$cleat" predict one.ini --checkpoint x
+    says err "--data is required"
+    exits 2 "$cleat" predict --data x
+    says err "--checkpoint is required: a run folder"
+    exits 2 "$cleat" eval one.ini two.ini --checkpoint x
+    says err "at most one profile is expected: 'one.ini', 'two.ini'"
+    exits 1 "$cleat" eval --checkpoint "$scratch/no_such_run"
+    says err "no such checkpoint or run folder"
     exits 2 "$cleat" verify
     exits 2 "$cleat" report
     exits 1 "$cleat" report "$scratch/no_such_run"

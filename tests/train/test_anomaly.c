@@ -65,7 +65,7 @@ static middle *middle_open(const tiny *t, const char *run, const char *const *as
     m->profile = tiny_profile(t, assignments);
     m->options.out = tiny_path(t, run, m->out);
     cleat_trainer *trainer = &m->trainer;
-    trainer->settings.profile = m->profile;
+    trainer->settings.given = trainer->settings.profile = m->profile;
     trainer->run.options = &m->options;
     trainer->run.report = &m->report;
     ok(cleat_trainer_open(trainer, &error), &error);

@@ -69,7 +69,7 @@ static void run_open(run *r, const tiny *t, const char *folder, double decay) {
     cleat_trainer *trainer = &r->trainer;
     cleat_profile *profile = tiny_profile(t, NULL);
     const cleat_bucket bucket = {.length = 1, .global_batch_size = B, .micro_batch_size = B};
-    *r = (run){.trainer = {.settings.profile = profile},
+    *r = (run){.trainer = {.settings = {.given = profile, .profile = profile}},
                .model = {.type = &with_buffers, .options.precision = (cleat_precision)profile->train.precision}};
     trainer->run.report = &r->report;
     trainer->settings.resolved = profile;

@@ -191,7 +191,8 @@ static void count_kernels(const tiny *t, long *step, long *update) {
     cleat_profile *profile = tiny_profile(t, settings);
     cleat_train_options options = {.out = tiny_path(t, "counted", out)};
     cleat_trainer *trainer = cleat_alloc(1, sizeof *trainer);
-    *trainer = (cleat_trainer){.settings.profile = profile, .run = {.options = &options, .report = &report}};
+    *trainer = (cleat_trainer){.settings = {.given = profile, .profile = profile},
+                               .run = {.options = &options, .report = &report}};
     if (cleat_trainer_open(trainer, &error) != CLEAT_OK) fail_msg("%s", error.text);
     const cleat_workload *work = trainer->engine.session->work;
     const cleat_bound *graphs = trainer->engine.session->exec->graphs;

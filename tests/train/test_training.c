@@ -213,7 +213,7 @@ static opened *open_trainer(const tiny *t, const char *out, cleat_status wanted)
     opened *o = cleat_alloc(1, sizeof *o);
     o->profile = tiny_profile(t, NULL);
     o->options.out = out;
-    o->trainer.settings.profile = o->profile;
+    o->trainer.settings.given = o->trainer.settings.profile = o->profile;
     o->trainer.run.options = &o->options;
     o->trainer.run.report = &o->report;
     cleat_status status = cleat_trainer_open(&o->trainer, &o->error);

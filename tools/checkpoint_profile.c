@@ -1,0 +1,28 @@
+/* The profile of `cleat eval` and `cleat predict`: given, or that of the checkpoint. */
+#include "cli.h"
+
+#include <stdio.h>
+
+bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code) {
+    if (!checkpoint)
+        *exit_code = cli_usage(command, "--checkpoint is required: a run folder, or a checkpoint folder in one");
+    else if (words->count > 1)
+        *exit_code =
+            cli_usage(command, "at most one profile is expected: '%s', '%s'", words->items[0], words->items[1]);
+    return checkpoint && words->count <= 1;
+}
+
+cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
+                                       const char *device, cleat_profile **profile, cleat_error *error) {
+    cli_list all = *assignments;
+    char text[CLEAT_PATH];
+    if (words->count) return cli_profile(words->items[0], assignments, device, profile, error);
+    if (device) {
+        if (all.count == CLI_LIST)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
+                              CLI_LIST - 1);
+        snprintf(text, sizeof text, "run.device=%s", device);
+        all.items[all.count++] = text;
+    }
+    return cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
+}
