@@ -78,6 +78,9 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  *     sentence. Columns are separated by tabs, or by blanks in a line without a tab: the first is the word,
  *     the last is the tag. Lines of -DOCSTART- are skipped. The id is the number of the sentence in its
  *     file, from 1
+ *   for prediction (`labelled` false), plain lines: a text or sentence each, whose id is the number of its line; blank
+ *     lines are omitted. Classes: any file that is not a table. Tags: a .lines file, or a .txt file whose lines are not
+ *     those of a CoNLL file; words are split at blanks, and punctuation from the start and end of words
  *   a folder with one file for each part. Files not named in the options are found by name: for classes
  *     train.csv|tsv, val|valid|validation|dev.csv|tsv and test.csv|tsv; for tags the files whose names
  *     contain train, dev or val, and test. A test table found this way is omitted if it has no label column

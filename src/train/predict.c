@@ -184,7 +184,8 @@ cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint,
     if (status == CLEAT_OK) status = predict_all(&loaded, each ? out : NULL, &kept, error);
     if (status == CLEAT_OK) status = cleat_folder_make(out, error);
     const size_t predicted = status == CLEAT_OK ? drop_unreadable(loaded.dataset, &kept) : 0;
-    if (status == CLEAT_OK && !each) status = cleat_model_write(loaded.model, kept.predictions, predicted, out, error);
+    if (status == CLEAT_OK && !each && predicted)
+        status = cleat_model_write(loaded.model, kept.predictions, predicted, out, error);
     if (status == CLEAT_OK && count) *count = predicted;
     if (status == CLEAT_OK) status = check_outputs(profile, &loaded, &kept, out, error);
     outputs_free(&kept);

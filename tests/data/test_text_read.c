@@ -123,6 +123,67 @@ static void reads_conll(void **state) {
 
 /* --- settings for irregular input --------------------------------------------------------------------------------- */
 
+/* For prediction: a text a line, and its number as id. */
+static void reads_plain_lines(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
+    options.labels = "down up";
+    const char *path = test_path("t.txt");
+    test_write_text(path, " good, \"day\"\tbad\r\n\n \t\r\na");
+    assert_int_equal(cleat_text_open(path, &options, &dataset, NULL), CLEAT_ERR_NOT_SUPPORTED);
+    options.labelled = false;
+    assert_opens(path, &options, &dataset);
+    assert_int_equal(cleat_dataset_count(dataset), 2);
+    assert_string_equal(cleat_text_sample(dataset, 0), "good, \"day\"\tbad");
+    assert_string_equal(cleat_dataset_id(dataset, 0), "1");
+    assert_string_equal(cleat_text_sample(dataset, 1), "a");
+    assert_string_equal(cleat_dataset_id(dataset, 1), "4");
+    assert_int_equal(cleat_text_summarise(dataset).skipped, 2);
+    cleat_dataset_destroy(dataset);
+    dataset = NULL;
+    path = test_path("t.json");
+    test_write_text(path, "{\"text\": \"good\"}\n");
+    assert_int_equal(cleat_text_open(path, &options, &dataset, NULL), CLEAT_ERR_NOT_SUPPORTED);
+    path = test_path("blank.txt");
+    test_write_text(path, "\n \n");
+    assert_int_equal(cleat_text_open(path, &options, &dataset, NULL), CLEAT_ERR_FORMAT);
+    assert_null(dataset);
+}
+
+static void expect_words(const char *name, const char *text, const char *const *sentences) {
+    cleat_dataset *dataset = NULL;
+    cleat_text_options options = options_of(CLEAT_TEXT_TAGS);
+    options.labels = "place";
+    options.labelled = false;
+    test_write_text(test_path(name), text);
+    assert_opens(test_path(name), &options, &dataset);
+    for (size_t s = 0; s < cleat_dataset_count(dataset); ++s) {
+        char all[256] = "";
+        for (size_t w = 0; w < cleat_text_words(dataset, s); ++w) {
+            if (w) strcat(all, "|");
+            strcat(all, cleat_text_word(dataset, s, w));
+        }
+        assert_non_null(sentences[s]);
+        assert_string_equal(all, sentences[s]);
+    }
+    assert_null(sentences[cleat_dataset_count(dataset)]);
+    cleat_dataset_destroy(dataset);
+}
+
+/* For prediction: sentences are split into words as in CoNLL files; a CoNLL file remains one. */
+static void splits_sentences_into_words(void **state) {
+    (void)state;
+    static const char text[] = "@a: went (to) \"New York\" today...\r\n\n  It's #good!! \n";
+    static const char *const words[] = {"@a|:|went|(|to|)|\"|New|York|\"|today|...", "It's|#good|!!", NULL};
+    expect_words("s.txt", text, words);
+    expect_words("s.lines", "good\nbad O\n", (const char *const[]){"good", "bad|O", NULL});
+    expect_words("w.txt", "good\nday\n\nbad\n", (const char *const[]){"good|day", "bad", NULL});
+    expect_words("c.txt", "good O\nday B-place\n", (const char *const[]){"good|day", NULL});
+    expect_words("t.txt", "New York\tB-place\n", (const char *const[]){"New York", NULL});
+    expect_words("p.txt", "wait ... !\n", (const char *const[]){"wait|...|!", NULL});
+}
+
 static void treats_empty_texts_as_told(void **state) {
     (void)state;
     static const char table[] = "text,label\n,up\ngood,down\n\" \n\",up\nday,up\n";
@@ -396,6 +457,8 @@ int main(void) {
         cmocka_unit_test(reads_a_table),
         cmocka_unit_test(reads_tabs_without_quotes),
         cmocka_unit_test(reads_conll),
+        cmocka_unit_test(reads_plain_lines),
+        cmocka_unit_test(splits_sentences_into_words),
         cmocka_unit_test(treats_empty_texts_as_told),
         cmocka_unit_test(replaces_invalid_bytes),
         cmocka_unit_test(repairs_tags),

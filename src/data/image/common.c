@@ -53,6 +53,13 @@ cleat_status cleat_image_check_options(const cleat_image_options *options, cleat
     return check_augment(&options->augment, options->size, error);
 }
 
+bool cleat_image_skips(const cleat_error *why) {
+    const bool skips = why->status == CLEAT_ERR_FORMAT || why->status == CLEAT_ERR_IO ||
+                       why->status == CLEAT_ERR_NOT_FOUND || why->status == CLEAT_ERR_NOT_SUPPORTED;
+    if (skips) cleat_log(CLEAT_LOG_WARNING, "%s", why->text);
+    return skips;
+}
+
 /* --- means and standard deviations ---------------------------------------------------------------------------- */
 
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {

@@ -10,6 +10,10 @@ enum { CLEAT_IMAGE_MAX_CHANNELS = 16 };
 
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error);
 
+/* For prediction: whether `why` says that a file cannot be read, so that the others may be predicted without it. It is
+ * then logged as a warning. */
+bool cleat_image_skips(const cleat_error *why);
+
 /* --- means and standard deviations of channels ---------------------------------------------------------------- */
 
 /* Integer sums over pixels; exact, and independent of the order of summation. */

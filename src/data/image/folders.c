@@ -233,10 +233,13 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
     char path[PATH_BYTES];
     cleat_image image = {0};
-    cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_image_probe(path, &image, error);
+    cleat_error why = {0};
+    cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, &why);
+    if (status == CLEAT_OK) status = cleat_image_probe(path, &image, &why);
     if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)image.channels;
-    return status;
+    set->rows[index].unreadable = set->options->predict && set->n_rows > 1 && cleat_image_skips(&why);
+    if (status == CLEAT_OK || set->rows[index].unreadable) return CLEAT_OK;
+    return cleat_fail(error, status, "%s", why.text);
 }
 
 /* Adds one file; its folder becomes the root, its name the id. */

@@ -20,7 +20,8 @@ typedef struct images {
     cleat_image_preprocessor fitted;
     cleat_image_cache *cache; /* of files */
     cleat_augment augment;
-    bool augments;       /* some augmentation is enabled */
+    bool augments; /* some augmentation is enabled */
+    bool predicts;
     int64_t min_side;    /* minimum size in pixels at which a file is decoded */
     float (*table)[256]; /* [C] standardized value of each byte */
 } images;
@@ -116,12 +117,21 @@ static void pad_image(int64_t size, int64_t length, int64_t channels, float *val
 static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const images *im = images_of(dataset);
+    cleat_image_row *row = &im->set.rows[sample];
+    cleat_error why = {0};
     int64_t size = im->common.info.size;
-    if (slots[LABEL]) *(int32_t *)slots[LABEL] = im->set.rows[sample].label;
-    if (!slots[IMAGE]) return CLEAT_OK;
-    cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], error);
+    if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
+    if (!slots[IMAGE] || row->unreadable) return CLEAT_OK;
+    cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], &why);
+    row->unreadable = im->predicts && cleat_image_skips(&why);
+    if (row->unreadable) return CLEAT_OK;
+    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
     if (status == CLEAT_OK && length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
     return status;
+}
+
+static cleat_sample_state images_state(const cleat_dataset *dataset, size_t sample) {
+    return images_of(dataset)->set.rows[sample].unreadable ? CLEAT_SAMPLE_UNREADABLE : CLEAT_SAMPLE_WHOLE;
 }
 
 static cleat_status images_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
@@ -145,6 +155,7 @@ static const cleat_dataset_class images_class = {
     .split = images_split,
     .fill = images_fill,
     .items = one_item,
+    .state = images_state,
     .save = images_save,
     .destroy = images_destroy,
 };
@@ -307,6 +318,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     const cleat_image_options *options = im->set.options;
     bool fitted = options->fitted && *options->fitted;
     im->augment = options->augment;
+    im->predicts = options->predict;
     im->min_side = min_decoded_side(options);
     im->augments = cleat_augment_enabled(&options->augment);
     cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;

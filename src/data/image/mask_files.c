@@ -188,8 +188,7 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
 /* --- sizes and splits ----------------------------------------------------------------------------------------- */
 
 /* Reads the sample's size and channels from the headers of its files. */
-static cleat_status probe(void *user, size_t index, cleat_error *error) {
-    cleat_mask_sample *sample = &((cleat_mask_set *)user)->samples[index];
+static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) {
     cleat_image image = {0}, mask = {0};
     cleat_status status = cleat_image_probe(sample->image, &image, error);
     if (status == CLEAT_OK && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
@@ -209,6 +208,20 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     sample->width = image.width;
     sample->channels = image.channels;
     return CLEAT_OK;
+}
+
+static cleat_status probe(void *user, size_t index, cleat_error *error) {
+    return probe_sample(&((cleat_mask_set *)user)->samples[index], error);
+}
+
+/* For prediction: images that cannot be read are left out, unless there is only one. */
+static cleat_status probe_or_skip(void *user, size_t index, cleat_error *error) {
+    cleat_mask_set *set = user;
+    cleat_mask_sample *sample = &set->samples[index];
+    cleat_error why = {0};
+    cleat_status status = probe_sample(sample, &why);
+    sample->unreadable = set->count > 1 && cleat_image_skips(&why);
+    return status == CLEAT_OK || sample->unreadable ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
 }
 
 static cleat_status set_splits(const char *folder, const cleat_image_options *options, cleat_mask_set *set,
@@ -263,7 +276,8 @@ cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *op
     cleat_mask_set found = {0};
     cleat_status status =
         options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, error);
-    if (status == CLEAT_OK) status = cleat_parallel(found.count, probe, &found, error);
+    if (status == CLEAT_OK)
+        status = cleat_parallel(found.count, options->predict ? probe_or_skip : probe, &found, error);
     if (status == CLEAT_OK)
         *set = found;
     else

@@ -18,6 +18,7 @@ typedef struct masks {
     cleat_image_cache *cache; /* 2 i: the image of sample i, 2 i + 1: its mask */
     cleat_augment augment;
     bool augments; /* some augmentation is enabled */
+    bool predicts;
 } masks;
 
 static const masks *masks_of(const cleat_dataset *dataset) {
@@ -100,9 +101,15 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
 static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const masks *m = masks_of(dataset);
+    cleat_mask_sample *own = &m->set.samples[sample];
+    if (own->unreadable) return CLEAT_OK;
     cleat_augment_params params = augment_params_of(m, sample, rng_key);
     cleat_status status = CLEAT_OK;
-    if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], error);
+    cleat_error why = {0};
+    if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], &why);
+    own->unreadable = m->predicts && cleat_image_skips(&why);
+    if (own->unreadable) return CLEAT_OK;
+    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
     if (status == CLEAT_OK && slots[MASK]) status = fill_mask(m, sample, &params, length, slots[MASK], error);
     return status;
 }
@@ -120,6 +127,10 @@ static int64_t masks_length(const cleat_dataset *dataset, size_t sample) {
 
 static cleat_split masks_split(const cleat_dataset *dataset, size_t sample) {
     return masks_of(dataset)->set.samples[sample].split;
+}
+
+static cleat_sample_state masks_state(const cleat_dataset *dataset, size_t sample) {
+    return masks_of(dataset)->set.samples[sample].unreadable ? CLEAT_SAMPLE_UNREADABLE : CLEAT_SAMPLE_WHOLE;
 }
 
 static cleat_status masks_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
@@ -141,6 +152,7 @@ static const cleat_dataset_class masks_class = {
     .length = masks_length,
     .split = masks_split,
     .fill = masks_fill,
+    .state = masks_state,
     .save = masks_save,
     .destroy = masks_destroy,
 };
@@ -294,6 +306,7 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
     masks *m = cleat_alloc(1, sizeof *m);
     if (!m) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     m->augment = chosen.augment;
+    m->predicts = chosen.predict;
     m->augments = cleat_augment_enabled(&chosen.augment);
     cleat_image_dataset_init(&m->common, &masks_class);
     status = open_masks(path, &chosen, m, error);

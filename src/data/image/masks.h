@@ -11,6 +11,7 @@ typedef struct cleat_mask_sample {
     int64_t height, width; /* from the file headers */
     int64_t channels;
     cleat_split split;
+    bool unreadable; /* prediction: its image cannot be read */
 } cleat_mask_sample;
 
 typedef struct cleat_mask_set {

@@ -186,13 +186,17 @@ static void count_rows(cleat_text_set *set) {
     set->summary.words = set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0;
 }
 
+static cleat_status read_file(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    if (file->lines) return cleat_text_read_lines(file, set, error);
+    return set->options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(file, set, error)
+                                                 : cleat_text_read_table(file, set, error);
+}
+
 static cleat_status read_files(const char *path, const cleat_text_files *files, cleat_text_set *set,
                                cleat_error *error) {
     const cleat_text_options *options = set->options;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i)
-        status = options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(&files->files[i], set, error)
-                                                  : cleat_text_read_table(&files->files[i], set, error);
+    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i) status = read_file(&files->files[i], set, error);
     if (status != CLEAT_OK) return status;
     count_rows(set);
     if (!set->n_rows)
@@ -237,11 +241,15 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
     const cleat_text_summary *s = &texts->set.summary;
     const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
-    cleat_log(CLEAT_LOG_INFO,
-              "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown), vocabulary of %zu", path,
-              s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
-              tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
-              cleat_tokenizer_size(texts->tokenizer));
+    if (!options->labelled)
+        cleat_log(CLEAT_LOG_INFO, "%s: %zu %s to predict; %zu tokens (%.2f %% unknown)", path, texts->base.count,
+                  tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens);
+    else
+        cleat_log(CLEAT_LOG_INFO,
+                  "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown), vocabulary of %zu",
+                  path, s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
+                  tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
+                  cleat_tokenizer_size(texts->tokenizer));
     if (!*cleat_text_option(options->fitted)) log_labels(path, texts);
     if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are skipped", path, s->skipped);
     if (s->replaced)

@@ -119,14 +119,24 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (cleat_folder_exists(path)) return find_in_folder(path, options, files, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
-    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) : ends_in(path, ".csv"))
+    bool lines =
+        options->task == CLEAT_TEXT_CLASSES && !options->labelled && !is_table(path) && cleat_text_may_be_lines(path);
+    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
-                              ? "%s: unsupported file for text classification; use a table, .csv or .tsv"
-                              : "%s: unsupported file for tagging; use CoNLL files (word, tab, tag), not a table",
+                              ? "%s: unsupported file for text classification; use a table, .csv or .tsv (for "
+                                "predictions also plain lines, .txt)"
+                              : "%s: unsupported file for tagging; use CoNLL files (word, tab, tag), not a table (for "
+                                "predictions also plain sentences, .txt, one a line)",
                           path);
-    *only = (cleat_text_file){
-        .split = CLEAT_SPLIT_TRAIN, .val_fraction = options->val_fraction, .test_fraction = options->test_fraction};
+    if (options->task == CLEAT_TEXT_TAGS && !options->labelled) {
+        cleat_status status = cleat_text_has_sentences(path, &lines, error);
+        if (status != CLEAT_OK) return status;
+    }
+    *only = (cleat_text_file){.split = CLEAT_SPLIT_TRAIN,
+                              .val_fraction = options->val_fraction,
+                              .test_fraction = options->test_fraction,
+                              .lines = lines};
     if ((size_t)snprintf(only->path, sizeof only->path, "%s", path) >= sizeof only->path)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
     files->count = 1;

@@ -54,6 +54,7 @@ typedef struct cleat_text_file {
     cleat_split split;
     double val_fraction, test_fraction;
     bool guessed; /* found by its name */
+    bool lines;   /* plain lines: a text each */
     bool several; /* there are other files, so that a row number alone is not unique */
 } cleat_text_file;
 
@@ -72,6 +73,12 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
 /* Read a file into the set, which keeps a pointer to `file`'s path. */
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
+cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
+/* Whether a file for the prediction of tags holds plain sentences and not CoNLL columns, by its extension (.lines) or
+ * (.txt, none) by its lines. */
+cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error);
+/* Whether a file that is no table may hold plain lines, by its extension. */
+bool cleat_text_may_be_lines(const char *path);
 
 /* For readers: the file as UTF-8, rejected or repaired as the options require. */
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,

@@ -1,0 +1,148 @@
+/* Reader of plain lines, for prediction: one text a line, or one sentence, which is split into words. */
+#include "data/text/set.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Bytes [at, end) of a line. */
+typedef struct stretch {
+    char *at, *end;
+} stretch;
+
+static stretch trim(stretch text) {
+    while (text.at < text.end && is_blank(*text.at)) ++text.at;
+    while (text.end > text.at && is_blank(text.end[-1])) --text.end;
+    return text;
+}
+
+/* The next line without its blanks at both ends; *at moves behind it. */
+static stretch next_line(char **at, char *end) {
+    char *start = *at, *stop = memchr(start, '\n', (size_t)(end - start));
+    *at = stop ? stop + 1 : end;
+    return trim((stretch){start, stop ? stop : end});
+}
+
+/* --- words ---------------------------------------------------------------------------------------------------- */
+
+/* ASCII only: a byte of another UTF-8 character is part of a word. '@', '#', '-' and others begin words of tweets. */
+static bool opens(char c) {
+    return c && strchr("([{\"'`", c);
+}
+
+static bool closes(char c) {
+    return c && strchr(")]}\"'`.,;:!?", c);
+}
+
+static cleat_status add_word(cleat_text_set *set, const char *at, const char *end, cleat_error *error) {
+    if (at == end) return CLEAT_OK;
+    return cleat_text_add_unit(set, at, (size_t)(end - at), CLEAT_TEXT_NO_LABEL, error);
+}
+
+/* Number of equal characters at the start: "..." and "!!" stay one word. */
+static size_t run_of(const char *at, const char *end) {
+    size_t size = 1;
+    while (at + size < end && at[size] == *at) ++size;
+    return size;
+}
+
+/* A word between blanks, without its punctuation, which becomes separate words, as in CoNLL files. */
+static cleat_status add_words_of(cleat_text_set *set, const char *at, const char *end, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t size; at < end && opens(*at) && status == CLEAT_OK; at += size) {
+        size = run_of(at, end);
+        status = add_word(set, at, at + size, error);
+    }
+    const char *stop = end;
+    while (stop > at && closes(stop[-1])) --stop;
+    if (status == CLEAT_OK) status = add_word(set, at, stop, error);
+    for (size_t size; stop < end && status == CLEAT_OK; stop += size) {
+        size = run_of(stop, end);
+        status = add_word(set, stop, stop + size, error);
+    }
+    return status;
+}
+
+static cleat_status add_sentence(cleat_text_set *set, stretch line, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    while (line.at < line.end && status == CLEAT_OK) {
+        char *end = line.at;
+        while (end < line.end && !is_blank(*end)) ++end;
+        status = add_words_of(set, line.at, end, error);
+        line = trim((stretch){end, line.end});
+    }
+    return status;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *name, const char *const *endings) {
+    for (; *endings; ++endings)
+        if (strcasecmp(cleat_name_ending(name), *endings) == 0) return true;
+    return false;
+}
+
+/* Whether a line may be one of a CoNLL file: a word alone, columns separated by tabs, or a tag at the end. */
+static bool may_be_conll(stretch line) {
+    const size_t size = (size_t)(line.end - line.at);
+    const char *blank = memrchr(line.at, ' ', size), *tag = blank ? blank + 1 : line.at;
+    const size_t letters = (size_t)(line.end - tag);
+    if (!blank || memchr(line.at, '\t', size)) return true;
+    return (letters == 1 && *tag == 'O') || (letters > 2 && tag[1] == '-' && (*tag == 'B' || *tag == 'I'));
+}
+
+cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error) {
+    static const char *const always[] = {".lines", NULL}, *const maybe[] = {".txt", ".text", "", NULL};
+    char *text;
+    size_t size;
+    *sentences = ends_in(path, always);
+    if (*sentences || !ends_in(path, maybe)) return CLEAT_OK;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    for (char *at = text; at < text + size && !*sentences;) {
+        const stretch line = next_line(&at, text + size);
+        *sentences = line.at < line.end && !may_be_conll(line);
+    }
+    cleat_free(text);
+    return CLEAT_OK;
+}
+
+bool cleat_text_may_be_lines(const char *path) {
+    static const char *const others[] = {".json", ".jsonl", ".parquet", ".xlsx", ".xls",  ".ods",
+                                         ".html", ".xml",   ".pdf",     ".doc",  ".docx", NULL};
+    return !ends_in(path, others);
+}
+
+static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, stretch line, size_t number,
+                             cleat_error *error) {
+    const bool tags = set->options->task == CLEAT_TEXT_TAGS;
+    if (line.at == line.end) {
+        ++set->summary.skipped;
+        return CLEAT_OK;
+    }
+    cleat_status status = cleat_text_begin_row(set, file, NULL, number, error);
+    if (status != CLEAT_OK) return status;
+    status = tags ? add_sentence(set, line, error) : add_word(set, line.at, line.end, error);
+    if (status == CLEAT_OK) cleat_text_end_row(set, file);
+    return status;
+}
+
+cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    cleat_source source;
+    cleat_status status = cleat_text_source(file, set, &source, error);
+    if (status != CLEAT_OK) return status;
+    cleat_log(CLEAT_LOG_INFO, "%s: read as plain lines, %s", file->path,
+              set->options->task == CLEAT_TEXT_TAGS
+                  ? "a sentence each: words are split at blanks, and punctuation from words"
+                  : "a text each; a table needs the extension .csv or .tsv");
+    for (size_t number = 1; source.at < source.end && status == CLEAT_OK; ++number)
+        status = add_line(set, file, next_line(&source.at, source.end), number, error);
+    cleat_source_close(&source);
+    return status;
+}
