@@ -292,12 +292,6 @@ const volatile int *cli_stop_on_signals(void) {
     return &stop;
 }
 
-void cli_print_progress(void *user, const char *text) {
-    (void)user;
-    fputs(text, stderr);
-    fflush(stderr);
-}
-
 void cli_print_json_string(const char *text) {
     cJSON *string = cJSON_CreateString(text);
     char *printed = cJSON_PrintUnformatted(string);

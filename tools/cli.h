@@ -89,8 +89,21 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]);
 /* From now on SIGINT and SIGTERM, and SIGHUP unless nohup ignores it, set the result to 1, for options of the library
  * that stop a run after its step. The second signal terminates the program at once. */
 const volatile int *cli_stop_on_signals(void);
-/* Prints progress on stderr at once; a cleat_train_options.print. */
-void cli_print_progress(void *user, const char *text);
+
+/* Option --progress of commands that train; `target` is a const char *. */
+#define CLI_PROGRESS(target)                                                                                           \
+    {                                                                                                                  \
+        "--progress", CLI_TEXT, target, "FORM",                                                                        \
+            "bar, lines, or none: evaluations only (default: bar; lines in a notebook, a file or with TERM=dumb)"      \
+    }
+/* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL. Returns
+ * 0, or cli_usage's exit code for an unknown form. */
+int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
+/* Whether this program runs in a notebook of Jupyter, Kaggle or Colab. There `!cleat` gets a terminal, but each redrawing
+ * is kept as output. */
+bool cli_is_notebook(void);
+/* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
+bool cli_can_redraw(int file);
 
 /* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it is
  * NULL. */

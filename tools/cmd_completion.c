@@ -23,6 +23,7 @@ static const struct {
     values values;
 } rows[] = {{"--card", NULL, {CARDS, NULL}},
             {"--split", NULL, {WORDS, "train val test all"}},
+            {"--progress", NULL, {WORDS, "bar lines none"}},
             {NULL, "SEL", {WORDS, "auto gpu cpu"}},
             {NULL, "TYPE", {WORDS, "f32 f16 bf16"}},
             {NULL, "LEVEL", {WORDS, "error warning info debug dispatch"}},

@@ -193,7 +193,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (every < 0) return cli_usage(command, "--every %g: must not be negative", every);
     if (width != 0 && !cli_is_count(width, 24, 1000))
         return cli_usage(command, "--width %g: must be an integer from 24 to 1000", width);
-    watch w = {.folder = words.items[0], .terminal = cli_is_terminal(STDOUT_FILENO) && isatty(STDIN_FILENO)};
+    watch w = {.folder = words.items[0], .terminal = cli_can_redraw(STDOUT_FILENO) && isatty(STDIN_FILENO)};
     w.every = every > 0 ? every : w.terminal ? 1 : 10;
     w.style = (monitor_style){.colors = cli_has_colors(STDOUT_FILENO), .utf8 = is_utf8()};
     terminal_size(&w.style.width, &rows);

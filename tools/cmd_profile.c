@@ -68,19 +68,17 @@ static cleat_status prepare(cleat_profile *profile, const char *text, const clea
 }
 
 static int profile_run(const char *path, const cli_list *assignments, const char *device, const char *schedule_text,
-                       const char *out, bool json) {
+                       cleat_train_options *options, bool json) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_profiler_schedule schedule;
     cleat_train_report report = {.folder = ""};
-    cleat_train_options options = {
-        .out = out, .print = cli_is_quiet() ? NULL : cli_print_progress, .profile_only = true};
     cleat_status status = cleat_profiler_schedule_parse(schedule_text, &schedule, &error);
     if (status == CLEAT_OK) status = cli_profile(path, assignments, device, &profile, &error);
     if (status == CLEAT_OK) status = prepare(profile, schedule_text, &schedule, &error);
     if (status == CLEAT_OK) {
-        options.stop = cli_stop_on_signals();
-        status = cleat_train(profile, &options, &report, &error);
+        options->stop = cli_stop_on_signals();
+        status = cleat_train(profile, options, &report, &error);
     }
     cleat_profile_destroy(profile);
     if (report.profiles > 0) {
@@ -96,7 +94,7 @@ static int profile_run(const char *path, const cli_list *assignments, const char
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *out = NULL, *schedule = CLEAT_PROFILER_DEFAULT;
+    const char *device = NULL, *out = NULL, *schedule = CLEAT_PROFILER_DEFAULT, *progress = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool json = false;
     char folder[64];
@@ -108,6 +106,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                                   {"--out", CLI_TEXT, &out, "DIR", "folder of the files (runs/profile-DATE-TIME)"},
                                   {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
                                    "override a setting of the profile; may be repeated"},
+                                  CLI_PROGRESS(&progress),
                                   {"--json", CLI_FLAG, &json, NULL, "print the summaries as one JSON object"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
@@ -119,9 +118,13 @@ static int run(const cli_command *command, int argc, char **argv) {
         strftime(folder, sizeof folder, "runs/profile-%Y%m%d-%H%M%S", localtime_r(&now, &local));
         out = folder;
     }
-    return profile_run(words.items[0], &assignments, device, schedule, out, json);
+    cleat_train_options train_options = {.out = out, .profile_only = true};
+    exit_code = cli_progress(command, progress, &train_options);
+    if (exit_code) return exit_code;
+    return profile_run(words.items[0], &assignments, device, schedule, &train_options, json);
 }
 
 const cli_command cli_profile_command = {
-    "profile", "PROFILE [--schedule SCHEDULE] [--out DIR] [--device SEL] [--set section.key=value ...] [--json]",
+    "profile",
+    "PROFILE [--schedule SCHEDULE] [--out DIR] [--device SEL] [--progress FORM] [--set section.key=value ...] [--json]",
     "train a few steps and show where their time goes", run};

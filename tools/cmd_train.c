@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-static int terminal_width(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
-}
 
 static void print_json(const cleat_train_report *report) {
     const cleat_startup_stats *s = &report->start;
@@ -115,7 +108,7 @@ static int print_profile_help(void) {
 
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL, *resume_from = NULL;
-    const char *schedule = NULL;
+    const char *schedule = NULL, *progress = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
@@ -137,6 +130,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "run.check_finite"},
         {"--profile", CLI_TEXT, &schedule, "SCHEDULE",
          "steps whose kernels are timed (run.profile), e.g. wait=5,warmup=2,active=3,repeat=2"},
+        CLI_PROGRESS(&progress),
         {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "list every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -168,15 +162,14 @@ static int run(const cli_command *command, int argc, char **argv) {
                                          .command = command_line,
                                          .profile_path = words.items[0],
                                          .resume = resume,
-                                         .resume_from = resume_from,
-                                         .print = cli_is_quiet() ? NULL : cli_print_progress,
-                                         .terminal = cli_is_terminal(STDERR_FILENO),
-                                         .width = terminal_width()};
+                                         .resume_from = resume_from};
+    exit_code = cli_progress(command, progress, &train_options);
+    if (exit_code) return exit_code;
     return train(words.items[0], &assignments, device, json, &train_options);
 }
 
 const cli_command cli_train = {
     "train",
     "PROFILE [--device SEL] [--out DIR] [--resume | --resume-from DIR] [--batch-size N] [--time-budget TIME] "
-    "[--check-finite] [--profile SCHEDULE] [--set section.key=value ...] [--json]",
+    "[--check-finite] [--profile SCHEDULE] [--progress FORM] [--set section.key=value ...] [--json]",
     "train a model described by a profile", run};

@@ -30,8 +30,9 @@ typedef struct cleat_train_options {
     const volatile int *stop;
     void (*print)(void *user, const char *text); /* receives progress text, including newlines; may be NULL */
     void *user;
-    bool terminal; /* draw a progress bar */
-    int width;     /* columns of the terminal */
+    bool
+        terminal; /* true: a bar, redrawn 10 times a second; false: a line every 5 seconds, after an hour every minute */
+    int width;    /* columns of the bar's terminal */
     /* How the run was started and the path of its profile, for records and hints; may be NULL. */
     const char *command, *profile_path;
     /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If data.path

@@ -7,7 +7,9 @@
 
 enum { LINE = 512, BAR = 20 };
 
-static const double seconds_between_bars = 0.1, seconds_between_lines = 10;
+static const double seconds_between_bars = 0.1;
+/* Of lines: this part of the time since the start, so that twelve hours give a thousand lines. */
+static const double part_between_lines = 1.0 / 60, min_between_lines = 5, max_between_lines = 60;
 
 void cleat_duration_text(double seconds, char text[24]) {
     if (!(seconds >= 0 && seconds < 1e8)) {
@@ -72,10 +74,14 @@ static void draw_bar(cleat_progress *progress, int64_t step, const char *text, c
     progress->drawn = length;
 }
 
+static double pause_of(const cleat_progress *progress, double now) {
+    if (progress->terminal) return seconds_between_bars;
+    return fmin(fmax((now - progress->start) * part_between_lines, min_between_lines), max_between_lines);
+}
+
 void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force) {
     char remaining[32], line[LINE];
-    double pause = progress->terminal ? seconds_between_bars : seconds_between_lines;
-    if (!progress->write || (!force && now - progress->last < pause)) return;
+    if (!progress->write || (!force && now - progress->last < pause_of(progress, now))) return;
     progress->last = now;
     remaining_text(progress, step, now, remaining);
     if (progress->terminal) {

@@ -5,8 +5,8 @@
 
 #include "cleat/core.h"
 
-/* `text` must be written unchanged; it contains its own "\r" or "
- * ". */
+/* `text` must be written unchanged; it contains its own "\r" or
+ * "\n". */
 typedef void (*cleat_progress_fn)(void *user, const char *text);
 
 typedef struct cleat_progress {
@@ -23,8 +23,8 @@ typedef struct cleat_progress {
 /* `write` NULL disables all output. `now`: seconds of any monotonic clock. */
 void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal, int width,
                           int64_t first_step, int64_t total, double now);
-/* Reports that step `step` of `total` is done; `text` adds details ("epoch 3/40  loss 1.25"). Draws at most
- * 10 times a second on a terminal, and one line every 10 seconds in a log; always draws with `force`. */
+/* Reports that step `step` of `total` is done; `text` adds details ("epoch 3/40  loss 1.25"). Draws a bar
+ * at most 10 times a second, and a line every 5 seconds, after an hour every minute; always draws with `force`. */
 void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force);
 /* Writes a separate line above the bar. */
 void cleat_progress_line(cleat_progress *progress, const char *text);

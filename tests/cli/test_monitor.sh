@@ -8,6 +8,7 @@ fixture=$2/tests/cli/monitor_run
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 export TZ=UTC LC_ALL=C.UTF-8
+unset JPY_PARENT_PID JPY_SESSION_NAME KAGGLE_KERNEL_RUN_TYPE COLAB_RELEASE_TAG COLAB_GPU # of the caller
 escape=$'\033'
 end='{"kind":"end","time":1790000009.000,"step":48,"status":"interrupted","text":"stopped by a test","seconds":9}'
 
@@ -119,6 +120,9 @@ test_terminal() {
     done
     on_terminal q NO_COLOR=1
     exits 1 grep -qF "${escape}[32m" "$scratch/out"
+    on_terminal $'\003' JPY_PARENT_PID=1 # a notebook's output cannot be redrawn
+    lacks out "${escape}[?1049h"
+    says out "running  step 48/200"
     exec 8>&-
     on_terminal "" # nobody trains any more: it leaves by itself
     says out "status 0"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cleat train` writes to a terminal: a bar and colours, no colours with NO_COLOR, lines with TERM=dumb, and only
-# warnings with --quiet. `script` makes the terminal.
+# What `cleat train` writes to a terminal: a bar and colours, no colours with NO_COLOR, lines with TERM=dumb and in a
+# notebook, what --progress asks for, and only warnings with --quiet. `script` makes the terminal.
 #   test_terminal.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
@@ -11,6 +11,7 @@ profile=$2/profiles/rna_small.ini
 tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/data" --set model.d_model=32 --set model.heads=2
     --set model.layers=1 --set model.d_ff=64 --set train.warmup_steps=1 --set train.epochs=2 --set run.self_check=never)
 escape=$'\033' bar=$'\r['
+unset JPY_PARENT_PID JPY_SESSION_NAME KAGGLE_KERNEL_RUN_TYPE COLAB_RELEASE_TAG COLAB_GPU # of the caller
 
 if ! command -v script >/dev/null; then
     echo "skipped, no script"
@@ -18,17 +19,22 @@ if ! command -v script >/dev/null; then
 fi
 require_device
 
-# on_terminal NAME=VALUE... -- OPTION...: trains with --resume in an empty folder, which is worth a warning.
+# on_terminal NAME=VALUE... -- OPTION... [-- OPTION OF TRAIN...]: trains with --resume in an empty folder, which is worth a
+# warning.
 runs=0
 on_terminal() {
-    local settings=()
+    local settings=() options=()
     while [[ $1 != -- ]]; do
         settings+=("$1")
         shift
     done
     shift
+    while (($#)) && [[ $1 != -- ]]; do
+        options+=("$1")
+        shift
+    done
     runs=$((runs + 1))
-    exits 0 env TERM=xterm "${settings[@]}" script -qec "$(printf '%q ' "$cleat" "$@" train "$profile" "${tiny[@]}" --out "$scratch/$runs" --resume)" /dev/null
+    exits 0 env TERM=xterm "${settings[@]}" script -qec "$(printf '%q ' "$cleat" "${options[@]}" train "$profile" "${tiny[@]}" --out "$scratch/$runs" --resume "${@:2}")" /dev/null
     says out "contains no checkpoint yet"
 }
 
@@ -52,10 +58,27 @@ on_terminal TERM=dumb --
 silent "$escape"
 silent "$bar"
 says out "best evaluation"
+for notebook in JPY_PARENT_PID KAGGLE_KERNEL_RUN_TYPE COLAB_RELEASE_TAG; do
+    on_terminal $notebook=1 --
+    silent "$bar"
+    says out "/8 ("
+    says out "$escape" # notebooks show colours
+done
+on_terminal JPY_PARENT_PID=1 -- -- --progress bar
+says out "$bar"
+on_terminal -- -- --progress lines
+silent "$bar"
+says out "/8 ("
+on_terminal -- -- --progress none
+silent "$bar"
+silent "/8 ("
+says out "epoch 2:  loss"
 on_terminal -- --quiet
 silent "$bar"
 silent planned
 silent "best evaluation"
+exits 2 "$cleat" train "$profile" --progress sometimes
+says err "must be bar, lines or none"
 exits 0 "$cleat" --quiet train "$profile" "${tiny[@]}" --out "$scratch/quiet"
 empty out
 empty err

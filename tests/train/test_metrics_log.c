@@ -180,6 +180,27 @@ static void a_log_gets_lines(void **state) {
                                "step 400/400 (100%)  done  ETA 0 s\n");
 }
 
+static int lines_shown;
+
+static void count_lines(void *user, const char *text) {
+    (void)user;
+    lines_shown += strchr(text, '\n') != NULL;
+}
+
+/* A step every 50 ms: the first minute has a line every 5 seconds, twelve hours have about a thousand. */
+static void lines_become_rarer(void **state) {
+    (void)state;
+    enum { MINUTE = 20 * 60, STEPS = 12 * 60 * MINUTE };
+    cleat_progress progress;
+    lines_shown = 0;
+    cleat_progress_start(&progress, count_lines, NULL, false, 80, 0, STEPS, 0);
+    for (int step = 1; step <= STEPS; ++step) {
+        cleat_progress_update(&progress, step, "", step * 0.05, false);
+        if (step == MINUTE) assert_in_range(lines_shown, 11, 13);
+    }
+    assert_in_range(lines_shown, 700, 1000);
+}
+
 static void a_terminal_gets_a_bar(void **state) {
     (void)state;
     cleat_progress progress;
@@ -246,6 +267,7 @@ int main(void) {
         cmocka_unit_test(missing_records_are_only_a_warning),
         cmocka_unit_test(a_record_that_fits_only_in_part_is_taken_back),
         cmocka_unit_test(a_log_gets_lines),
+        cmocka_unit_test(lines_become_rarer),
         cmocka_unit_test(a_terminal_gets_a_bar),
         cmocka_unit_test(odd_values_are_harmless),
         cmocka_unit_test(durations_read_well),

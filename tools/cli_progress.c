@@ -1,0 +1,46 @@
+/* Progress of a run: a bar, lines or none; which of them where nobody says. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
+static const char *const notebook_variables[] = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "KAGGLE_KERNEL_RUN_TYPE",
+                                                 "COLAB_RELEASE_TAG", "COLAB_GPU"};
+
+bool cli_is_notebook(void) {
+    for (size_t i = 0; i < sizeof notebook_variables / sizeof *notebook_variables; ++i) {
+        const char *value = getenv(notebook_variables[i]);
+        if (value && *value) return true;
+    }
+    return false;
+}
+
+bool cli_can_redraw(int file) {
+    return cli_is_terminal(file) && !cli_is_notebook();
+}
+
+static void print_progress(void *user, const char *text) {
+    (void)user;
+    fputs(text, stderr);
+    fflush(stderr);
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+int cli_progress(const cli_command *command, const char *form, cleat_train_options *options) {
+    const bool automatic = !form || strcmp(form, "auto") == 0, bar = !automatic && strcmp(form, "bar") == 0;
+    const bool none = !automatic && strcmp(form, "none") == 0;
+    if (!automatic && !bar && !none && strcmp(form, "lines") != 0)
+        return cli_usage(command, "--progress %s: must be bar, lines or none", form);
+    options->print = none || cli_is_quiet() ? NULL : print_progress;
+    options->terminal = bar || (automatic && cli_can_redraw(STDERR_FILENO));
+    options->width = terminal_width();
+    return 0;
+}
