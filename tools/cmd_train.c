@@ -124,7 +124,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--batch-size", CLI_TEXT, &batch_size, "N",
          "global batch size in samples per optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME",
-         "time limit of all processes of the run together, e.g. 30h: run.time_budget"},
+         "time limit of all processes of the run together, e.g. 30h, or 30h/12h: and of each of them: run.time_budget"},
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
          "check every tensor and stop at the first non-finite one, except overflows caused by f16's loss scale (slow): "
          "run.check_finite"},

@@ -38,6 +38,12 @@ typedef enum cleat_budget_policy {
     CLEAT_BUDGET_STOP, /* the run stops within the budget and can be resumed with another one */
 } cleat_budget_policy;
 
+/* Limits in seconds, written as 30h/12h; CLEAT_NONE: no limit. */
+typedef struct cleat_time_budget {
+    int64_t total;   /* summed over all processes of the run */
+    int64_t session; /* of each process */
+} cleat_time_budget;
+
 /* When cleat_self_check tests a device for correct results before a run. */
 typedef enum cleat_self_check_policy {
     CLEAT_SELF_CHECK_ONCE, /* once for each device, driver, set of kernels, model type and precision */
@@ -89,9 +95,9 @@ typedef struct cleat_profile {
         int64_t evaluate_every_epochs;
         /* evaluations without improvement before the run ends; CLEAT_NONE: never */
         int64_t early_stopping_patience;
-        char metric[64];     /* selects the best checkpoint; used for early stopping */
-        int64_t time_budget; /* seconds, summed over all processes of the run; CLEAT_NONE: no limit */
-        int budget;          /* cleat_budget_policy */
+        char metric[64]; /* selects the best checkpoint; used for early stopping */
+        cleat_time_budget time_budget;
+        int budget; /* cleat_budget_policy */
         int64_t log_every_steps;
         double monitor;    /* seconds between two records of system.jsonl; CLEAT_NONE: no monitor */
         bool check_finite; /* finite check in every step */

@@ -98,7 +98,7 @@ typedef struct cleat_train_report {
  * .trace.json.gz (for ui.perfetto.dev).
  *
  * With run.time_budget, the run stops before a step whose end, including the checkpoint after it, could
- * exceed the budget. If the budget is already used up, CLEAT_ERR_TIME_UP is returned at once. */
+ * exceed the budget or the session. If the budget is already used up, CLEAT_ERR_TIME_UP is returned at once. */
 CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
                                    cleat_train_report *report, cleat_error *error);
 

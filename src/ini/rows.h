@@ -19,6 +19,8 @@
     .max = sizeof((RECORD *)0)->FIELD - 1, .initial = INITIAL
 #define TEXT(SHORTEST, LONGEST, INITIAL) .type = CLEAT_KEY_TEXT, .min = SHORTEST, .max = LONGEST, .initial = INITIAL
 #define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
+/* TOTAL or TOTAL/SESSION, or OR_NONE, whose value is 0, in place of either. */
+#define QUOTA(LOW, HIGH, INITIAL) .type = CLEAT_KEY_QUOTA, .min = LOW, .max = HIGH, .initial = INITIAL
 #define PERIOD(LOW, HIGH, INITIAL) .type = CLEAT_KEY_PERIOD, .min = LOW, .max = HIGH, .initial = INITIAL
 #define BYTES(LOW, HIGH, INITIAL) .type = CLEAT_KEY_BYTES, .min = LOW, .max = HIGH, .initial = INITIAL
 #define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL

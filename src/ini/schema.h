@@ -16,6 +16,7 @@ typedef enum cleat_key_type {
     CLEAT_KEY_STRING,   /* char[room], room <= CLEAT_INI_TEXT */
     CLEAT_KEY_TEXT,     /* const char *: NULL, or allocated with cleat_alloc and owned by the struct */
     CLEAT_KEY_DURATION, /* int64_t: seconds */
+    CLEAT_KEY_QUOTA,    /* int64_t[2]: seconds in all and of one session; 0: no limit */
     CLEAT_KEY_PERIOD,   /* double: seconds, written with a unit; fractions are allowed */
     CLEAT_KEY_BYTES,    /* int64_t */
     CLEAT_KEY_LIST,     /* int64_t count, int64_t[CLEAT_INI_LIST]: ascending unless `unordered` */

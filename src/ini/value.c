@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, UNPRINTABLE } verdict;
+typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, LONG_SESSION, UNPRINTABLE } verdict;
 
 /* A parsed value before it is stored in its field. */
 typedef struct parsed {
     int64_t integer; /* also of choices, booleans, durations and bytes */
     double number;
     int64_t list[1 + CLEAT_INI_LIST]; /* count, values */
+    int64_t quota[2];
 } parsed;
 
 static bool in_range(const cleat_key *key, double value) {
@@ -104,6 +105,22 @@ static verdict parse_duration(const cleat_key *key, const char *text, int64_t *v
     return GOOD;
 }
 
+/* Parses "30h" to {108000, 0}, "30h/12h" and "none/12h"; `word` stands for 0. */
+static verdict parse_quota(const cleat_key *key, const char *text, int64_t quota[2]) {
+    char total[64];
+    const char *slash = strchr(text, '/');
+    const size_t length = slash ? (size_t)(slash - text) : strlen(text);
+    if (length >= sizeof total) return NOT_ONE;
+    memcpy(total, text, length);
+    total[length] = 0;
+    quota[0] = quota[1] = 0;
+    const bool is_limited = !key->word || strcmp(total, key->word) != 0;
+    verdict found = is_limited ? parse_duration(key, total, &quota[0]) : GOOD;
+    if (found == GOOD && slash) found = parse_duration(key, slash + 1, &quota[1]);
+    if (found != GOOD) return found;
+    return is_limited && quota[1] > quota[0] ? LONG_SESSION : GOOD;
+}
+
 typedef struct binary_unit {
     const char *name;
     int64_t size;
@@ -184,6 +201,8 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
         return parse_string(key, text);
     case CLEAT_KEY_DURATION:
         return parse_duration(key, text, &value->integer);
+    case CLEAT_KEY_QUOTA:
+        return parse_quota(key, text, value->quota);
     case CLEAT_KEY_PERIOD:
         return parse_seconds(key, text, &value->number);
     case CLEAT_KEY_BYTES:
@@ -227,6 +246,9 @@ static void store(const cleat_key *key, const char *text, const parsed *value, v
         break;
     case CLEAT_KEY_TEXT: /* store_text */
         break;
+    case CLEAT_KEY_QUOTA:
+        memcpy(into, value->quota, sizeof value->quota);
+        break;
     case CLEAT_KEY_LIST:
         memcpy(into, value->list, sizeof value->list);
         break;
@@ -250,6 +272,8 @@ static const char *complaint(verdict judged) {
         return "is not in ascending order";
     case TOO_MANY:
         return "has too many entries";
+    case LONG_SESSION:
+        return "has a session longer than the total";
     case UNPRINTABLE:
         return "is not possible in a ";
     default:
@@ -300,6 +324,16 @@ static void print_duration(int64_t seconds, cleat_text *text) {
     }
 }
 
+static void print_quota(const cleat_key *key, const int64_t quota[2], cleat_text *text) {
+    if (quota[0] || !key->word)
+        print_duration(quota[0], text);
+    else
+        cleat_text_add(text, "%s", key->word);
+    if (!quota[1]) return;
+    cleat_text_add(text, "/");
+    print_duration(quota[1], text);
+}
+
 /* Prints in the largest unit in which the value is a whole number. */
 static void print_bytes(int64_t bytes, cleat_text *text) {
     const binary_unit *chosen = binary_units;
@@ -315,7 +349,7 @@ static void print_list(const int64_t *list, cleat_text *text) {
 static bool is_word(const cleat_key *key, const void *from) {
     double number;
     int64_t integer;
-    if (!key->word) return false;
+    if (!key->word || key->type == CLEAT_KEY_QUOTA) return false;
     memcpy(&number, from, sizeof number);
     memcpy(&integer, from, sizeof integer); /* also the count of a list, its first field */
     const bool is_number = key->type == CLEAT_KEY_FLOAT || key->type == CLEAT_KEY_PERIOD;
@@ -324,7 +358,7 @@ static bool is_word(const cleat_key *key, const void *from) {
 
 void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text) {
     const void *from = (const char *)fields + key->offset;
-    int64_t integer;
+    int64_t integer, quota[2];
     double number;
     int choice;
     bool truth;
@@ -341,6 +375,10 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
     case CLEAT_KEY_DURATION:
         memcpy(&integer, from, sizeof integer);
         print_duration(integer, text);
+        break;
+    case CLEAT_KEY_QUOTA:
+        memcpy(quota, from, sizeof quota);
+        print_quota(key, quota, text);
         break;
     case CLEAT_KEY_PERIOD:
         memcpy(&number, from, sizeof number);
@@ -412,6 +450,12 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
     case CLEAT_KEY_DURATION:
         cleat_text_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
         print_duration((int64_t)key->max, text);
+        break;
+    case CLEAT_KEY_QUOTA:
+        cleat_text_add(text, "a duration such as 30h or 1h30m, in whole seconds, of at most ");
+        print_duration((int64_t)key->max, text);
+        cleat_text_add(text, ", or two as 30h/12h: in all, and in each session");
+        if (key->word) cleat_text_add(text, ", with %s/12h for sessions only", key->word);
         break;
     case CLEAT_KEY_PERIOD:
         cleat_text_add(text, "a duration such as 0.5s, 10s or 1m, from ");

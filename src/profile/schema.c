@@ -91,9 +91,9 @@ const cleat_key cleat_run_keys[] = {
      .help = "Early stopping: number of evaluations without improvement of the metric."},
     {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES,
      .help = "Validation metric that selects the best checkpoint."},
-    {AT(run, time_budget), DURATION(1, 3650.0 * DAY, "none"), OR_NONE,
-     .help = "Time limit of the run, including earlier processes before --resume, e.g. 30h or 1h30m; stops in time, "
-             "with a checkpoint."},
+    {AT(run, time_budget), QUOTA(1, 3650.0 * DAY, "none"), OR_NONE,
+     .help = "Time limit of the run with all its resumed processes, e.g. 30h; 30h/12h: and of each process; stops in "
+             "time, with a checkpoint."},
     {AT(run, budget), CHOICE(budget_policies, "fit"),
      .help = "If time_budget is too short: shorten the schedule to the epochs that fit, or only stop in time."},
     {AT(run, log_every_steps), INT(1, 1e6, "10"),

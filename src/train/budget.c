@@ -141,8 +141,15 @@ double cleat_budget_needs(const cleat_budget *budget, size_t kind, double work, 
     return seconds;
 }
 
+double cleat_budget_limit(const cleat_budget *budget) {
+    const double session = budget->earlier + budget->session;
+    if (budget->session <= 0) return budget->seconds;
+    return budget->seconds > 0 ? fmin(session, budget->seconds) : session;
+}
+
 bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind, double work, bool evaluation) {
-    return budget->seconds > 0 && used + cleat_budget_needs(budget, kind, work, evaluation) > budget->seconds;
+    const double limit = cleat_budget_limit(budget);
+    return limit > 0 && used + cleat_budget_needs(budget, kind, work, evaluation) > limit;
 }
 
 /* --- forecast ------------------------------------------------------------------------------------------------- */
@@ -194,6 +201,13 @@ static int64_t max_epochs(const cleat_budget *budget, const cleat_schedule_shape
     return fit;
 }
 
+/* Each session has its own startup, and a checkpoint at its end. */
+static int64_t more_sessions(const cleat_budget *budget, double end) {
+    const double length = budget->session - budget->start_seconds - cleat_budget_checkpoint_seconds(budget);
+    const double rest = end - budget->earlier - budget->session;
+    return budget->session > 0 && rest > 0 && length > 0 ? (int64_t)ceil(rest / length) : 0;
+}
+
 void cleat_budget_forecast(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
                            cleat_time_forecast *forecast) {
     double limit = budget->seconds * (1 - budget->reserve);
@@ -208,5 +222,7 @@ void cleat_budget_forecast(const cleat_budget *budget, const cleat_schedule_shap
         int64_t most = made.fits ? shape->epochs : max_epochs(budget, shape, steps, used, limit);
         if (most >= shape->min_epochs && most * shape->steps_per_epoch > steps) made.epochs = most;
     }
+    made.sessions =
+        more_sessions(budget, budget->seconds > 0 ? fmin(made.end_seconds, budget->seconds) : made.end_seconds);
     *forecast = made;
 }

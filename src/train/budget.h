@@ -29,6 +29,8 @@ typedef struct cleat_step_rates {
 
 typedef struct cleat_budget {
     double seconds; /* for all processes of the run together; 0: no budget */
+    double session; /* for this process; 0: no limit */
+    double earlier; /* seconds used by earlier processes */
     double reserve; /* fraction of the budget that forecasts leave free */
     size_t n_kinds;
     double epoch_work[CLEAT_BUDGET_KINDS];
@@ -62,6 +64,7 @@ typedef struct cleat_time_forecast {
     double epoch_seconds; /* training steps of an epoch only */
     double run_seconds;   /* the whole run: startup, steps, evaluations, checkpoints */
     double end_seconds;   /* time of the budget used when the run ends */
+    int64_t sessions;     /* after this one, until the run ends or its budget is used up; 0 without budget->session */
     /* end_seconds is within the budget less the reserve; always true without a budget */
     bool fits;
     int64_t runs; /* number of such runs that fit the whole budget less the reserve */
@@ -97,7 +100,9 @@ double cleat_budget_checkpoint_seconds(const cleat_budget *budget);
  * written: the queued steps and this step at the slowest recent rate, the slowest evaluation if one is
  * due, and the slowest checkpoint. */
 double cleat_budget_needs(const cleat_budget *budget, size_t kind, double work, bool evaluation);
-/* Whether the next step could end beyond the budget, of which `used` seconds are already spent. */
+/* Time of the budget used when this process must have stopped: the end of its session, or of the budget; 0: no limit. */
+double cleat_budget_limit(const cleat_budget *budget);
+/* Whether the next step could end beyond the limit; `used` seconds are already spent. */
 bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind, double work, bool evaluation);
 
 /* Forecast after `steps` optimizer steps that used `used` seconds of the budget. Every evaluation is

@@ -36,7 +36,9 @@ void cleat_deadline_open(cleat_deadline *deadline, const cleat_profile *profile,
                                            .evaluate_every = profile->run.evaluate_every_epochs,
                                            .checkpoint_every = profile->run.checkpoint_every_epochs,
                                            .checkpoint_minutes = profile->run.checkpoint_every_minutes},
-                                 .budget = {.seconds = (double)profile->run.time_budget,
+                                 .budget = {.seconds = (double)profile->run.time_budget.total,
+                                            .session = (double)profile->run.time_budget.session,
+                                            .earlier = clock->resumed,
                                             .reserve = reserve,
                                             .n_kinds = work->n_buckets,
                                             .evaluation_share = (double)data->val_count / (double)data->train_count,
@@ -81,14 +83,19 @@ static cleat_time_forecast compute_forecast(const cleat_deadline *deadline, cons
     return made;
 }
 
-static void print_forecast(cleat_run *run, const cleat_time_forecast *made, double seconds, int64_t epochs) {
-    char epoch[24], whole[24], budget[24], text[256];
+static void print_forecast(cleat_run *run, const cleat_time_forecast *made, const cleat_budget *limits,
+                           int64_t epochs) {
+    char epoch[24], whole[24], budget[24], session[24], text[384];
     int used = snprintf(text, sizeof text, "an epoch takes %s, the run %s (%lld epochs)",
                         duration(made->epoch_seconds, epoch), duration(made->run_seconds, whole), (long long)epochs);
     if (made->runs > 0)
-        snprintf(text + used, sizeof text - (size_t)used,
-                 "; a budget of %s is enough for %lld such run%s, with %.0f %% in reserve", duration(seconds, budget),
-                 (long long)made->runs, made->runs == 1 ? "" : "s", 100 * reserve);
+        used += snprintf(text + used, sizeof text - (size_t)used,
+                         "; a budget of %s is enough for %lld such run%s, with %.0f %% in reserve",
+                         duration(limits->seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
+                         100 * reserve);
+    if (limits->session > 0)
+        snprintf(text + used, sizeof text - (size_t)used, "; sessions of %s: about %lld more after this one",
+                 duration(limits->session, session), (long long)made->sessions);
     cleat_run_print(run, text);
 }
 
@@ -115,7 +122,7 @@ cleat_status cleat_deadline_plan(cleat_deadline *deadline, const cleat_run_clock
     int64_t epochs = may_shorten ? made.epochs : schedule->epochs;
     deadline->planned = true;
     state->epochs = epochs;
-    print_forecast(run, &made, seconds, schedule->epochs);
+    print_forecast(run, &made, &deadline->budget, schedule->epochs);
     if (!made.fits) print_shortage(run, &made, seconds, schedule->epochs, epochs);
     if (epochs == schedule->epochs) return CLEAT_OK;
     cleat_schedule_set_epochs(schedule, epochs);
@@ -150,6 +157,14 @@ cleat_status cleat_deadline_is_near(cleat_deadline *deadline, cleat_run_clock *c
     state->next_seconds = must ? cleat_budget_needs(budget, step.kind, step.work, evaluation) : 0;
     *near = must;
     return CLEAT_OK;
+}
+
+const char *cleat_deadline_advice(const cleat_deadline *deadline, bool has_trained) {
+    const cleat_budget *budget = &deadline->budget;
+    const bool is_session =
+        budget->session > 0 && (budget->seconds <= 0 || cleat_budget_limit(budget) < budget->seconds);
+    if (is_session && !has_trained) return " and longer sessions (--time-budget): this one had no time for a step";
+    return is_session ? " in the next session" : " and a larger --time-budget";
 }
 
 cleat_status cleat_deadline_check_resumed(const cleat_deadline *deadline, const cleat_run_clock *clock,

@@ -312,11 +312,12 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
 
 /* Saves, and returns the reason for stopping; the run can be resumed. */
 static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
+    const bool has_trained = trainer->state.step > trainer->run.progress.first_step;
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
     return cleat_fail(error, why, "%s at step %lld; continue from the checkpoint in %s with --resume%s",
                       cleat_status_text(why), (long long)trainer->state.step, trainer->run.folder,
-                      why == CLEAT_ERR_TIME_UP ? " and a larger --time-budget" : "");
+                      why == CLEAT_ERR_TIME_UP ? cleat_deadline_advice(&trainer->deadline, has_trained) : "");
 }
 
 /* --- an epoch ------------------------------------------------------------------------------------------------- */
@@ -347,7 +348,7 @@ static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, c
     const cleat_budget *budget = &trainer->deadline.budget;
     if (trainer->deadline.planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
     cleat_status status = CLEAT_OK;
-    if (budget->seconds > 0 && budget->checkpoint.count == 0)
+    if (cleat_budget_limit(budget) > 0 && budget->checkpoint.count == 0)
         status = cleat_trainer_save_within_epoch(trainer, error);
     else
         status = log_pending_steps(trainer, error);

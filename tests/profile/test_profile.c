@@ -213,7 +213,8 @@ static void values_arrive_in_their_fields(void **state) {
     assert_true(profile->train.max_grad_norm == CLEAT_NONE);
     assert_int_equal(profile->train.schedule, CLEAT_SCHEDULE_COSINE);
     assert_false(profile->loader.pin_memory);
-    assert_int_equal(profile->run.time_budget, 5400);
+    assert_int_equal(profile->run.time_budget.total, 5400);
+    assert_int_equal(profile->run.time_budget.session, CLEAT_NONE);
     assert_int_equal(profile->run.seed, 9007199254740991);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
     expect_round_trip(profile);
@@ -222,6 +223,31 @@ static void values_arrive_in_their_fields(void **state) {
     assert_string_equal(value, "1h30m");
     assert_int_equal(cleat_profile_get(profile, "run.nothing", value, sizeof value, NULL), CLEAT_ERR_NOT_FOUND);
     cleat_profile_destroy(profile);
+}
+
+static void a_time_budget_has_sessions(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *printed;
+        int64_t total, session;
+    } rows[] = {{"30h/12h", "30h/12h", 108000, 43200},
+                {"30h/11h30m", "30h/11h30m", 108000, 41400},
+                {"none/90m", "none/1h30m", CLEAT_NONE, 5400},
+                {"45s/45s", "45s/45s", 45, 45},
+                {"none", "none", CLEAT_NONE, CLEAT_NONE}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_profile *profile = make();
+        cleat_error error = {0};
+        char assignment[64], value[64];
+        snprintf(assignment, sizeof assignment, "run.time_budget=%s", rows[i].text);
+        if (cleat_profile_set(profile, assignment, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        assert_int_equal(profile->run.time_budget.total, rows[i].total);
+        assert_int_equal(profile->run.time_budget.session, rows[i].session);
+        assert_int_equal(cleat_profile_get(profile, "run.time_budget", value, sizeof value, NULL), CLEAT_OK);
+        assert_string_equal(value, rows[i].printed);
+        expect_round_trip(profile);
+        cleat_profile_destroy(profile);
+    }
 }
 
 static void any_float_survives_the_dump(void **state) {
@@ -265,6 +291,10 @@ static const message bad_files[] = {
     {"[train\nepochs = 40\n", {"test.ini:1: [train", "neither"}},
     {"epochs = 40\n", {"test.ini:1: epochs = 40", "before the first [section]"}},
     {"[run]\ntime_budget = 30\n", {"'30'", "30h", "none"}},
+    {"[run]\ntime_budget = 12h/30h\n", {"'12h/30h'", "session longer", "30h/12h"}},
+    {"[run]\ntime_budget = 30h/\n", {"'30h/'", "30h/12h"}},
+    {"[run]\ntime_budget = 30h/none\n", {"'30h/none'", "none/12h"}},
+    {"[run]\ntime_budget = 30h/12h/6h\n", {"'30h/12h/6h'"}},
     {"[run]\nmonitor = 0.05s\n", {"out of range", "from 0.1s to 1h", "none"}},
     {"[run]\nmonitor = 5\n", {"'5'", "0.5s", "none"}},
     {"[run]\ntime_budget = 0.3s\n", {"whole seconds"}},
@@ -713,6 +743,7 @@ int main(void) {
         cmocka_unit_test(the_schema_is_sound),
         cmocka_unit_test(every_key_keeps_its_bounds),
         cmocka_unit_test(values_arrive_in_their_fields),
+        cmocka_unit_test(a_time_budget_has_sessions),
         cmocka_unit_test(periods_may_be_fractions_of_a_second),
         cmocka_unit_test(keys_can_be_listed),
         cmocka_unit_test(any_float_survives_the_dump),

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "train/deadline.h"
+
 static void expect_near(double value, double wanted, double tolerance) {
     if (!(fabs(value - wanted) <= tolerance * fabs(wanted))) fail_msg("%.12g is not %.12g", value, wanted);
 }
@@ -237,6 +239,59 @@ static void run_stops_before_the_budget_is_over(void **state) {
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
 }
 
+/* A session ends before the budget does, or the budget in the middle of a session. */
+static void sessions_end_too(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(3000);
+    measure_evenly(&budget, 2);
+    budget.session = 1000;
+    budget.earlier = 1200;
+    expect_near(cleat_budget_limit(&budget), 2200, 1e-12);
+    assert_false(cleat_budget_must_stop(&budget, 2197.9, 0, 1, false));
+    assert_true(cleat_budget_must_stop(&budget, 2198.1, 0, 1, false));
+    budget.earlier = 2500;
+    expect_near(cleat_budget_limit(&budget), 3000, 1e-12);
+    assert_false(cleat_budget_must_stop(&budget, 2997.9, 0, 1, false));
+    assert_true(cleat_budget_must_stop(&budget, 2998.1, 0, 1, false));
+    budget.seconds = 0; /* sessions only */
+    expect_near(cleat_budget_limit(&budget), 3500, 1e-12);
+    budget.session = 0;
+    assert_true(cleat_budget_limit(&budget) == 0);
+}
+
+static void advice_names_what_ended(void **state) {
+    (void)state;
+    cleat_deadline deadline = {.budget = {.seconds = 3000, .session = 1000, .earlier = 1200}};
+    assert_string_equal(cleat_deadline_advice(&deadline, true), " in the next session");
+    assert_non_null(strstr(cleat_deadline_advice(&deadline, false), "longer sessions"));
+    deadline.budget.earlier = 2500;
+    assert_string_equal(cleat_deadline_advice(&deadline, true), " and a larger --time-budget");
+    deadline.budget.seconds = 0;
+    assert_string_equal(cleat_deadline_advice(&deadline, true), " in the next session");
+    deadline.budget = (cleat_budget){.seconds = 3000};
+    assert_string_equal(cleat_deadline_advice(&deadline, false), " and a larger --time-budget");
+}
+
+/* 40 epochs of 200 seconds. Each session loses 50 seconds at its start and 30 at its end. */
+static void forecast_counts_sessions(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    measure_evenly(&budget, 2);
+    assert_int_equal(forecast(&budget, &forty_epochs, 11, 72).sessions, 0);
+    budget.session = 2000;
+    budget.start_seconds = 50;
+    budget.checkpoint.guess = 30;
+    cleat_time_forecast made = forecast(&budget, &forty_epochs, 0, 50);
+    assert_int_equal(made.sessions, (int)ceil((made.end_seconds - 2000) / (2000 - 80)));
+    assert_int_equal(made.epochs, 40);
+    budget.seconds = 4000; /* the schedule is sized by all sessions together */
+    made = forecast(&budget, &forty_epochs, 0, 50);
+    assert_in_range(made.epochs, 17, 19);
+    assert_int_equal(made.sessions, 2);
+    budget.session = 60; /* too short for anything */
+    assert_int_equal(forecast(&budget, &forty_epochs, 0, 50).sessions, 0);
+}
+
 /* Recent steps that were three times as slow enter the forecast until enough newer ones have followed. */
 static void slow_steps_are_reckoned_with(void **state) {
     (void)state;
@@ -277,6 +332,9 @@ int main(void) {
         cmocka_unit_test(schedule_keeps_its_warm_up),
         cmocka_unit_test(run_stops_before_the_budget_is_over),
         cmocka_unit_test(slow_steps_are_reckoned_with),
+        cmocka_unit_test(sessions_end_too),
+        cmocka_unit_test(advice_names_what_ended),
+        cmocka_unit_test(forecast_counts_sessions),
         cmocka_unit_test(budget_below_a_step),
     };
     return cmocka_run_group_tests_name("budget", tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void assert_contains(const char *text, const char *const *words) {
 /* Trains to the end, or until `stop_at` is logged. */
 static cleat_train_report train_until(cleat_status wanted, const tiny *t, const char *run, const char *const *set,
                                       bool resume, const char *stop_at) {
-    cleat_train_report report;
+    cleat_train_report report = {.folder = ""};
     cleat_error error = {0};
     char out[TINY_PATH];
     cleat_profile *profile = tiny_profile(t, set);
@@ -103,8 +103,9 @@ static double last_state(const tiny *t, const char *run, const char *name) {
 /* A run that lasts about `seconds` after its startup, without a budget; *epochs receives its number of
  * epochs. */
 static cleat_train_report run_of_seconds(const tiny *t, const char *run, double seconds, int *epochs) {
-    char text[64];
-    cleat_train_report probe = train_until(CLEAT_OK, t, "probe", SET(STEPS_ONLY, "train.epochs=20"), false, NULL);
+    char text[64], name[64];
+    snprintf(name, sizeof name, "%s_probe", run);
+    cleat_train_report probe = train_until(CLEAT_OK, t, name, SET(STEPS_ONLY, "train.epochs=20"), false, NULL);
     *epochs = (int)ceil((seconds + probe.seconds_first_step) / probe.epoch_seconds);
     snprintf(text, sizeof text, "train.epochs=%d", *epochs);
     return train_until(CLEAT_OK, t, run, SET(STEPS_ONLY, text), false, NULL);
@@ -161,6 +162,74 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
     tiny_assert_same_run(t, "whole", "stop");
 }
 
+/* Trains into the new folder FOLDER/run; `source` NULL: from the start, else from FOLDER/source, which stays as it is. */
+static tiny_result train_session(const tiny *t, const char *source, const char *run, const char *const *set) {
+    static const char list[] = "cd '%s' && find . -printf '%%p %%y %%s %%T@ %%C@\\n' | sort | md5sum %s '%s/listing'";
+    char from[TINY_PATH], out[TINY_PATH], command[4 * TINY_PATH];
+    tiny_result result = {.status = CLEAT_OK};
+    cleat_profile *profile = tiny_profile(t, set);
+    cleat_train_options options = {.out = tiny_path(t, run, out),
+                                   .resume_from = source ? tiny_path(t, source, from) : NULL};
+    snprintf(command, sizeof command, list, from, ">", t->folder);
+    if (source) assert_int_equal(system(command), 0);
+    start_capture(NULL);
+    result.status = cleat_train(profile, &options, &result.report, &result.error);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
+    cleat_profile_destroy(profile);
+    snprintf(command, sizeof command, list, from, "| cmp -", t->folder);
+    if (source && system(command) != 0) fail_msg("%s has changed", from);
+    return result;
+}
+
+/* Notebooks: each session finds the folder of the one before as read-only data. */
+static void sessions_are_a_chain_of_folders(void **state) {
+    const tiny *t = *state;
+    char epochs_text[64], budget_text[64], run[8] = "", source[8];
+    int epochs, sessions = 0;
+    cleat_train_report whole = run_of_seconds(t, "whole_chain", 3, &epochs);
+    const int seconds = (int)ceil(whole.seconds_first_step + 1);
+    snprintf(epochs_text, sizeof epochs_text, "train.epochs=%d", epochs);
+    snprintf(budget_text, sizeof budget_text, "run.time_budget=30h/%ds", seconds);
+    const char *const *set = SET(STEPS_ONLY, epochs_text, budget_text);
+    tiny_result result;
+    double used = 0;
+    do {
+        memcpy(source, run, sizeof source);
+        snprintf(run, sizeof run, "s%d", ++sessions);
+        result = train_session(t, *source ? source : NULL, run, set);
+        assert_true(last_state(t, run, "time_used") > used);
+        used = last_state(t, run, "time_used");
+        if (sessions == 1) assert_contains(logged.text, SET("enough for", "sessions of", "more after this one"));
+        if (result.status != CLEAT_OK) assert_contains(result.error.text, SET("time is up", "in the next session"));
+        assert_true(result.report.seconds < seconds + 2); /* a busy machine may delay it once */
+    } while (result.status == CLEAT_ERR_TIME_UP && sessions < 20);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    assert_true(sessions > 1);
+    assert_int_equal(result.report.epochs_planned, epochs);
+    tiny_assert_same_run(t, "whole_chain", run);
+}
+
+/* Two sessions of which the second is cut short by the budget; a third is refused at once. */
+static void budget_counts_all_sessions(void **state) {
+    const tiny *t = *state;
+    char text[64];
+    cleat_train_report start = train_until(CLEAT_OK, t, "start4", SET(STEPS_ONLY), false, NULL);
+    const int session = (int)ceil(2 * start.seconds_first_step + 3);
+    snprintf(text, sizeof text, "run.time_budget=%ds/%ds", 2 * session - 2, session);
+    const char *const *set = SET(STEPS_ONLY, ENDLESS, "run.budget=stop", text);
+    tiny_result first = train_session(t, NULL, "b1", set), second = train_session(t, "b1", "b2", set);
+    assert_int_equal(first.status, CLEAT_ERR_TIME_UP);
+    assert_contains(first.error.text, SET("in the next session"));
+    assert_int_equal(second.status, CLEAT_ERR_TIME_UP);
+    assert_contains(second.error.text, SET("and a larger --time-budget"));
+    assert_true(second.report.steps > first.report.steps);
+    assert_true(first.report.seconds + second.report.seconds < 2 * session + 3);
+    tiny_result third = train_session(t, "b2", "b3", set);
+    assert_int_equal(third.status, CLEAT_ERR_TIME_UP);
+    assert_contains(third.error.text, SET("are used", "--time-budget"));
+    assert_int_equal(third.report.steps, second.report.steps);
+}
+
 /* Independent of the budget of the resumed run. */
 static void shortened_schedule_stays_as_it_is(void **state) {
     const tiny *t = *state;
@@ -212,9 +281,14 @@ static void warm_up_is_not_cut(void **state) {
 int main(void) {
     tiny_require_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forecast_is_made_without_a_budget),      cmocka_unit_test(roomy_budget_changes_nothing),
-        cmocka_unit_test(stopped_run_goes_on_with_the_same_bits), cmocka_unit_test(shortened_schedule_stays_as_it_is),
-        cmocka_unit_test(shortened_run_ends_within_its_budget),   cmocka_unit_test(warm_up_is_not_cut),
+        cmocka_unit_test(forecast_is_made_without_a_budget),
+        cmocka_unit_test(roomy_budget_changes_nothing),
+        cmocka_unit_test(stopped_run_goes_on_with_the_same_bits),
+        cmocka_unit_test(sessions_are_a_chain_of_folders),
+        cmocka_unit_test(budget_counts_all_sessions),
+        cmocka_unit_test(shortened_schedule_stays_as_it_is),
+        cmocka_unit_test(shortened_run_ends_within_its_budget),
+        cmocka_unit_test(warm_up_is_not_cut),
     };
     return cmocka_run_group_tests_name("time_budget", tests, tiny_setup, tiny_teardown);
 }
