@@ -38,6 +38,9 @@ typedef struct cleat_train_options {
     /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If data.path
      * does not exist, it trains on synthetic samples of the longest length. */
     bool profile_only;
+    /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on the
+     * thread of the run; may be NULL. */
+    void (*record)(void *user, const char *line);
 } cleat_train_options;
 
 /* Breakdown of the start-up time in seconds. The parts add up to cleat_train_report.seconds_first_step. */

@@ -13,9 +13,9 @@ static void warn(cleat_status status, const cleat_error *why) {
               "%s; the run continues without its TensorBoard file, which `run.tensorboard` asked for", why->text);
 }
 
-static void add_metrics(void *user, const char *line) {
+void cleat_run_board_metrics(cleat_run *run, const char *line) {
     cleat_error why = {0};
-    warn(cleat_tensorboard_metrics_line(user, cleat_wall_seconds(), line, &why), &why);
+    if (run->board) warn(cleat_tensorboard_metrics_line(run->board, cleat_wall_seconds(), line, &why), &why);
 }
 
 void cleat_run_board_system(void *run, const char *line) {
@@ -43,12 +43,10 @@ cleat_status cleat_run_board_open(cleat_run *run, const cleat_profile *resolved,
     if (status == CLEAT_OK) status = cleat_tensorboard_start(run->board, cleat_wall_seconds(), first_step, error);
     if (status == CLEAT_OK) status = write_profile(run, step, error);
     if (status == CLEAT_OK) status = cleat_tensorboard_replay(run->board, run->folder, first_step, step, NULL, error);
-    if (status == CLEAT_OK) cleat_metrics_log_observe(run->log, add_metrics, run->board);
     return status;
 }
 
 void cleat_run_board_close(cleat_run *run) {
-    if (run->log) cleat_metrics_log_observe(run->log, NULL, NULL);
     cleat_tensorboard_close(run->board);
     run->board = NULL;
 }

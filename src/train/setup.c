@@ -168,6 +168,13 @@ static cleat_status open_deadline(cleat_trainer *trainer, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* Passes a line of metrics.jsonl on to the TensorBoard file and to the caller of the run. */
+static void pass_record(void *user, const char *line) {
+    cleat_run *run = user;
+    cleat_run_board_metrics(run, line);
+    if (run->options->record) run->options->record(run->options->user, line);
+}
+
 /* A run that has completed or stopped early keeps the resolved.ini of its training when it is opened
  * again. */
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
@@ -182,6 +189,7 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
     status = cleat_metrics_log_open(path, keep, &run->log, error);
     if (status) return status;
+    cleat_metrics_log_observe(run->log, pass_record, run);
     trainer->clock.last_checkpoint = cleat_seconds();
     cleat_progress_start(&run->progress, run->options->print, run->options->user, run->options->terminal,
                          run->options->width, trainer->state.step, trainer->schedule.total_steps, cleat_seconds());

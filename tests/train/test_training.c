@@ -312,6 +312,37 @@ static void log_is_complete_however_seldom_it_is_written(void **state) {
 
 /* An epoch of `limit` samples is one step: as one batch of 8, and as micro-batches of 2 whose last global
  * batch, or last batch, is short. A large eps prevents AdamW from turning rounding noise into full steps. */
+typedef struct received_records {
+    char text[1 << 14];
+    size_t size;
+} received_records;
+
+static void receive_record(void *user, const char *line) {
+    received_records *received = user;
+    const size_t size = strlen(line);
+    assert_true(received->size + size < sizeof received->text);
+    memcpy(received->text + received->size, line, size + 1);
+    received->size += size;
+}
+
+static void records_are_passed_on_as_they_are_written(void **state) {
+    const tiny *t = *state;
+    received_records received = {.size = 0};
+    char out[TINY_PATH], path[TINY_PATH];
+    cleat_profile *profile = tiny_profile(t, NULL);
+    const cleat_train_options options = {
+        .out = tiny_path(t, "recorded", out), .record = receive_record, .user = &received};
+    cleat_train_report report;
+    cleat_error error = {0};
+    if (cleat_train(profile, &options, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    size_t size;
+    char *file = tiny_read(tiny_path(t, "recorded/metrics.jsonl", path), &size);
+    assert_string_equal(received.text, file);
+    assert_non_null(strstr(file, "\"kind\":\"eval\""));
+    cleat_free(file);
+    cleat_profile_destroy(profile);
+}
+
 static void micro_batches_add_up(void **state) {
     const tiny *t = *state;
     static const char *const limits[] = {"data.limit=8", "data.limit=7", "data.limit=5"};
@@ -693,6 +724,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(device_is_chosen_before_the_folder_and_the_data),
         cmocka_unit_test(folder_name_that_is_too_long_is_refused),
         cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
+        cmocka_unit_test(records_are_passed_on_as_they_are_written),
         cmocka_unit_test(micro_batches_add_up),
         cmocka_unit_test(resume_with_other_micro_batches),
         cmocka_unit_test(resume_keeps_its_cut),
