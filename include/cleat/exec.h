@@ -56,14 +56,19 @@ CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype; `graph` is the graph whose layout the tensor
- * is in (any graph for a persistent tensor). Ordered after all enqueued work, and blocking. The inputs of
- * different graphs share memory: write all inputs of a graph before each of its runs, unless no other
- * graph ran in between. Reading an activation requires cleat_retain. Writing a parameter also updates its
- * half weight (cleat_autocast). */
+ * is in (any graph for a persistent tensor); `bytes` is the size of `values`, which must be that of the tensor
+ * (cleat_tensor_bytes). Ordered after all enqueued work, and blocking. The inputs of different graphs share
+ * memory: write all inputs of a graph before each of its runs, unless no other graph ran in between. So do their
+ * activations: read those of a graph after its run and before another graph runs. Writing a parameter also
+ * updates its half weight (cleat_autocast).
+ *
+ * CLEAT_ERR_ARGUMENT: `bytes` is another size; the tensor to write is neither an input nor persistent; the tensor
+ * to read is an activation that was not retained (cleat_retain) when the plan was made, or whose graph was not
+ * the last to run. CLEAT_ERR_NOT_FOUND: the tensor is not part of the plan. */
 CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
-                                        cleat_error *error);
+                                        size_t bytes, cleat_error *error);
 CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
-                                       cleat_error *error);
+                                       size_t bytes, cleat_error *error);
 
 /* Writes the initial values of all parameters (cleat_param: a function of `seed` and the parameter name
  * only) and buffers. */

@@ -2,8 +2,9 @@
  *
  * Nothing here knows OpenCL: a graph is built, differentiated and planned without a card.
  *
- * Building needs no error check per line. The graph remembers its first error; later calls pass NULL tensors
- * through and do nothing; the caller asks once, with cleat_graph_status.
+ * Building needs no error check per line. The graph remembers its first error; later calls do nothing and return
+ * NULL; the caller asks once, with cleat_graph_status, or receives the error from cleat_plan_create. Errors are also
+ * NULL where an operation needs a tensor, and a tensor of another graph.
  *
  * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know
  * each other. Making a plan only reads them, and a plan never changes afterwards: several threads may read
@@ -70,7 +71,7 @@ CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
 /* CLEAT_OK, or the first error of the calls that built the graph, copied to `error`. */
 CLEAT_API cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error);
 
-/* Declares an input: a tensor that the host fills before each run. */
+/* Declares an input: a tensor that the host fills before each run. The names of a graph's inputs differ. */
 CLEAT_API cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
 /* The parameter `name` (f32) of the graph's store: declared at first use; a later use must name the same
@@ -95,15 +96,17 @@ typedef struct cleat_running_stats {
 } cleat_running_stats;
 /* The buffers NAME_mean, which starts at 0, and NAME_var, which starts at 1. */
 CLEAT_API cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
-/* Keeps a tensor for reading by the host after the run: its bytes are not reused within the graph. */
+/* Keeps a tensor for reading by the host after the run: its bytes are not reused within the graph. Call it before
+ * the plan is made. NULL is ignored. */
 CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 
-/* Appends the nodes that compute the gradient of `loss` (f32 [1]) with respect to every parameter and every input
+/* Appends the nodes that compute the gradient of `loss` (f32, one element) with respect to every parameter and every input
  * marked by cleat_require_grad. Parameter gradients accumulate in the store's gradient buffer, which the optimizer
  * zeroes; each gradient of an activation is a separate tensor. `seed` (f32 [1]) is the gradient of the loss itself;
  * NULL: 1, or with f16 weights (cleat_autocast) the loss scale, which an optimizer (cleat/optimizer.h) adjusts. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
-/* Requests the gradient of an input from cleat_backward; call it before the input is used. */
+/* Requests the gradient of an input from cleat_backward; calling it after an operation has used the input is an
+ * error. */
 CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);
 /* The gradient that cleat_backward computed (for a parameter: its place in the store), or NULL. Borrowed. */
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);

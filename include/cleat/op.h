@@ -80,6 +80,8 @@ struct cleat_op {
 
     /* Optional. Masks of inputs are written CLEAT_IN(X) | CLEAT_IN(RESIDUAL). */
 
+    /* Inputs that may be NULL. NULL for any other input of cleat_emit is an error of the graph. */
+    uint32_t optional_inputs;
     /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each
      * element of in[i] before they write the same element of out[0], in the same work-item. */
     uint32_t inplace_inputs;
@@ -110,9 +112,9 @@ struct cleat_op {
 /* --- nodes ---------------------------------------------------------------------------------------------------- */
 
 /* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
- * is on (cleat_autocast). Returns NULL once the graph has an error. After an earlier error inputs may be
- * NULL: a caller that depends on an input returns NULL then. `attr` is copied; `attr_bytes` <=
- * CLEAT_ATTR_BYTES. */
+ * is on (cleat_autocast). Returns NULL once the graph has an error, whatever the inputs are. An input that
+ * is NULL and not among optional_inputs, or that belongs to another graph, is such an error. `attr` is copied;
+ * `attr_bytes` <= CLEAT_ATTR_BYTES. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
 

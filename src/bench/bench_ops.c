@@ -4,6 +4,7 @@
 #include "bench/bench.h"
 
 #include "core/memory.h"
+#include "exec/copy.h"
 #include "lib/shared_numbers.clh"
 #include "ops/update.h"
 
@@ -253,7 +254,7 @@ static cleat_status fill_hyper(const cleat_bench_graph *made, cleat_error *error
         [HYPER_RATE] = 1e-4f,         [HYPER_BETA1] = 0.9999f, [HYPER_BETA2] = 0.9999f,    [HYPER_EPS] = 1e-8f,
         [HYPER_WEIGHT_DECAY] = 0.01f, [HYPER_MAX_NORM] = 0,    [HYPER_CORRECTION1] = 0.1f, [HYPER_CORRECTION2] = 0.1f};
     const cleat_tensor *tensor = cleat_graph_find(made->graph, "hyper");
-    return tensor ? cleat_exec_write(made->exec, 0, tensor, hyper, error) : CLEAT_OK;
+    return tensor ? cleat_exec_write_unchecked(made->exec, 0, tensor, hyper, error) : CLEAT_OK;
 }
 
 /* Fills with tokens from the whole vocabulary. */
@@ -264,7 +265,7 @@ static cleat_status fill_tokens(const cleat_bench_graph *made, const op_row *row
     int32_t *tokens = cleat_alloc((size_t)count, sizeof *tokens);
     if (!tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for tokens");
     for (int64_t i = 0; i < count; ++i) tokens[i] = (int32_t)(i * 7919 % row->size[2]);
-    cleat_status status = cleat_exec_write(made->exec, 0, tensor, tokens, error);
+    cleat_status status = cleat_exec_write_unchecked(made->exec, 0, tensor, tokens, error);
     cleat_free(tokens);
     return status;
 }

@@ -61,6 +61,7 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
 cleat_status cleat_exec_open(cleat_device *device, cleat_graph *const *graphs, size_t count, cleat_exec **exec,
                              cleat_error *error) {
     cleat_plan *plan = NULL;
+    if (!device) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the device is NULL: did cleat_device_open fail?");
     cleat_status status = cleat_plan_create(graphs, count, cleat_device_get_facts(device), &plan, error);
     if (!status) status = cleat_exec_create(device, plan, exec, error);
     if (status)
@@ -157,8 +158,8 @@ static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *para
     return status;
 }
 
-cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
-                              cleat_error *error) {
+cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
+                                        cleat_error *error) {
     cleat_status status = write_bytes(exec, graph, tensor, values, error);
     const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
     return !status && is_param ? write_half_weight(exec, tensor, values, error) : status;
@@ -175,8 +176,8 @@ cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tens
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
-cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
-                             cleat_error *error) {
+cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
+                                       cleat_error *error) {
     cl_mem slab = NULL;
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);

@@ -5,6 +5,7 @@
 #include "cleat/exec.h"
 #include "core/safetensors.h"
 #include "device/device.h"
+#include "exec/copy.h"
 #include "graph/launch.h"
 #include "graph/plan.h"
 
@@ -40,8 +41,9 @@ struct cleat_exec {
     size_t program_count, program_capacity;
     cleat_bound *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
-    int slot_count, next_slot; /* slots are used in turn */
-    cleat_error failure;       /* the first kernel failure since the last cleat_exec_finish */
+    int slot_count, next_slot;   /* slots are used in turn */
+    const cleat_bound *last_run; /* the graph whose activations are in memory; NULL: none has run */
+    cleat_error failure;         /* the first kernel failure since the last cleat_exec_finish */
 };
 
 /* The buffer and byte offset of a tensor as seen from graph `graph`. */

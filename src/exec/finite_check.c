@@ -275,7 +275,7 @@ cleat_status cleat_finite_check_snapshot(cleat_finite_check *check, cleat_error 
     if (!saved) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the states");
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < plan->state_count && !status; ++i) {
-        status = cleat_exec_read(check->exec, 0, plan->store->states[i], saved + at, error);
+        status = cleat_exec_read_unchecked(check->exec, 0, plan->store->states[i], saved + at, error);
         at += (size_t)cleat_tensor_bytes(plan->store->states[i]);
     }
     cleat_free(status ? saved : check->saved);
@@ -290,7 +290,7 @@ cleat_status cleat_finite_check_restore(cleat_finite_check *check, cleat_error *
     size_t at = 0;
     if (!check->saved) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no states were saved");
     for (size_t i = 0; i < plan->state_count && !status; ++i) {
-        status = cleat_exec_write(check->exec, 0, plan->store->states[i], check->saved + at, error);
+        status = cleat_exec_write_unchecked(check->exec, 0, plan->store->states[i], check->saved + at, error);
         at += (size_t)cleat_tensor_bytes(plan->store->states[i]);
     }
     if (status || gradients < 0) return status;

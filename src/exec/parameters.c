@@ -44,14 +44,14 @@ void cleat_host_tensors_add(cleat_host_tensors *tensors, cleat_tensor *tensor, c
 cleat_status cleat_host_tensors_read(cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < tensors->count && !status; ++i)
-        status = cleat_exec_read(exec, 0, tensors->sources[i], (void *)tensors->items[i].data, error);
+        status = cleat_exec_read_unchecked(exec, 0, tensors->sources[i], (void *)tensors->items[i].data, error);
     return status;
 }
 
 cleat_status cleat_host_tensors_write(const cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < tensors->count && !status; ++i)
-        status = cleat_exec_write(exec, 0, tensors->sources[i], tensors->items[i].data, error);
+        status = cleat_exec_write_unchecked(exec, 0, tensors->sources[i], tensors->items[i].data, error);
     return status;
 }
 

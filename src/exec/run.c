@@ -70,10 +70,15 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
     cleat_bound *bound = &exec->graphs[graph];
-    size_t nodes = bound->layout->graph->node_count;
+    size_t nodes = bound->layout->node_count;
+    if (bound->layout->graph->node_count != nodes)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "graph '%s' has %zu nodes, but had %zu when it was planned: build a graph before its plan",
+                          bound->layout->graph->name, bound->layout->graph->node_count, nodes);
     if (first > last || last > nodes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu are out of range: graph '%s' has %zu", first,
                           last, bound->layout->graph->name, nodes);
+    exec->last_run = bound;
     status = cleat_exec_consume_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);
@@ -85,7 +90,7 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
 cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
-    return cleat_exec_run_nodes(exec, graph, 0, exec->graphs[graph].layout->graph->node_count, error);
+    return cleat_exec_run_nodes(exec, graph, 0, exec->graphs[graph].layout->node_count, error);
 }
 
 cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error) {

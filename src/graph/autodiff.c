@@ -70,8 +70,27 @@ static cleat_tensor *default_seed(cleat_graph *graph) {
     return cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);
 }
 
+static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
+    char text[96];
+    cleat_tensor_describe(loss, text, sizeof text);
+    if (!loss)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "cleat_backward: the loss is NULL");
+    else if (!cleat_graph_owns(graph, loss))
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "cleat_backward: loss '%s' belongs to another graph", loss->name);
+    else if (loss->dtype != CLEAT_F32 || cleat_tensor_elements(loss) != 1)
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
+                         "cleat_backward: loss '%s' is %s, but a loss is one number, f32 [1]: the result of a loss "
+                         "operation, such as cleat_mse_loss, or a sum of them (cleat_sum)",
+                         loss->name, text);
+    else if (!loss->requires_grad)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                         "cleat_backward: loss '%s' depends on no parameter, and on no input of cleat_require_grad",
+                         loss->name);
+    return graph->error.status == CLEAT_OK;
+}
+
 void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed) {
-    if (graph->error.status) return;
+    if (graph->error.status || !loss_is_possible(graph, loss)) return;
     if (!seed) seed = default_seed(graph);
     cleat_backward_from(graph, &loss, &seed, 1);
 }

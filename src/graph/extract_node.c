@@ -34,7 +34,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 cleat_node *cleat_extract_node(cleat_graph *graph, const cleat_node *node) {
-    const cleat_op copying = {.name = node->op->name, .infer = infer};
+    const cleat_op copying = {.name = node->op->name, .infer = infer, .optional_inputs = CLEAT_EVERY_INPUT};
     const extract_attr attr = {node};
     cleat_tensor *in[CLEAT_MAX_IN] = {NULL};
     for (int i = 0; i < node->n_in; ++i) {

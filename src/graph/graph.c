@@ -54,8 +54,19 @@ void cleat_scope(cleat_graph *graph, const char *format, ...) {
     va_end(arguments);
 }
 
+static bool is_declared(const cleat_graph *graph, const char *input) {
+    for (size_t i = 0; i < graph->tensor_count; ++i)
+        if (graph->tensors[i]->role == CLEAT_ROLE_INPUT && strcmp(graph->tensors[i]->name, input) == 0) return true;
+    return false;
+}
+
 static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, const int64_t *shape) {
     if (graph->error.status != CLEAT_OK) return false;
+    if (!name || !name[0] || !shape) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "tensor '%s': every tensor needs a name and a shape",
+                         name ? name : "NULL");
+        return false;
+    }
     if (strlen(name) >= CLEAT_NAME) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "tensor '%s': a name has at most %d characters", name,
                          CLEAT_NAME - 1);
@@ -83,6 +94,11 @@ static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, co
 static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype, int rank,
                                 const int64_t *shape) {
     if (!shape_is_possible(graph, name, rank, shape)) return NULL;
+    if ((unsigned)dtype > CLEAT_U32) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "tensor '%s': type %d does not exist (cleat_dtype)", name,
+                         (int)dtype);
+        return NULL;
+    }
     if (cleat_grow(&graph->tensors, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->tensors,
                    &graph->error) != CLEAT_OK)
         return NULL;
@@ -99,6 +115,11 @@ static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char 
 }
 
 cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
+    if (name && is_declared(graph, name)) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "input '%s' is declared twice: use the tensor of the first call",
+                         name);
+        return NULL;
+    }
     return add_tensor(graph, CLEAT_ROLE_INPUT, name, dtype, rank, shape);
 }
 
@@ -159,14 +180,42 @@ cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *nam
     return running;
 }
 
+bool cleat_graph_owns(const cleat_graph *graph, const cleat_tensor *tensor) {
+    if (cleat_is_persistent(tensor)) return cleat_store_owns(graph->store, tensor);
+    const size_t index = (size_t)tensor->index;
+    return index < graph->tensor_count && graph->tensors[index] == tensor;
+}
+
+/* Returns false, and the graph has an error, if a call names a tensor that the graph cannot use. */
+static bool owns(cleat_graph *graph, const char *call, const cleat_tensor *tensor) {
+    if (cleat_graph_owns(graph, tensor)) return true;
+    cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "%s: tensor '%s' belongs to another graph", call, tensor->name);
+    return false;
+}
+
 void cleat_retain(cleat_graph *graph, cleat_tensor *tensor) {
-    (void)graph;
-    if (tensor) ((cleat_tensor *)cleat_root(tensor))->retain = true;
+    if (tensor && owns(graph, "cleat_retain", tensor)) ((cleat_tensor *)cleat_root(tensor))->retain = true;
 }
 
 void cleat_require_grad(cleat_graph *graph, cleat_tensor *input) {
-    (void)graph;
-    if (input) input->requires_grad = true;
+    if (!input || !owns(graph, "cleat_require_grad", input)) return;
+    if (input->role != CLEAT_ROLE_INPUT) {
+        cleat_graph_fail(
+            graph, CLEAT_ERR_ARGUMENT,
+            "cleat_require_grad: tensor '%s' is no input; parameters, and what is computed from them, have "
+            "gradients without this call",
+            input->name);
+        return;
+    }
+    for (size_t i = 0; i < graph->node_count; ++i)
+        for (int j = 0; j < graph->nodes[i]->n_in; ++j)
+            if (graph->nodes[i]->in[j] == input) {
+                cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                                 "cleat_require_grad: %s already uses input '%s': call it before the first use",
+                                 graph->nodes[i]->name, input->name);
+                return;
+            }
+    input->requires_grad = true;
 }
 
 bool cleat_requires_grad(const cleat_tensor *x) {
@@ -267,6 +316,20 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
     return x->cast_cache;
 }
 
+/* Returns false, and the graph has an error, if an input that the op needs is missing, or is of another graph. */
+static bool check_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in) {
+    for (int i = 0; i < n_in && i < CLEAT_MAX_IN; ++i) {
+        if (in[i] && !cleat_graph_owns(graph, in[i])) {
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s%s': input %d, '%s', belongs to another graph",
+                             graph->scope, op->name, i, in[i]->name);
+        } else if (!in[i] && !(op->optional_inputs & CLEAT_IN(i))) {
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s%s': input %d is NULL, but it is not optional",
+                             graph->scope, op->name, i);
+        }
+    }
+    return graph->error.status == CLEAT_OK;
+}
+
 static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
                         cleat_tensor **brought) {
     if (n_in > CLEAT_MAX_IN) {
@@ -284,6 +347,7 @@ static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *co
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in) {
     cleat_tensor *brought[CLEAT_MAX_IN];
+    if (graph->error.status != CLEAT_OK || !check_inputs(graph, op, in, n_in)) return NULL;
     if (!cast_inputs(graph, op, in, n_in, brought)) return NULL;
     cleat_node *node = add_node(graph, op, attr, attr_bytes);
     if (!node) return NULL;
@@ -345,6 +409,7 @@ static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor
 }
 
 cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor) {
+    if (!tensor) return NULL;
     if (is_trained(tensor)) return cleat_store_grad(graph->store, (size_t)tensor->index);
     cleat_tensor **slot = gradient_slot(graph, tensor);
     return slot ? *slot : NULL;

@@ -121,6 +121,9 @@ bool cleat_store_has_loss_scale(const cleat_store *store);
  * dtype. */
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n);
 
+/* Whether nodes of the graph may use the tensor: it is the graph's own, or its store's. */
+bool cleat_graph_owns(const cleat_graph *graph, const cleat_tensor *tensor);
+
 /* Writes type and shape as text: "f32 [2, 512, 256]". */
 void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
 

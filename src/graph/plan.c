@@ -35,7 +35,7 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
             "device '%s': no plan is possible with an alignment of %lld and a largest buffer of %lld bytes",
             facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
     for (size_t i = 0; i < count; ++i) {
-        if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of the plan is NULL", i);
+        if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is NULL", i);
         cleat_status status = cleat_graph_status(graphs[i], error);
         if (status != CLEAT_OK) return status;
         if (graphs[i]->store != graphs[0]->store)
@@ -248,12 +248,16 @@ static cleat_status make_draft(planner *p, size_t g, cleat_choose_fn choose, voi
     cleat_layout *layout = &plan->layouts[g];
     const cleat_graph *graph = layout->graph;
     draft *d = &p->drafts[g];
+    layout->node_count = graph->node_count;
+    layout->tensor_count = graph->tensor_count;
+    layout->retained = cleat_alloc(graph->tensor_count, sizeof *layout->retained);
     layout->tensors = cleat_alloc(graph->tensor_count, sizeof *layout->tensors);
     layout->workspaces = cleat_alloc(graph->node_count, sizeof *layout->workspaces);
     layout->variants = cleat_alloc(graph->node_count, sizeof *layout->variants);
     d->workspace_bytes = cleat_alloc(graph->node_count, sizeof *d->workspace_bytes);
-    if (!layout->tensors || !layout->workspaces || !layout->variants || !d->workspace_bytes)
+    if (!layout->retained || !layout->tensors || !layout->workspaces || !layout->variants || !d->workspace_bytes)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", graph->name);
+    for (size_t i = 0; i < graph->tensor_count; ++i) layout->retained[i] = cleat_root(graph->tensors[i])->retain;
     cleat_status status = choose_variants(plan, layout, choose, user, d->workspace_bytes, error);
     if (status == CLEAT_OK) status = cleat_lifetimes_find(graph, d->workspace_bytes, &d->lifetimes, error);
     if (status == CLEAT_OK) status = check_blocks_fit(plan, layout, &d->lifetimes, error);
@@ -338,6 +342,7 @@ static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t co
     if (!p->plan || !p->drafts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->facts = *facts;
     p->plan->store = graphs[0]->store;
+    p->plan->flat_elements = p->plan->store->flat_elements;
     p->plan->layouts = cleat_alloc(count, sizeof *p->plan->layouts);
     if (!p->plan->layouts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->layout_count = count;
@@ -373,6 +378,7 @@ cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const c
 void cleat_plan_destroy(cleat_plan *plan) {
     if (!plan) return;
     for (size_t i = 0; i < plan->layout_count; ++i) {
+        cleat_free(plan->layouts[i].retained);
         cleat_free(plan->layouts[i].tensors);
         cleat_free(plan->layouts[i].workspaces);
         cleat_free(plan->layouts[i].variants);
@@ -388,6 +394,7 @@ cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout,
     const cleat_tensor *root = cleat_root(tensor);
     int flat = cleat_flat_index(root->role);
     if (flat >= 0) {
+        if (root->flat_offset >= plan->flat_elements) return none;
         cleat_place place = plan->flat[flat];
         place.offset += root->flat_offset * cleat_dtype_size(root->dtype);
         return place.slab < 0 ? none : place;
@@ -395,7 +402,7 @@ cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout,
     if (root->index < 0) return none;
     size_t index = (size_t)root->index;
     if (root->role == CLEAT_ROLE_STATE) return index < plan->state_count ? plan->states[index] : none;
-    bool known = layout && index < layout->graph->tensor_count && layout->graph->tensors[index] == root;
+    bool known = layout && index < layout->tensor_count && layout->graph->tensors[index] == root;
     return known ? layout->tensors[index] : none;
 }
 

@@ -17,6 +17,9 @@ typedef struct cleat_slab {
 /* The layout of one graph. */
 typedef struct cleat_layout {
     cleat_graph *graph;
+    size_t node_count, tensor_count; /* of the graph when the plan was made */
+    /* [graph->tensor_count], indexed by tensor->index: activations that keep their bytes until the end of the run. */
+    bool *retained;
     /* [graph->tensor_count], indexed by tensor->index; a reshape has the place of its base. */
     cleat_place *tensors;
     cleat_place *workspaces;        /* [graph->node_count], indexed by node->index */
@@ -35,7 +38,8 @@ struct cleat_plan {
     /* The store's flat buffers: each is a slab by itself and exists only if a graph uses it. A parameter lies
      * at its flat_offset (in elements) in its flat buffer. */
     cleat_place flat[CLEAT_FLATS];
-    cleat_place *states; /* [state_count] the states that the store had when the plan was made */
+    int64_t flat_elements; /* of each flat buffer */
+    cleat_place *states;   /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
     /* Slabs of the size of the input slab, to which uploads go while a graph runs; -1 without inputs. */
     int32_t staging[2];

@@ -64,6 +64,21 @@ cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which) 
     return i < store->count ? (which ? store->moments2[i] : store->moments1[i]) : NULL;
 }
 
+static bool is_at(cleat_tensor *const *tensors, size_t count, const cleat_tensor *tensor) {
+    return tensor->index >= 0 && (size_t)tensor->index < count && tensors[tensor->index] == tensor;
+}
+
+bool cleat_store_owns(const cleat_store *store, const cleat_tensor *tensor) {
+    cleat_tensor *const *const lists[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = store->params,
+                                                     [CLEAT_FLAT_GRADIENTS] = store->grads,
+                                                     [CLEAT_FLAT_MOMENTS1] = store->moments1,
+                                                     [CLEAT_FLAT_MOMENTS2] = store->moments2,
+                                                     [CLEAT_FLAT_HALF_WEIGHTS] = store->half_weights};
+    const int flat = cleat_flat_index(tensor->role);
+    if (flat < 0) return is_at(store->states, store->state_count, tensor);
+    return tensor == &store->flat[flat] || is_at(lists[flat], store->count, tensor);
+}
+
 cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
     for (size_t i = 0; i < store->count; ++i)
         if (strcmp(store->params[i]->name, name) == 0) return store->params[i];

@@ -26,6 +26,8 @@ cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype
 cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape, float initial,
                                     cleat_tensor **buffer, cleat_error *error);
 
+/* Whether the tensor is one of the store's, or a whole flat buffer of it. */
+bool cleat_store_owns(const cleat_store *store, const cleat_tensor *tensor);
 /* The i-th buffer in order of declaration; NULL after the last. Borrowed. */
 cleat_tensor *cleat_store_buffer(const cleat_store *store, size_t i);
 /* Writes the buffer's initial values to `values` [elements of buffer]. */

@@ -43,7 +43,6 @@ static const cleat_op accumulate_metric = {
     .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants};
 
 void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index) {
-    if (!scalar || !state) return;
     cleat_tensor *in[FORWARD_IN] = {[SCALAR] = scalar, [STATE] = state};
     record_attr attr = {index};
     cleat_emit(graph, &accumulate_metric, &attr, sizeof attr, in, FORWARD_IN);

@@ -42,8 +42,12 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
-static const cleat_op adamw = {
-    .name = "adamw", .infer = infer, .cost = cost, .variants = variants, .no_autocast = true};
+static const cleat_op adamw = {.name = "adamw",
+                               .optional_inputs = CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),
+                               .infer = infer,
+                               .cost = cost,
+                               .variants = variants,
+                               .no_autocast = true};
 
 /* Returns 1 - beta^t for the kernel's f32 beta: 1 - 0.999 in single precision has an error of 1e-5, which
  * must cancel. */
@@ -64,7 +68,6 @@ void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64
 }
 
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
-    if (!hyper || !norm) return;
     cleat_tensor *flat = graph->store->flat;
     cleat_tensor *in[INPUTS] = {&flat[CLEAT_FLAT_PARAMETERS],
                                 &flat[CLEAT_FLAT_GRADIENTS],

@@ -25,7 +25,6 @@ static cleat_cost cost_product_grad(const cleat_node *node) {
 }
 
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
-    if (!a || !b) return NULL;
     cleat_tensor *in[] = {a, b};
     cleat_node *node = cleat_emit(graph, op, NULL, 0, in, 2);
     return node ? node->out[0] : NULL;

@@ -244,6 +244,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op batch_norm = {.name = "batch_norm",
+                                    .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
                                     .discontinuous = true,
                                     .infer = infer,
                                     .backward = backward,
@@ -255,9 +256,8 @@ static const cleat_op batch_norm = {.name = "batch_norm",
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                cleat_tensor **statistics) {
     if (statistics) *statistics = NULL;
-    if (!x || !spec->gamma || !spec->beta) return NULL;
     /* A node cannot compute two gradients of one tensor. */
-    bool apart = spec->residual == x;
+    bool apart = x && spec->residual == x;
     if (apart && spec->samples) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
                          "op 'batch_norm': x cannot be its own residual with batch statistics");
@@ -298,6 +298,7 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
 static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
+                                              .optional_inputs = CLEAT_IN(RESIDUAL),
                                               .discontinuous = true,
                                               .infer = infer_inference,
                                               .cost = cost_inference,
@@ -307,7 +308,6 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
 
 cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                          cleat_running_stats running) {
-    if (!x || !spec->gamma || !spec->beta || !running.mean || !running.var) return NULL;
     cleat_tensor *in[] = {[X] = x,
                           [GAMMA] = spec->gamma,
                           [BETA] = spec->beta,
@@ -377,7 +377,6 @@ static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_upd
 
 void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics, cleat_running_stats running,
                                            float momentum) {
-    if (!statistics || !running.mean || !running.var) return;
     cleat_tensor *in[] = {[F_STATISTICS] = statistics, [F_MEAN] = running.mean, [F_VAR] = running.var};
     cleat_emit(graph, &batch_norm_update_running_stats, &(running_attr){momentum}, sizeof(running_attr), in, FOLLOW_IN);
 }

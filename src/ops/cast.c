@@ -52,9 +52,8 @@ static const cleat_op cast = {
     .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
-    if (!x || x->dtype == dtype) return x;
-    if (x->dtype != CLEAT_F32 && dtype != CLEAT_F32) x = cleat_cast(graph, x, CLEAT_F32);
-    if (!x) return NULL;
+    if (x && x->dtype == dtype) return x;
+    if (x && x->dtype != CLEAT_F32 && dtype != CLEAT_F32) x = cleat_cast(graph, x, CLEAT_F32);
     cast_attr attr = {dtype};
     cleat_node *node = cleat_emit(graph, &cast, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;

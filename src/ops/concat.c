@@ -120,8 +120,6 @@ cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts; the number must be 1 to %d", n, MAX_PARTS);
         return NULL;
     }
-    for (int i = 0; i < n; ++i)
-        if (!parts[i]) return NULL;
     cleat_node *node = cleat_emit(graph, &concat, NULL, 0, parts, n);
     return node ? node->out[0] : NULL;
 }
@@ -197,7 +195,6 @@ static const cleat_op chunk = {.name = "chunk",
                                .no_autocast = true};
 
 bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
-    if (!x) return false;
     if (n < 1 || n > CLEAT_MAX_OUT) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "chunk: %d parts; the number must be 1 to %d", n, CLEAT_MAX_OUT);
         return false;

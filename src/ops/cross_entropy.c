@@ -112,7 +112,6 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
 
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                   cleat_tensor *sample_weight, float label_smoothing) {
-    if (!logits || !labels || !sample_weight) return NULL;
     cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
     cleat_node *node = cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN);
     return node ? node->out[0] : NULL;

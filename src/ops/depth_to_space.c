@@ -98,7 +98,6 @@ static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
-    if (!x) return NULL;
     if (patch < 1 || patch > 4096) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "depth_to_space: patch size %lld; it must be 1 to 4096",
                          (long long)patch);

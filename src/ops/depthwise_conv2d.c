@@ -188,6 +188,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
+                                          .optional_inputs = CLEAT_IN(BIAS),
                                           .infer = infer,
                                           .backward = backward,
                                           .cost = cost,
@@ -196,7 +197,6 @@ static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
                                           .weight_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
-    if (!x || !weight) return NULL;
     cleat_tensor *in[] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
     cleat_node *node = cleat_emit(graph, &depthwise_conv2d, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;

@@ -102,11 +102,7 @@ static uint32_t next_stream(const cleat_graph *graph) {
 }
 
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
-    if (!x || rate == 0.0f) return x;
-    if (!rng) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'dropout' requires rng");
-        return NULL;
-    }
+    if (x && rate == 0.0f) return x;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [RNG] = rng};
     dropout_attr attr = {.rate = rate, .stream = next_stream(graph)};
     cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, FORWARD_IN);

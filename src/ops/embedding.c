@@ -188,7 +188,6 @@ static const cleat_op embedding = {
     .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
 
 cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {
-    if (!tokens || !table) return NULL;
     cleat_tensor *in[FORWARD_IN] = {[TOKENS] = tokens, [TABLE] = table};
     embedding_attr attr = {storage};
     cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, FORWARD_IN);

@@ -128,7 +128,6 @@ static const cleat_op frame_loss = {
 
 cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames,
                                const cleat_structure *target, cleat_tensor *sample_weight, int term) {
-    if (!x || !rigid_frames || !sample_weight) return NULL;
     if (!target->coords || !target->mask || !target->lengths) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'frame_loss' requires coords, mask and lengths");
         return NULL;

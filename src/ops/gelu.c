@@ -64,7 +64,6 @@ const cleat_op cleat_gelu_op = {.name = "gelu",
                                 .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
-    if (!x) return NULL;
     cleat_node *node = cleat_emit(graph, &cleat_gelu_op, NULL, 0, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -151,7 +151,6 @@ static const cleat_op layer_norm = {.name = "layer_norm",
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {
-    if (!x || !gamma || !beta) return NULL;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
     layer_norm_attr attr = {eps};
     cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN);

@@ -40,11 +40,11 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
-static const cleat_op log_step = {.name = "log_step", .infer = infer, .cost = cost, .variants = variants};
+static const cleat_op log_step = {
+    .name = "log_step", .optional_inputs = CLEAT_IN(LOSS_SCALE), .infer = infer, .cost = cost, .variants = variants};
 
 void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                     cleat_tensor *slot, cleat_tensor *ring) {
-    if (!terms || !norm || !slot || !ring) return;
     cleat_tensor *in[FORWARD_IN] = {
         [TERMS] = terms, [NORM] = norm, [LOSS_SCALE] = loss_scale, [SLOT] = slot, [RING] = ring};
     cleat_emit(graph, &log_step, NULL, 0, in, FORWARD_IN);

@@ -46,7 +46,6 @@ static const cleat_op unscale = {
 
 void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
                               cleat_tensor **hyper) {
-    if (!*norm || !*hyper || !states->loss_scale || !states->updates) return;
     cleat_tensor *in[UNSCALE_IN] = {
         [NORM] = *norm, [LOSS_SCALE] = states->loss_scale, [HYPER] = *hyper, [UPDATES] = states->updates};
     cleat_node *node = cleat_emit(graph, &unscale, NULL, 0, in, UNSCALE_IN);
@@ -88,7 +87,6 @@ static const cleat_op update = {
     .name = "loss_scale_update", .infer = infer_update, .cost = cost, .variants = update_variants};
 
 void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
-    if (!norm || !states->loss_scale || !states->clean_steps || !states->updates) return;
     cleat_tensor *in[UNSCALE_IN] = {[NORM] = norm,
                                     [LOSS_SCALE] = states->loss_scale,
                                     [CLEAN_STEPS] = states->clean_steps,

@@ -144,7 +144,6 @@ static const cleat_op mask_loss = {
 
 cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *sample_weight,
                               const cleat_mask_loss_spec *spec) {
-    if (!logits || !mask || !sample_weight) return NULL;
     if (!spec) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "mask_loss: no spec");
         return NULL;

@@ -133,7 +133,6 @@ static int32_t within_i32(int64_t value) {
 }
 
 cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
-    if (!x) return NULL;
     max_pool_attr attr = {.size = within_i32(size),
                           .stride = within_i32(stride),
                           .padding = within_i32(padding),

@@ -77,7 +77,6 @@ static const cleat_op mse_loss = {
     .name = "mse_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *sample_weight) {
-    if (!x || !target || !sample_weight) return NULL;
     cleat_tensor *in[FORWARD_IN] = {x, target, sample_weight};
     cleat_node *node = cleat_emit(graph, &mse_loss, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;

@@ -180,9 +180,8 @@ static const cleat_op permute = {
     .name = "permute", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
 
 cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes) {
-    if (!x) return NULL;
     permute_attr attr = {{0}};
-    for (int i = 0; i < x->rank; ++i) attr.axes[i] = axes[i];
+    for (int i = 0; x && i < x->rank; ++i) attr.axes[i] = axes[i];
     cleat_node *node = cleat_emit(graph, &permute, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -99,7 +99,6 @@ static const function functions[FUNCTIONS] = {
 };
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, int32_t number) {
-    if (!x) return NULL;
     cleat_node *node = cleat_emit(graph, &functions[number].op, &number, sizeof number, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -89,6 +89,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op pool = {.name = "pool",
+                              .optional_inputs = CLEAT_IN(LENGTHS),
                               .infer = infer,
                               .backward = backward,
                               .cost = cost,
@@ -96,7 +97,6 @@ static const cleat_op pool = {.name = "pool",
                               .autocast_inputs = CLEAT_IN(X)};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
-    if (!x) return NULL;
     cleat_tensor *in[] = {[X] = x, [LENGTHS] = lengths};
     cleat_node *node = cleat_emit(graph, &pool, &(pool_attr){mode}, sizeof(pool_attr), in, FORWARD_IN);
     return node ? node->out[0] : NULL;

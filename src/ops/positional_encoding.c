@@ -63,6 +63,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op positional_encoding = {.name = "positional_encoding",
+                                             .optional_inputs = CLEAT_IN(LENGTHS),
                                              .infer = infer,
                                              .backward = backward,
                                              .cost = cost,
@@ -71,7 +72,6 @@ static const cleat_op positional_encoding = {.name = "positional_encoding",
                                              .autocast_inputs = CLEAT_IN(X)};
 
 cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
-    if (!x) return NULL;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [LENGTHS] = lengths};
     cleat_node *node = cleat_emit(graph, &positional_encoding, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;

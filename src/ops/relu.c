@@ -62,7 +62,6 @@ const cleat_op cleat_relu_op = {.name = "relu",
                                 .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x) {
-    if (!x) return NULL;
     cleat_node *node = cleat_emit(graph, &cleat_relu_op, NULL, 0, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -41,7 +41,6 @@ static const cleat_op reshape = {
     .name = "reshape", .infer = infer, .backward = backward, .cost = cost, .no_autocast = true};
 
 cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape) {
-    if (!x) return NULL;
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
         cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "reshape: rank %d; it must be 1 to %d", rank, CLEAT_MAX_RANK);
         return NULL;

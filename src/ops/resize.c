@@ -131,7 +131,6 @@ static const cleat_op resize = {.name = "resize",
                                 .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
-    if (!x) return NULL;
     if (!has_size(height, width)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "resize: %lld x %lld; the size must be 1 x 1 to %d x %d",
                          (long long)height, (long long)width, MAX_EXTENT, MAX_EXTENT);

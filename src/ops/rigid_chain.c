@@ -80,7 +80,6 @@ static const cleat_op rigid_chain = {
 cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
                                 cleat_tensor **rigid_frames) {
     if (rigid_frames) *rigid_frames = NULL;
-    if (!steps || !lengths) return NULL;
     cleat_tensor *in[FORWARD_IN] = {[STEPS] = steps, [LENGTHS] = lengths};
     cleat_node *node = cleat_emit(graph, &rigid_chain, NULL, 0, in, FORWARD_IN);
     if (node && rigid_frames) *rigid_frames = node->out[FRAMES];

@@ -117,7 +117,6 @@ static const cleat_op slice = {
     .name = "slice", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
 
 cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop) {
-    if (!x) return NULL;
     const slice_attr attr = {.axis = axis, .start = start, .stop = stop};
     cleat_node *node = cleat_emit(graph, &slice, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;

@@ -72,7 +72,6 @@ static const cleat_op softmax = {.name = "softmax",
                                  .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
-    if (!x) return NULL;
     cleat_node *node = cleat_emit(graph, &softmax, NULL, 0, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -197,14 +197,17 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
-static const cleat_op structure_loss = {
-    .name = "structure_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op structure_loss = {.name = "structure_loss",
+                                        .optional_inputs = CLEAT_IN(REFERENCE) | CLEAT_IN(MASK) | CLEAT_IN(PARTNER),
+                                        .infer = infer,
+                                        .backward = backward,
+                                        .cost = cost,
+                                        .variants = variants};
 
 cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                    const cleat_structure *target, cleat_tensor *sample_weight) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
                            spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_CHIRALITY;
-    if (!x || !sample_weight) return NULL;
     if (!target->lengths || (needs_reference && (!target->coords || !target->mask)) ||
         (spec->kind == CLEAT_LOSS_BASE_PAIR && !target->partner)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d requires a target", (int)spec->kind);

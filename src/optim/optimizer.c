@@ -143,9 +143,9 @@ static cleat_status read_progress(const cleat_optimizer *optimizer, cleat_exec *
     progress read = {.steps = optimizer->steps};
     cleat_status status = CLEAT_OK;
     if (optimizer->is_scaled) {
-        status = cleat_exec_read(exec, 0, scale->loss_scale, &read.loss_scale, error);
-        if (!status) status = cleat_exec_read(exec, 0, scale->clean_steps, &read.clean_steps, error);
-        if (!status) status = cleat_exec_read(exec, 0, scale->updates, &read.updates, error);
+        status = cleat_exec_read_unchecked(exec, 0, scale->loss_scale, &read.loss_scale, error);
+        if (!status) status = cleat_exec_read_unchecked(exec, 0, scale->clean_steps, &read.clean_steps, error);
+        if (!status) status = cleat_exec_read_unchecked(exec, 0, scale->updates, &read.updates, error);
     }
     if (!status) *out = read;
     return status;
@@ -156,11 +156,11 @@ static cleat_status write_progress(cleat_optimizer *optimizer, cleat_exec *exec,
     const cleat_loss_scale *scale = &optimizer->scale;
     cleat_status status = CLEAT_OK;
     if (optimizer->is_scaled) {
-        status = cleat_exec_write(exec, 0, scale->updates, &from->updates, error);
+        status = cleat_exec_write_unchecked(exec, 0, scale->updates, &from->updates, error);
         /* A file of a network in f32 or bf16 contains no scale: the current scale is then kept. */
         if (!status && from->loss_scale > 0)
-            status = cleat_exec_write(exec, 0, scale->loss_scale, &from->loss_scale, error);
-        if (!status) status = cleat_exec_write(exec, 0, scale->clean_steps, &from->clean_steps, error);
+            status = cleat_exec_write_unchecked(exec, 0, scale->loss_scale, &from->loss_scale, error);
+        if (!status) status = cleat_exec_write_unchecked(exec, 0, scale->clean_steps, &from->clean_steps, error);
     }
     if (!status) optimizer->steps = from->steps;
     return status;

@@ -3,6 +3,7 @@
 
 #include "cleat/card.h"
 #include "core/memory.h"
+#include "exec/copy.h"
 #include "graph/store.h"
 #include "lib/shared_numbers.clh"
 #include "ops/update.h"
@@ -192,7 +193,7 @@ int64_t cleat_session_flat(const cleat_session *session) {
 }
 
 cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error) {
-    return cleat_exec_read(session->exec, 0, &session->work->store->flat[which], values, error);
+    return cleat_exec_read_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
 }
 
 /* Writing the parameters as a whole must also update the half weights; cleat_exec_write does so only for
@@ -200,7 +201,8 @@ cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, f
 cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
                                       cleat_error *error) {
     const cleat_work_graph *refresh = &session->work->refresh;
-    cleat_status status = cleat_exec_write(session->exec, 0, &session->work->store->flat[which], values, error);
+    cleat_status status =
+        cleat_exec_write_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
     if (status != CLEAT_OK || which != CLEAT_FLAT_PARAMETERS || !refresh->graph) return status;
     return cleat_exec_run(session->exec, refresh->index, error);
 }
@@ -212,9 +214,11 @@ bool cleat_session_has_loss_scale(const cleat_session *session) {
 cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_scale_values *state, cleat_error *error) {
     const cleat_loss_scale *tensors = &session->work->loss_scale;
     cleat_loss_scale_values read;
-    cleat_status status = cleat_exec_read(session->exec, 0, tensors->loss_scale, &read.loss_scale, error);
-    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
-    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->updates, &read.updates, error);
+    cleat_status status = cleat_exec_read_unchecked(session->exec, 0, tensors->loss_scale, &read.loss_scale, error);
+    if (status == CLEAT_OK)
+        status = cleat_exec_read_unchecked(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
+    if (status == CLEAT_OK)
+        status = cleat_exec_read_unchecked(session->exec, 0, tensors->updates, &read.updates, error);
     if (status == CLEAT_OK) *state = read;
     return status;
 }
@@ -222,10 +226,11 @@ cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_sc
 cleat_status cleat_session_write_loss_scale(cleat_session *session, const cleat_loss_scale_values *state,
                                             cleat_error *error) {
     const cleat_loss_scale *tensors = &session->work->loss_scale;
-    cleat_status status = cleat_exec_write(session->exec, 0, tensors->loss_scale, &state->loss_scale, error);
+    cleat_status status = cleat_exec_write_unchecked(session->exec, 0, tensors->loss_scale, &state->loss_scale, error);
     if (status == CLEAT_OK)
-        status = cleat_exec_write(session->exec, 0, tensors->clean_steps, &state->clean_steps, error);
-    return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, tensors->updates, &state->updates, error) : status;
+        status = cleat_exec_write_unchecked(session->exec, 0, tensors->clean_steps, &state->clean_steps, error);
+    return status == CLEAT_OK ? cleat_exec_write_unchecked(session->exec, 0, tensors->updates, &state->updates, error)
+                              : status;
 }
 
 int64_t cleat_session_values(const cleat_session *session) {
@@ -237,7 +242,7 @@ cleat_status cleat_session_read_values(cleat_session *session, float *values, cl
     float *buffers = values + cleat_session_flat(session);
     const cleat_tensor *buffer;
     for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_read(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
+        status = cleat_exec_read_unchecked(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
     return status;
 }
 
@@ -246,7 +251,7 @@ cleat_status cleat_session_write_values(cleat_session *session, const float *val
     const float *buffers = values + cleat_session_flat(session);
     const cleat_tensor *buffer;
     for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_write(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
+        status = cleat_exec_write_unchecked(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
     return status;
 }
 

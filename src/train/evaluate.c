@@ -3,6 +3,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/memory.h"
+#include "exec/copy.h"
 #include "train/load_model.h"
 
 #include <math.h>
@@ -27,7 +28,8 @@ static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, con
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
-    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK)
+        status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK) cleat_output_check_add(&found->bad, session, fed, output);
     if (status == CLEAT_OK) keep_examples(found->examples, graph, fed, output);
     if (status == CLEAT_OK)
@@ -70,8 +72,10 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
  * the next training step. */
 static cleat_status read_and_clear_terms(cleat_session *session, float *terms, cleat_error *error) {
     float zeros[CLEAT_MAX_METRICS] = {0};
-    cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
-    return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, session->work->terms, zeros, error) : status;
+    cleat_status status =
+        terms ? cleat_exec_read_unchecked(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
+    return status == CLEAT_OK ? cleat_exec_write_unchecked(session->exec, 0, session->work->terms, zeros, error)
+                              : status;
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,

@@ -47,7 +47,8 @@ static void bind_affine(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant affine_variants[] = {{.name = "plain", .bind = bind_affine}, {0}};
-static const cleat_op affine_op = {.name = "tiny_affine", .infer = infer_affine, .variants = affine_variants};
+static const cleat_op affine_op = {
+    .name = "tiny_affine", .optional_inputs = CLEAT_IN(1), .infer = infer_affine, .variants = affine_variants};
 
 cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bias, float factor, int delay,
                           tiny_fault fault) {

@@ -140,7 +140,8 @@ static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
 }
 
-static const cleat_op linear_op = {.name = "linear", .infer = infer, .backward = linear_backward, .variants = plain};
+static const cleat_op linear_op = {
+    .name = "linear", .optional_inputs = CLEAT_IN(2), .infer = infer, .backward = linear_backward, .variants = plain};
 static const cleat_op norm_op = {
     .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain};
 static const cleat_op gelu_op = {.name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain};

@@ -90,6 +90,7 @@ static void mix_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *con
                                    .n_targets = 3});
 }
 static const cleat_op mix = {.name = "mix",
+                             .optional_inputs = CLEAT_EVERY_INPUT,
                              .infer = infer,
                              .backward = mix_backward,
                              .variants = with_scratch,
@@ -106,8 +107,12 @@ static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
                                                 .targets = node->in,
                                                 .n_targets = 1});
 }
-static const cleat_op drop = {
-    .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
+static const cleat_op drop = {.name = "drop",
+                              .optional_inputs = CLEAT_EVERY_INPUT,
+                              .infer = infer,
+                              .backward = drop_backward,
+                              .variants = plain,
+                              .inplace_inputs = CLEAT_IN(0)};
 
 /* a, b -> a + b: the gradient is passed on unchanged */
 static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
@@ -124,13 +129,14 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
     pass(graph, node->in[1], dout[0]);
 }
 static const cleat_op plus = {.name = "plus",
+                              .optional_inputs = CLEAT_EVERY_INPUT,
                               .infer = infer,
                               .backward = plus_backward,
                               .variants = plain,
                               .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 /* x -> x / 2, no gradient */
-static const cleat_op stop = {.name = "stop", .infer = infer, .variants = plain};
+static const cleat_op stop = {.name = "stop", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer, .variants = plain};
 
 /* x -> y; the gradient needs x; never in place */
 static const cleat_op unit_grad = {.name = "unit_grad", .variants = plain};
@@ -141,7 +147,8 @@ static void unit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
                                                 .targets = node->in,
                                                 .n_targets = 1});
 }
-static const cleat_op unit = {.name = "unit", .infer = infer, .backward = unit_backward, .variants = plain};
+static const cleat_op unit = {
+    .name = "unit", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer, .backward = unit_backward, .variants = plain};
 
 /* A reshape between [2, E / 2] and [1, E]; its gradient is also a reshape. */
 static cleat_tensor *view(cleat_graph *graph, cleat_tensor *x, bool row);
@@ -154,7 +161,8 @@ static cleat_status infer_view(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
     return status;
 }
-static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward = view_backward};
+static const cleat_op view_op = {
+    .name = "view", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer_view, .backward = view_backward};
 
 /* x, p, state -> y, and the state changes: y depends on its previous value. */
 static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0)};
@@ -170,8 +178,11 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) cleat_set_output_state(node, 1, node->in[2]);
     return status;
 }
-static const cleat_op running = {
-    .name = "running", .infer = infer_running, .backward = running_backward, .variants = plain};
+static const cleat_op running = {.name = "running",
+                                 .optional_inputs = CLEAT_EVERY_INPUT,
+                                 .infer = infer_running,
+                                 .backward = running_backward,
+                                 .variants = plain};
 
 /* x, state: state += x */
 static cleat_status infer_tally(cleat_node *node, cleat_error *error) {
@@ -179,7 +190,8 @@ static cleat_status infer_tally(cleat_node *node, cleat_error *error) {
     cleat_set_output_state(node, 0, node->in[1]);
     return CLEAT_OK;
 }
-static const cleat_op tally = {.name = "tally", .infer = infer_tally, .variants = plain};
+static const cleat_op tally = {
+    .name = "tally", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer_tally, .variants = plain};
 
 static cleat_node *emit(cleat_graph *graph, const cleat_op *op, op_attr attr, cleat_tensor *a, cleat_tensor *b,
                         cleat_tensor *c) {
@@ -416,7 +428,11 @@ static void own_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *con
 
 static void copies_that_are_gradients_stay(void **state) {
     (void)state;
-    static const cleat_op own = {.name = "own", .infer = infer, .backward = own_backward, .variants = plain};
+    static const cleat_op own = {.name = "own",
+                                 .optional_inputs = CLEAT_EVERY_INPUT,
+                                 .infer = infer,
+                                 .backward = own_backward,
+                                 .variants = plain};
     world w = world_create(1);
     cleat_tensor *x = wanted_input(w.graph, "x");
     cleat_segment(w.graph);

@@ -56,7 +56,11 @@ static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .
                                          {.name = "second", .refuse = refuse_1, .workspace = workspace, .bind = bind},
                                          {.name = "third one", .refuse = refuse_2, .bind = bind},
                                          {0}};
-static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .inplace_inputs = CLEAT_IN(0)};
+static const cleat_op duel = {.name = "duel",
+                              .optional_inputs = CLEAT_EVERY_INPUT,
+                              .infer = infer,
+                              .variants = variants,
+                              .inplace_inputs = CLEAT_IN(0)};
 
 /* --- test fixture --------------------------------------------------------------------------------------------- */
 
@@ -223,7 +227,9 @@ static void tuned_plans_are_sound(void **state) {
         const char *expected[NODES];
         size_t gone = 0, listed = 0;
         for (int i = 0; i < NODES; ++i) { /* every node has another shape and therefore a separate key */
-            cleat_node *node = emit(&w, input(&w, "x", CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
+            char name[CLEAT_NAME];
+            snprintf(name, sizeof name, "x%d", i);
+            cleat_node *node = emit(&w, input(&w, name, CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
             uint32_t pick = cleat_random_below(&random, 5);
             cleat_retain(w.graph, node->out[0]);
             expected[i] = pick < 3 ? names[pick] : "first";

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "cleat/exec.h"
 #include "cleat/models.h"
 #include "cleat/profile.h"
 #include "core/memory.h"
+#include "exec/copy.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
 #include "graph/recompute.h"
@@ -119,7 +119,7 @@ static void put(session *s, const char *name, const void *values) {
     cleat_error error;
     const cleat_tensor *tensor = cleat_graph_find(s->graph, name);
     if (!tensor) fail_msg("no input '%s'", name);
-    must(cleat_exec_write(s->exec, 0, tensor, values, &error), &error);
+    must(cleat_exec_write_unchecked(s->exec, 0, tensor, values, &error), &error);
 }
 
 /* The head starts at zero, which would block all gradients before the encoder: noise is added to every
@@ -133,7 +133,7 @@ static void put_parameters(session *s) {
         float *values = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *values);
         assert_non_null(values);
         cleat_param_initialise(s->store, &noisy, 1, values);
-        must(cleat_exec_write(s->exec, 0, param, values, &error), &error);
+        must(cleat_exec_write_unchecked(s->exec, 0, param, values, &error), &error);
         cleat_free(values);
     }
 }
@@ -171,9 +171,9 @@ static results train_twice(cleat_device *device, const cleat_model *model, int r
     r.elements = (size_t)s.store->flat_elements;
     r.gradients = cleat_alloc(r.elements, sizeof *r.gradients);
     assert_non_null(r.gradients);
-    must(cleat_exec_read(s.exec, 0, s.built.loss, &r.loss, &error), &error);
-    must(cleat_exec_read(s.exec, 0, s.built.output, r.output, &error), &error);
-    must(cleat_exec_read(s.exec, 0, &s.store->flat[CLEAT_FLAT_GRADIENTS], r.gradients, &error), &error);
+    must(cleat_exec_read_unchecked(s.exec, 0, s.built.loss, &r.loss, &error), &error);
+    must(cleat_exec_read_unchecked(s.exec, 0, s.built.output, r.output, &error), &error);
+    must(cleat_exec_read_unchecked(s.exec, 0, &s.store->flat[CLEAT_FLAT_GRADIENTS], r.gradients, &error), &error);
     r.arena = cleat_plan_category_bytes(s.plan, CLEAT_BYTES_ARENA);
     r.nodes = s.graph->node_count;
     for (size_t i = 0; i < r.nodes; ++i) r.recomputed += s.graph->nodes[i]->recomputed;

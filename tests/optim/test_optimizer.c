@@ -92,8 +92,8 @@ static void write_batch(rig *r) {
         for (int c = 1; c < CLASSES; ++c)
             if (x[b * WIDTH + c] > x[b * WIDTH + labels[b]]) labels[b] = c;
     }
-    ok(cleat_exec_write(r->exec, TRAIN, r->x[TRAIN], x, &error), &error);
-    ok(cleat_exec_write(r->exec, TRAIN, r->labels, labels, &error), &error);
+    ok(cleat_exec_write_unchecked(r->exec, TRAIN, r->x[TRAIN], x, &error), &error);
+    ok(cleat_exec_write_unchecked(r->exec, TRAIN, r->labels, labels, &error), &error);
 }
 
 static void train(rig *r, int steps) {
@@ -110,21 +110,21 @@ static float read_loss(rig *r) {
     cleat_error error;
     write_batch(r);
     ok(cleat_exec_run(r->exec, TRAIN, &error), &error);
-    ok(cleat_exec_read(r->exec, TRAIN, r->loss, &loss, &error), &error);
+    ok(cleat_exec_read_unchecked(r->exec, TRAIN, r->loss, &loss, &error), &error);
     return loss;
 }
 
 static float read_norm(rig *r) {
     float norm;
     cleat_error error;
-    ok(cleat_exec_read(r->exec, UPDATE, cleat_optimizer_grad_norm(r->optimizer), &norm, &error), &error);
+    ok(cleat_exec_read_unchecked(r->exec, UPDATE, cleat_optimizer_grad_norm(r->optimizer), &norm, &error), &error);
     return norm;
 }
 
 static void read_params(rig *r, float *values) {
     cleat_error error;
-    ok(cleat_exec_read(r->exec, 0, cleat_store_param(r->store, 0), values, &error), &error);
-    ok(cleat_exec_read(r->exec, 0, cleat_store_param(r->store, 1), values + CLASSES * WIDTH, &error), &error);
+    ok(cleat_exec_read_unchecked(r->exec, 0, cleat_store_param(r->store, 0), values, &error), &error);
+    ok(cleat_exec_read_unchecked(r->exec, 0, cleat_store_param(r->store, 1), values + CLASSES * WIDTH, &error), &error);
 }
 
 static void temporary(char *path, size_t size, const char *name) {
@@ -161,8 +161,8 @@ static void test_the_first_step_is_as_long_as_the_rate(void **state) {
     read_params(&r, before);
     write_batch(&r);
     ok(cleat_exec_run(r.exec, TRAIN, &error), &error);
-    ok(cleat_exec_read(r.exec, 0, cleat_store_grad(r.store, 0), grads, &error), &error);
-    ok(cleat_exec_read(r.exec, 0, cleat_store_grad(r.store, 1), grads + CLASSES * WIDTH, &error), &error);
+    ok(cleat_exec_read_unchecked(r.exec, 0, cleat_store_grad(r.store, 0), grads, &error), &error);
+    ok(cleat_exec_read_unchecked(r.exec, 0, cleat_store_grad(r.store, 1), grads + CLASSES * WIDTH, &error), &error);
     ok(cleat_optimizer_step(r.optimizer, r.exec, 0.01, &error), &error);
     read_params(&r, after);
     double squares = 0;
@@ -173,7 +173,7 @@ static void test_the_first_step_is_as_long_as_the_rate(void **state) {
         if (!(fabs(after[i] - expected) < 1e-5)) fail_msg("parameter %d: %g, not %g", i, after[i], expected);
     }
     assert_true(fabs(read_norm(&r) - sqrt(squares)) < 1e-5 * sqrt(squares));
-    ok(cleat_exec_read(r.exec, 0, cleat_store_grad(r.store, 0), grads, &error), &error);
+    ok(cleat_exec_read_unchecked(r.exec, 0, cleat_store_grad(r.store, 0), grads, &error), &error);
     for (int i = 0; i < CLASSES * WIDTH; ++i) assert_true(grads[i] == 0.0f);
     rig_close(&r);
 }
@@ -204,19 +204,19 @@ static void test_an_overflow_in_f16_moves_nothing_and_halves_the_scale(void **st
     (void)state;
     rig_open(&r, CLEAT_F16);
     const cleat_tensor *loss_scale = cleat_loss_scale_state(r.graphs[TRAIN]);
-    ok(cleat_exec_read(r.exec, 0, loss_scale, &scale, &error), &error);
+    ok(cleat_exec_read_unchecked(r.exec, 0, loss_scale, &scale, &error), &error);
     assert_true(scale == 65536.0f);
     train(&r, 3);
     read_params(&r, before);
     scale = 16777216.0f; /* the gradient of a logit is up to a 16th of it, which exceeds the range of f16 */
-    ok(cleat_exec_write(r.exec, 0, loss_scale, &scale, &error), &error);
+    ok(cleat_exec_write_unchecked(r.exec, 0, loss_scale, &scale, &error), &error);
     write_batch(&r);
     ok(cleat_exec_run(r.exec, TRAIN, &error), &error);
     ok(cleat_optimizer_step(r.optimizer, r.exec, 0.02, &error), &error);
     assert_false(isfinite(read_norm(&r)));
     read_params(&r, after);
     assert_memory_equal(before, after, sizeof before);
-    ok(cleat_exec_read(r.exec, 0, loss_scale, &scale, &error), &error);
+    ok(cleat_exec_read_unchecked(r.exec, 0, loss_scale, &scale, &error), &error);
     assert_true(scale == 8388608.0f);
     train(&r, 10);
     read_params(&r, after);
@@ -235,10 +235,10 @@ static void test_written_parameters_are_computed_with(void **state) {
     for (int i = 0; i < BATCH * WIDTH; ++i) x[i] = 1.0f;
     for (int t = 0; t < 3; ++t) {
         rig_open(&r, types[t]);
-        ok(cleat_exec_write(r.exec, 0, cleat_store_find(r.store, "weight"), weight, &error), &error);
-        ok(cleat_exec_write(r.exec, PREDICT, r.x[PREDICT], x, &error), &error);
+        ok(cleat_exec_write_unchecked(r.exec, 0, cleat_store_find(r.store, "weight"), weight, &error), &error);
+        ok(cleat_exec_write_unchecked(r.exec, PREDICT, r.x[PREDICT], x, &error), &error);
         ok(cleat_exec_run(r.exec, PREDICT, &error), &error);
-        ok(cleat_exec_read(r.exec, PREDICT, r.y, y, &error), &error);
+        ok(cleat_exec_read_unchecked(r.exec, PREDICT, r.y, y, &error), &error);
         for (int i = 0; i < BATCH * CLASSES; ++i) {
             float expected = 0;
             for (int k = 0; k < WIDTH; ++k) expected += weight[i % CLASSES * WIDTH + k];

@@ -93,7 +93,7 @@ static void assert_gradients_are_zero(cleat_trainer *trainer) {
     cleat_error error = {0};
     const cleat_tensor *flat = &trainer->engine.session->work->store->flat[1];
     float *values = cleat_alloc((size_t)cleat_tensor_elements(flat), sizeof *values);
-    ok(cleat_exec_read(trainer->engine.session->exec, 0, flat, values, &error), &error);
+    ok(cleat_exec_read_unchecked(trainer->engine.session->exec, 0, flat, values, &error), &error);
     for (int64_t i = 0; i < cleat_tensor_elements(flat); ++i) assert_true(values[i] == 0);
     cleat_free(values);
 }
@@ -106,7 +106,8 @@ static void assert_training_goes_on(middle *m) {
     cleat_global_batch global_batch;
     float terms[CLEAT_MAX_METRICS] = {0};
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
-    ok(cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error), &error);
+    ok(cleat_exec_read_unchecked(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error),
+       &error);
     for (int i = 0; i < cleat_model_terms(trainer->engine.model) + 1; ++i) assert_true(terms[i] == 0);
     ok(cleat_feed_next(trainer->engine.feed, &fed, &error), &error);
     assert_ptr_equal(fed.micro_batch, cleat_batches_get(m->batches, global_batch.first));
@@ -115,7 +116,8 @@ static void assert_training_goes_on(middle *m) {
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, &global_batch, &key);
     ok(cleat_feed_run(trainer->engine.feed, graph, &fed, &error), &error);
     cleat_feed_release(trainer->engine.feed, &fed);
-    ok(cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error), &error);
+    ok(cleat_exec_read_unchecked(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error),
+       &error);
     assert_true(isfinite(terms[cleat_model_terms(trainer->engine.model)]));
     assert_true(terms[cleat_model_terms(trainer->engine.model)] > 0);
 }
@@ -358,7 +360,8 @@ static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     const float bad[8] = {-2, -2, -2, -2, -2, -2, -2, -2};
     cleat_error error = {0};
     ok(cleat_finite_check_create(m->trainer.engine.session->exec, &m->trainer.anomaly.check, &error), &error);
-    ok(cleat_exec_write(m->trainer.engine.session->exec, work->update.index, work->hyper, bad, &error), &error);
+    ok(cleat_exec_write_unchecked(m->trainer.engine.session->exec, work->update.index, work->hyper, bad, &error),
+       &error);
     ok(cleat_check_gradient(&m->trainer.anomaly, &error), &error);
     middle_close(m);
 }
@@ -400,7 +403,7 @@ static void assert_parameters(middle *m, const char *steps, const char *said) {
         ring[step * width + loss] = steps[step] == 'f' ? 1.0f : NAN;
         ring[step * width + loss + 1] = steps[step] == 'n' ? NAN : 1.0f;
     }
-    ok(cleat_exec_write(trainer->engine.session->exec, 0, tensor, ring, &error), &error);
+    ok(cleat_exec_write_unchecked(trainer->engine.session->exec, 0, tensor, ring, &error), &error);
     cleat_free(ring);
     trainer->ring_read = 0;
     trainer->state.step = trainer->state.position = (int64_t)strlen(steps);

@@ -553,6 +553,7 @@ static int64_t fused_bytes(const cleat_node *node) {
 }
 
 static const cleat_op attention = {.name = "attention",
+                                   .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
                                    .infer = infer,
                                    .backward = backward,
                                    .cost = cost,
@@ -568,9 +569,10 @@ static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv,
 }
 
 cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
-    return qkv ? emit(graph, qkv, NULL, lengths, heads) : NULL;
+    return emit(graph, qkv, NULL, lengths, heads);
 }
 
 cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads) {
-    return q && kv ? emit(graph, q, kv, NULL, heads) : NULL;
+    if (!kv) cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'attention': kv is NULL, but it is not optional");
+    return emit(graph, q, kv, NULL, heads);
 }

@@ -175,6 +175,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static const cleat_op conv2d = {.name = "conv2d",
+                                .optional_inputs = CLEAT_IN(BIAS),
                                 .infer = infer,
                                 .backward = backward,
                                 .cost = cost,
@@ -184,7 +185,6 @@ static const cleat_op conv2d = {.name = "conv2d",
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {
-    if (!x || !weight) return NULL;
     conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
     cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN);

@@ -265,6 +265,7 @@ static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool s
 }
 
 static const cleat_op linear = {.name = "linear",
+                                .optional_inputs = CLEAT_IN(BIAS) | CLEAT_IN(RESIDUAL),
                                 .infer = infer,
                                 .backward = backward,
                                 .cost = cost,
@@ -276,7 +277,6 @@ static const cleat_op linear = {.name = "linear",
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
-    if (!x || !weight) return NULL;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias, [RESIDUAL] = residual};
     cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
     return node ? node->out[0] : NULL;

@@ -121,9 +121,7 @@ static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat
 
 cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight_ih, cleat_tensor *weight_hh,
                          cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
-    if (!x || !weight_ih || !weight_hh || !bias_ih || !bias_hh) return NULL;
     cleat_tensor *products = cleat_linear(graph, x, weight_ih, add_biases(graph, bias_ih, bias_hh), NULL);
-    if (!products) return NULL;
     cleat_tensor *in[CLEAT_LSTM_IN] = {[CLEAT_LSTM_PRODUCTS] = products, [CLEAT_LSTM_WEIGHT] = weight_hh};
     cleat_node *node = cleat_emit(graph, &lstm, NULL, 0, in, CLEAT_LSTM_IN);
     return node ? node->out[CLEAT_LSTM_H] : NULL;
