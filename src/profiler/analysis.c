@@ -25,11 +25,11 @@ const char *cleat_part_name(cleat_part part) {
     return names[part];
 }
 
-const cleat_layout *cleat_slice_layout(const cleat_analysis *analysis, const cleat_slice *slice) {
+const cleat_layout *cleat_slice_layout(const cleat_analysis *analysis, const cleat_trace_slice *slice) {
     return &analysis->recording->session->work->plan->layouts[slice->command->graph];
 }
 
-const char *cleat_slice_name(const cleat_slice *slice) {
+const char *cleat_slice_name(const cleat_trace_slice *slice) {
     switch (slice->command->kind) {
     case CLEAT_COMMAND_KERNEL:
         return slice->launch->kernel;
@@ -78,12 +78,12 @@ static cleat_status make_slices(cleat_analysis *analysis, cleat_error *error) {
                 continue;
             }
             analysis->slices[analysis->n_slices++] =
-                (cleat_slice){.command = command,
-                              .launch = runs ? command->subject : NULL,
-                              .part = part_of(recording->session->work, command, runs ? command->subject : NULL),
-                              .step = s,
-                              .start = cleat_recording_device_time(recording, command->started),
-                              .end = cleat_recording_device_time(recording, command->ended)};
+                (cleat_trace_slice){.command = command,
+                                    .launch = runs ? command->subject : NULL,
+                                    .part = part_of(recording->session->work, command, runs ? command->subject : NULL),
+                                    .step = s,
+                                    .start = cleat_recording_device_time(recording, command->started),
+                                    .end = cleat_recording_device_time(recording, command->ended)};
         }
     }
     if (analysis->n_slices > 0) return CLEAT_OK;
@@ -91,7 +91,7 @@ static cleat_status make_slices(cleat_analysis *analysis, cleat_error *error) {
                       "the driver reported no times for the %zu commands of the profiled steps", analysis->unknown);
 }
 
-static double seconds_of(const cleat_slice *slice) {
+static double seconds_of(const cleat_trace_slice *slice) {
     return 1e-9 * (double)(slice->end - slice->start);
 }
 
@@ -101,7 +101,7 @@ static double seconds_of(const cleat_slice *slice) {
 static cleat_status divide_work(cleat_analysis *analysis, size_t first, size_t last, cleat_error *error) {
     const cleat_recording *recording = analysis->recording;
     const cleat_rates unit = {.flops = 1, .bytes = 1}, *rates = recording->rates ? recording->rates : &unit;
-    const cleat_slice *head = &analysis->slices[first];
+    const cleat_trace_slice *head = &analysis->slices[first];
     cleat_node_estimate estimate;
     double all = 0;
     cleat_status status = cleat_estimate_node(recording->session->work->plan, head->command->graph,
@@ -109,7 +109,7 @@ static cleat_status divide_work(cleat_analysis *analysis, size_t first, size_t l
     if (status) return status;
     for (size_t i = first; i < last; ++i) all += seconds_of(&analysis->slices[i]);
     for (size_t i = first; i < last; ++i) {
-        cleat_slice *slice = &analysis->slices[i];
+        cleat_trace_slice *slice = &analysis->slices[i];
         double share = all > 0 ? seconds_of(slice) / all : 1 / (double)(last - first);
         slice->flops = share * estimate.cost.flops;
         slice->bytes = share * estimate.cost.bytes;
@@ -121,7 +121,7 @@ static cleat_status divide_work(cleat_analysis *analysis, size_t first, size_t l
 }
 
 /* The launches of a node follow one another in memory and in time. */
-static bool continues_node(const cleat_slice *before, const cleat_slice *slice) {
+static bool continues_node(const cleat_trace_slice *before, const cleat_trace_slice *slice) {
     return before->launch && slice->launch && before->launch + 1 == slice->launch &&
            before->launch->node == slice->launch->node && before->step == slice->step;
 }
@@ -150,7 +150,7 @@ const char *cleat_profile_row_bound(const cleat_profile_row *row) {
     return row->compute_roof > row->memory_roof ? "compute" : "memory";
 }
 
-static cleat_status add_row(cleat_profile_rows *table, const char *name, const cleat_slice *slice,
+static cleat_status add_row(cleat_profile_rows *table, const char *name, const cleat_trace_slice *slice,
                             double launch_seconds, cleat_error *error) {
     cleat_profile_row *row = NULL;
     for (size_t i = 0; i < table->count && !row; ++i)
@@ -174,7 +174,7 @@ static cleat_status add_row(cleat_profile_rows *table, const char *name, const c
 }
 
 /* The layer of a node: its name up to the slash; nodes outside of layers are grouped by what they belong to. */
-static void layer_of(const cleat_slice *slice, char *name, size_t size) {
+static void layer_of(const cleat_trace_slice *slice, char *name, size_t size) {
     const char *node = slice->launch->node->name, *slash = strrchr(node, '/');
     if (slash)
         snprintf(name, size, "%.*s", (int)(slash - node), node);
@@ -205,7 +205,7 @@ static cleat_status make_rows(cleat_analysis *analysis, cleat_error *error) {
     char layer[CLEAT_NAME + 32];
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < analysis->n_slices && !status; ++i) {
-        const cleat_slice *slice = &analysis->slices[i];
+        const cleat_trace_slice *slice = &analysis->slices[i];
         if (!cleat_slice_computes(slice)) continue;
         analysis->parts[slice->part] += seconds_of(slice);
         if (!slice->launch) continue;

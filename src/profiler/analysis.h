@@ -19,7 +19,7 @@ typedef enum cleat_part {
 const char *cleat_part_name(cleat_part part); /* "forward", ... */
 
 /* A command of an active step. */
-typedef struct cleat_slice {
+typedef struct cleat_trace_slice {
     const cleat_command *command;
     const cleat_launch *launch; /* NULL: a copy */
     cleat_part part;
@@ -28,7 +28,7 @@ typedef struct cleat_slice {
     /* The part of its node's work: the cost of a node is divided among its launches by their time. */
     double flops, bytes;
     double compute_roof, memory_roof; /* seconds for flops, and for bytes, at the measured rates; 0 without rates */
-} cleat_slice;
+} cleat_trace_slice;
 
 /* A row of the table; all sums are over the active steps. */
 typedef struct cleat_profile_row {
@@ -51,9 +51,9 @@ const char *cleat_profile_row_bound(const cleat_profile_row *row);
 
 /* A time in a step in which no command of the compute queue ran. */
 typedef struct cleat_gap {
-    int64_t start, end;      /* nanoseconds */
-    const cleat_slice *next; /* the command that ended it */
-    const char *host;        /* what the trainer did for the largest part of it, or that the command was in the queue */
+    int64_t start, end;            /* nanoseconds */
+    const cleat_trace_slice *next; /* the command that ended it */
+    const char *host; /* what the trainer did for the largest part of it, or that the command was in the queue */
 } cleat_gap;
 
 enum { CLEAT_GAPS = 5 };
@@ -69,7 +69,7 @@ typedef struct cleat_analysis {
     const cleat_recording *recording;
     size_t active; /* number of active steps */
     int64_t first_step, last_step;
-    cleat_slice *slices; /* [n_slices] in the order in which they were enqueued */
+    cleat_trace_slice *slices; /* [n_slices] in the order in which they were enqueued */
     size_t n_slices;
     double seconds; /* of all active steps, by the device's timer */
     double parts[CLEAT_PARTS];
@@ -95,12 +95,12 @@ cleat_status cleat_analysis_find_memory(cleat_analysis *analysis, cleat_error *e
 void cleat_analysis_find_idle(cleat_analysis *analysis);
 
 /* The layout of the graph in which a command ran. */
-const cleat_layout *cleat_slice_layout(const cleat_analysis *analysis, const cleat_slice *slice);
+const cleat_layout *cleat_slice_layout(const cleat_analysis *analysis, const cleat_trace_slice *slice);
 /* Whether the command ran on the compute queue. */
-static inline bool cleat_slice_computes(const cleat_slice *slice) {
+static inline bool cleat_slice_computes(const cleat_trace_slice *slice) {
     return slice->command->kind != CLEAT_COMMAND_UPLOAD;
 }
 /* Name of the kernel; "upload", "copy of inputs", "read", "write" for copies. */
-const char *cleat_slice_name(const cleat_slice *slice);
+const char *cleat_slice_name(const cleat_trace_slice *slice);
 
 #endif

@@ -50,7 +50,7 @@ static const char *cause_of(const cleat_recording *recording, const cleat_gap *g
     return host_during(recording, gap->start, gap->end);
 }
 
-static void add_gap(cleat_analysis *analysis, int64_t start, const cleat_slice *next) {
+static void add_gap(cleat_analysis *analysis, int64_t start, const cleat_trace_slice *next) {
     const int64_t end = next->start;
     size_t at = analysis->n_gaps;
     analysis->parts[CLEAT_PART_IDLE] += 1e-9 * (double)(end - start);
@@ -70,7 +70,7 @@ void cleat_analysis_find_idle(cleat_analysis *analysis) {
         int64_t busy_until = begin;
         if (recording->steps[s].step == analysis->first_step) analysis->begin = begin;
         for (; i < analysis->n_slices && analysis->slices[i].step == s; ++i) {
-            const cleat_slice *slice = &analysis->slices[i];
+            const cleat_trace_slice *slice = &analysis->slices[i];
             if (!cleat_slice_computes(slice)) continue;
             if (slice->start > busy_until) add_gap(analysis, busy_until, slice);
             if (slice->end > busy_until) busy_until = slice->end;

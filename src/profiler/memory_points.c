@@ -17,7 +17,7 @@ static cleat_status find_live(const cleat_plan *plan, size_t graph, live_parts *
 }
 
 /* Appends a point where `slice` begins the run of another node than `before`. */
-static cleat_status add_point(cleat_analysis *analysis, const cleat_slice *slice, const cleat_slice *before,
+static cleat_status add_point(cleat_analysis *analysis, const cleat_trace_slice *slice, const cleat_trace_slice *before,
                               const live_parts *live, cleat_error *error) {
     const cleat_node *node = slice->launch->node;
     if (before && before->launch->node == node && before->step == slice->step && before->launch < slice->launch)
@@ -33,10 +33,10 @@ static cleat_status add_point(cleat_analysis *analysis, const cleat_slice *slice
 
 static cleat_status add_points(cleat_analysis *analysis, live_parts **live, cleat_error *error) {
     const cleat_plan *plan = analysis->recording->session->work->plan;
-    const cleat_slice *before = NULL;
+    const cleat_trace_slice *before = NULL;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < analysis->n_slices && !status; ++i) {
-        const cleat_slice *slice = &analysis->slices[i];
+        const cleat_trace_slice *slice = &analysis->slices[i];
         const size_t graph = slice->command->graph;
         if (!slice->launch) continue;
         if (!live[graph]) status = find_live(plan, graph, &live[graph], error);

@@ -18,11 +18,11 @@ enum { LANES_OF_A_TRACK = 1000, TRACKS_OF_A_PROCESS = 1000 };
 typedef struct trace_item {
     int process, track;
     int64_t start, end;
-    const cleat_slice *slice; /* or NULL */
-    const cleat_span *span;   /* or NULL */
-    const cleat_span *fill;   /* of an upload: where its arrow begins; or NULL */
-    int64_t flow;             /* number of the arrow that passes here; -1: none */
-    char flow_kind;           /* 's' begins, 't' passes, 'f' ends */
+    const cleat_trace_slice *slice; /* or NULL */
+    const cleat_span *span;         /* or NULL */
+    const cleat_span *fill;         /* of an upload: where its arrow begins; or NULL */
+    int64_t flow;                   /* number of the arrow that passes here; -1: none */
+    char flow_kind;                 /* 's' begins, 't' passes, 'f' ends */
 } trace_item;
 
 typedef struct trace {
@@ -49,7 +49,7 @@ static cleat_status add_item(trace *t, const trace_item *item, cleat_error *erro
     return CLEAT_OK;
 }
 
-static int track_of(const cleat_slice *slice) {
+static int track_of(const cleat_trace_slice *slice) {
     switch (slice->command->kind) {
     case CLEAT_COMMAND_UPLOAD:
     case CLEAT_COMMAND_WRITE:
@@ -78,7 +78,7 @@ static cleat_status add_slices(trace *t, cleat_error *error) {
     int64_t flow = -1;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < analysis->n_slices && !status; ++i) {
-        const cleat_slice *slice = &analysis->slices[i];
+        const cleat_trace_slice *slice = &analysis->slices[i];
         trace_item item = {.process = DEVICE,
                            .track = track_of(slice),
                            .start = slice->start,
@@ -181,7 +181,7 @@ static void add_shapes(cleat_text *text, const char *name, cleat_tensor *const *
     cleat_json_add_clean(text, shapes);
 }
 
-static void add_work(cleat_text *text, const cleat_slice *slice) {
+static void add_work(cleat_text *text, const cleat_trace_slice *slice) {
     const double seconds = 1e-9 * (double)(slice->end - slice->start);
     const double roof = fmax(slice->compute_roof, slice->memory_roof);
     cleat_text_add(text, ",\"FLOP\":");
@@ -192,7 +192,7 @@ static void add_work(cleat_text *text, const cleat_slice *slice) {
     cleat_json_add_number(text, roof > 0 && seconds > 0 ? roof / seconds : NAN);
 }
 
-static void add_slice_args(trace *t, const cleat_slice *slice) {
+static void add_slice_args(trace *t, const cleat_trace_slice *slice) {
     cleat_text_add(t->text, ",\"args\":{\"step\":%lld,\"part\":\"%s\"",
                    (long long)t->analysis->recording->steps[slice->step].step, cleat_part_name(slice->part));
     if (slice->launch) {
@@ -320,7 +320,7 @@ static void write_queue_depth(trace *t) {
     const cleat_analysis *analysis = t->analysis;
     size_t next = 0;
     for (size_t i = 0; i < analysis->n_slices && has_room(t); ++i) {
-        const cleat_slice *slice = &analysis->slices[i];
+        const cleat_trace_slice *slice = &analysis->slices[i];
         size_t depth = 0;
         if (!cleat_slice_computes(slice)) continue;
         if (next < i) next = i;
