@@ -139,6 +139,14 @@ CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *lo
 CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target,
                                        cleat_tensor *sample_weight);
 
+/* Binary cross entropy of logits: sum over rows of sample_weight[row] * mean over D of (1 - t) log(1 + exp(x)) +
+ * positive_weight t log(1 + exp(-x)); PyTorch's BCEWithLogitsLoss with pos_weight. Every element is a decision of its
+ * own (several labels of one sample). An element whose target t is outside [0, 1] (or NaN) is unknown: it counts as 0
+ * in the mean and gets no gradient. logits T [..., D], target f32 [..., D], sample_weight f32 of `rows` elements,
+ * positive_weight > 0 (1: none) -> f32 [1], summed in a fixed order. */
+CLEAT_API cleat_tensor *cleat_binary_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *target,
+                                                   cleat_tensor *sample_weight, float positive_weight);
+
 /* Sum of scalars: n <= 8 tensors f32 [1] -> f32 [1]. */
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
 
@@ -168,6 +176,12 @@ CLEAT_API cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor 
  * 2 padding <= size <= 16. x T [B, H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
                                        int64_t padding);
+
+/* Average pooling: the mean over windows of size x size at distance `stride`. Positions outside the image count as
+ * zeros of the mean (PyTorch's default, count_include_pad=True). Sizes as of cleat_max_pool. x T [B, H, W, C] -> T [B,
+ * P, Q, C] */
+CLEAT_API cleat_tensor *cleat_average_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
+                                           int64_t padding);
 
 /* Bilinear resize with pixel-centre alignment (PyTorch's align_corners=False). Output row p samples the input
  * at (p + 0.5) H / P - 0.5, at least 0, by interpolating between that row and the next, with the last row

@@ -1,0 +1,200 @@
+/* Max and average pooling of images. */
+#include "cleat/ops.h"
+#include "ops/lib/channels.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
+
+typedef struct window_attr {
+    int32_t size, stride, padding;
+    bool winner; /* max pooling: whether the position of the maximum is stored for backward */
+} window_attr;
+
+enum { MAX_SIZE = 16 };
+
+static const window_attr *attr_of(const cleat_node *node) {
+    return (const window_attr *)node->attr;
+}
+
+static int64_t windows(int64_t extent, const window_attr *attr) {
+    return (extent + 2 * attr->padding - attr->size) / attr->stride + 1;
+}
+
+/* in = {x}, out = {y, winner i32 with the shape of y if max pooling requires a gradient} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    const window_attr *attr = attr_of(node);
+    char text[96];
+    cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MAX_ROWS ||
+        cleat_width(x) > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(
+            node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with at most 2^30 pixels and channels",
+            text);
+    if (attr->size < 1 || attr->size > MAX_SIZE || attr->stride < 1 || attr->padding < 0 ||
+        2 * attr->padding > attr->size)
+        return cleat_infer_fail(node, error,
+                                "size %d, stride %d, padding %d: the size must be 1 to %d, the stride at least 1, the "
+                                "padding 0 to half the size",
+                                (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MAX_SIZE);
+    for (int i = 1; i < 3; ++i)
+        if (x->shape[i] + 2 * attr->padding < attr->size)
+            return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d", text,
+                                    (int)attr->size, (int)attr->padding);
+    const int64_t shape[] = {x->shape[0], windows(x->shape[1], attr), windows(x->shape[2], attr), x->shape[3]};
+    if (shape[0] * shape[1] * shape[2] > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", text);
+    cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
+    if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
+    return status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    const window_attr *attr = attr_of(node);
+    return cleat_elementwise_cost(node, attr->size * attr->size);
+}
+
+/* The rows of `over` are distributed among the work-groups. */
+static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *const *tensors,
+                   int count, const cleat_tensor *over, const cleat_tensor *x, const cleat_tensor *y) {
+    cleat_channels cut = cleat_channels_of(over, binder->facts);
+    const window_attr *attr = attr_of(node);
+    cleat_launch_channel_kernel(binder, node, "window_pool.cl", kernel, over->dtype, &cut);
+    cleat_launch_define(binder, "SIZE", attr->size);
+    cleat_launch_define(binder, "STRIDE", attr->stride);
+    cleat_launch_define(binder, "PADDING", attr->padding);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_launch_i32(binder, (int32_t)cut.rows);
+    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
+    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)y->shape[i]);
+    cleat_launch_i32(binder, (int32_t)cut.channels);
+    cleat_launch_i32(binder, (int32_t)cut.chunks);
+    cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
+}
+
+/* Maps values out of range for any image to -1, which infer rejects. */
+static int32_t within_i32(int64_t value) {
+    return value < -1 || value > CLEAT_MAX_ROWS ? -1 : (int32_t)value;
+}
+
+static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *x, const int64_t window[3],
+                          bool winner) {
+    const window_attr attr = {within_i32(window[0]), within_i32(window[1]), within_i32(window[2]), winner};
+    cleat_node *node = cleat_emit(graph, op, &attr, sizeof attr, &x, 1);
+    return node ? node->out[0] : NULL;
+}
+
+/* --- max pooling ---------------------------------------------------------------------------------------------- */
+
+static void bind_max(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *x = node->in[0], *y = node->out[0];
+    launch(binder, node, "max_pool_forward", (const cleat_tensor *[]){x, y, node->out[1]}, 3, y, x, y);
+}
+
+static const cleat_variant max_variants[] = {{.name = "windows", .bind = bind_max}, {0}};
+
+/* The gradient: in = {dy, winner, accum}, out = {dx} */
+enum { DY, WINNER, MAX_GRAD_IN };
+
+static cleat_status infer_max_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *winner = node->in[WINNER];
+    return cleat_expect(node, DY, "the incoming gradient", node->out[0]->dtype, winner->rank, winner->shape, error);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 8);
+}
+
+static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
+    const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, MAX_GRAD_IN, 0), dx};
+    launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
+}
+
+static const cleat_variant max_grad_variants[] = {{.name = "pixels", .bind = bind_max_grad}, {0}};
+
+/* dx may overwrite the accum. */
+static const cleat_op max_pool_grad = {.name = "max_pool_grad",
+                                       .discontinuous = true,
+                                       .infer = infer_max_grad,
+                                       .cost = cost_grad,
+                                       .variants = max_grad_variants,
+                                       .inplace_inputs = CLEAT_IN(MAX_GRAD_IN)};
+
+static void backward_max(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0] || !cleat_requires_grad(node->in[0])) return;
+    cleat_tensor *in[MAX_GRAD_IN] = {[DY] = dout[0], [WINNER] = node->out[1]};
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &max_pool_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(window_attr),
+                                                .in = in,
+                                                .n_in = MAX_GRAD_IN,
+                                                .targets = &node->in[0],
+                                                .n_targets = 1});
+}
+
+static const cleat_op max_pool = {.name = "max_pool",
+                                  .discontinuous = true,
+                                  .infer = infer,
+                                  .backward = backward_max,
+                                  .cost = cost,
+                                  .variants = max_variants,
+                                  .autocast_inputs = CLEAT_IN(0)};
+
+cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
+    return x ? emit(graph, &max_pool, x, (int64_t[]){size, stride, padding}, cleat_requires_grad(x)) : NULL;
+}
+
+/* --- average pooling ------------------------------------------------------------------------------------------ */
+
+static void bind_average(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *x = node->in[0], *y = node->out[0];
+    launch(binder, node, "average_pool_forward", (const cleat_tensor *[]){x, y}, 2, y, x, y);
+}
+
+static const cleat_variant average_variants[] = {{.name = "windows", .bind = bind_average}, {0}};
+
+/* The gradient: in = {dy, accum}, out = {dx} */
+enum { AVERAGE_GRAD_IN = DY + 1 };
+
+static cleat_status infer_average_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    const window_attr *attr = attr_of(node);
+    const int64_t shape[] = {dx->shape[0], windows(dx->shape[1], attr), windows(dx->shape[2], attr), dx->shape[3]};
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
+}
+
+static void bind_average_grad(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
+    const cleat_tensor *tensors[] = {dy, cleat_accum(node, AVERAGE_GRAD_IN, 0), dx};
+    launch(binder, node, "average_pool_backward", tensors, 3, dx, dx, dy);
+}
+
+static const cleat_variant average_grad_variants[] = {{.name = "pixels", .bind = bind_average_grad}, {0}};
+
+static const cleat_op average_pool_grad = {.name = "average_pool_grad",
+                                           .infer = infer_average_grad,
+                                           .cost = cost_grad,
+                                           .variants = average_grad_variants,
+                                           .inplace_inputs = CLEAT_IN(AVERAGE_GRAD_IN)};
+
+static void backward_average(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_requires_grad(node->in[0])) return;
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &average_pool_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(window_attr),
+                                                .in = &dout[0],
+                                                .n_in = AVERAGE_GRAD_IN,
+                                                .targets = &node->in[0],
+                                                .n_targets = 1});
+}
+
+static const cleat_op average_pool = {.name = "average_pool",
+                                      .infer = infer,
+                                      .backward = backward_average,
+                                      .cost = cost,
+                                      .variants = average_variants,
+                                      .autocast_inputs = CLEAT_IN(0)};
+
+cleat_tensor *cleat_average_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
+    return x ? emit(graph, &average_pool, x, (int64_t[]){size, stride, padding}, false) : NULL;
+}
