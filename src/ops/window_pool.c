@@ -141,7 +141,7 @@ static const cleat_op max_pool = {.name = "max_pool",
                                   .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
-    return x ? emit(graph, &max_pool, x, (int64_t[]){size, stride, padding}, cleat_requires_grad(x)) : NULL;
+    return emit(graph, &max_pool, x, (int64_t[]){size, stride, padding}, cleat_requires_grad(x));
 }
 
 /* --- average pooling ------------------------------------------------------------------------------------------ */
@@ -196,5 +196,5 @@ static const cleat_op average_pool = {.name = "average_pool",
                                       .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_average_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
-    return x ? emit(graph, &average_pool, x, (int64_t[]){size, stride, padding}, false) : NULL;
+    return emit(graph, &average_pool, x, (int64_t[]){size, stride, padding}, false);
 }

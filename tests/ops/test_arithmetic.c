@@ -81,8 +81,6 @@ static void operands_must_fit(void **state) {
         cleat_graph *graph = op_graph();
         cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){3});
         cleat_tensor *b = cleat_input(graph, "b", CLEAT_F32, 1, (int64_t[]){4});
-        assert_null(operations[i](graph, a, NULL));
-        assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
         assert_null(operations[i](graph, a, b));
         op_graph_refused(graph, CLEAT_ERR_SHAPE, names[i], "f32 [3] and f32 [4]");
     }

@@ -222,17 +222,6 @@ static void rejects_misfits(void **state) {
     }
 }
 
-static void passes_null_through(void **state) {
-    (void)state;
-    cleat_graph *graph = op_graph();
-    cleat_tensor *some = cleat_input(graph, "x", CLEAT_F32, 3, (int64_t[]){1, 1, 1});
-    for (int i = 0; i < 5; ++i)
-        assert_null(cleat_lstm(graph, i == 0 ? NULL : some, i == 1 ? NULL : some, i == 2 ? NULL : some,
-                               i == 3 ? NULL : some, i == 4 ? NULL : some));
-    assert_int_equal(cleat_graph_nodes(graph), 0);
-    op_graph_end(graph);
-}
-
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
 static const cleat_node *find_node(const cleat_graph *graph, const char *op) {
@@ -277,7 +266,6 @@ static void keeps_one_block_of_gates(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects_misfits), cmocka_unit_test(passes_null_through),
-                                       cmocka_unit_test(keeps_one_block_of_gates)};
+    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects_misfits), cmocka_unit_test(keeps_one_block_of_gates)};
     return op_main(tests, sizeof tests / sizeof *tests, extra, sizeof extra / sizeof *extra);
 }

@@ -93,7 +93,6 @@ static void bad_axes_are_refused(void **state) {
                    {CLEAT_F32, {-1, 0, 1}, "each of 0 to 2 must occur once"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         cleat_graph *graph = op_graph();
-        assert_null(cleat_permute(graph, NULL, misfits[i].axes));
         cleat_tensor *x = cleat_input(graph, "x", misfits[i].dtype, 3, (int64_t[]){2, 3, 4});
         assert_null(cleat_permute(graph, x, misfits[i].axes));
         op_graph_refused(graph, CLEAT_ERR_SHAPE, "permute", misfits[i].says);
