@@ -150,7 +150,7 @@ static cleat_status print_all(const cleat_doctor_report *report, bool json, clea
 
 static int run(const cli_command *command, int argc, char **argv) {
     /* A driver that hangs is no reason to wait long; one that is slow is no reason to call it unusable. */
-    const cleat_doctor_request look = {.list_only = true, .seconds = 30};
+    const cleat_doctor_request look = {.list_only = true, .seconds = 15};
     cleat_doctor_report *report = NULL;
     bool json = false;
     cli_list words = {.count = 0};

@@ -13,14 +13,20 @@ if "$cleat" devices --json | grep -q '"kind": "GPU"'; then
     exit 77
 fi
 
+vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
+if [[ ! -d $vendors ]]; then
+    echo "skipped, OCL_ICD_VENDORS names no folder"
+    exit 77
+fi
+
 # machine: makes an empty machine that has this machine's OpenCL drivers.
 machine() {
     root=$scratch/machine
     rm -rf "$root"
     mkdir -p "$root/etc/OpenCL/vendors" "$root/usr/lib" "$root/proc" "$root/dev"
     printf 'ID=debian\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n' >"$root/etc/os-release"
-    cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$root/etc/OpenCL/vendors"
-    export CLEAT_SYSTEM_ROOT=$root
+    cp "$vendors"/*.icd "$root/etc/OpenCL/vendors"
+    export CLEAT_SYSTEM_ROOT=$root OCL_ICD_VENDORS=$root/etc/OpenCL/vendors
 }
 
 # card CLASS VENDOR DEVICE [KERNEL-DRIVER]
@@ -68,6 +74,17 @@ test_broken_drivers() {
     exits 0 "$cleat" devices
     says out "icd-library-missing: /usr/lib/libgone.so.1: cannot open shared object file"
     says out "driver-without-card: platform 'Clover' lists no device"
+}
+
+# Listing the devices in this process would end it as well.
+test_driver_crashes() {
+    machine
+    cp "$stub" "$root/usr/lib/libother.so"
+    printf 'device=x\nfault=crash-list\n' >"$root/usr/lib/libother.so.conf"
+    echo "$root/usr/lib/libother.so" >"$root/etc/OpenCL/vendors/other.icd"
+    exits 4 "$cleat" devices
+    says out "driver-crashes"
+    says out "other.icd.off"
 }
 
 test_no_device() {
@@ -139,6 +156,7 @@ END
 test_nothing_wrong
 test_card_without_driver
 test_broken_drivers
+test_driver_crashes
 test_no_device
 test_run_on_the_cpu
 test_one_warning
