@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,28 +22,6 @@ const cli_exit_code cli_exit_codes[] = {
     {EXIT_INTERRUPTED, "interrupted"},
     {0, NULL}};
 
-static struct {
-    cli_visit visit; /* NULL: commands run */
-    void *user;
-} visitor;
-
-static bool is_quiet;
-
-void cli_visit_options(const cli_command *command, cli_visit visit, void *user) {
-    visitor.visit = visit;
-    visitor.user = user;
-    command->run(command, 0, NULL);
-    visitor.visit = NULL;
-}
-
-void cli_set_quiet(bool quiet) {
-    is_quiet = quiet;
-}
-
-bool cli_is_quiet(void) {
-    return is_quiet;
-}
-
 bool cli_is_terminal(int file) {
     const char *terminal = getenv("TERM");
     return isatty(file) && !(terminal && strcmp(terminal, "dumb") == 0);
@@ -51,17 +30,6 @@ bool cli_is_terminal(int file) {
 bool cli_has_colors(int file) {
     const char *no_color = getenv("NO_COLOR");
     return cli_is_terminal(file) && !(no_color && *no_color);
-}
-
-static void print_help(const cli_command *command, const cli_option *options) {
-    printf("usage: cleat %s %s\n\n%s\n", command->name, command->usage, command->summary);
-    if (options->name) printf("\noptions:\n");
-    for (const cli_option *option = options; option->name; ++option) {
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", option->name, option->value_name ? option->value_name : "");
-        printf("  %-28s %s\n", left, option->help);
-    }
-    printf("  %-28s %s\n", "--help", "show this help");
 }
 
 int cli_usage(const cli_command *command, const char *format, ...) {
@@ -76,115 +44,23 @@ int cli_usage(const cli_command *command, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-/* Names also match if spelled with underscores, as in settings and many Python programs. */
-static bool same_name(const char *option, const char *name, size_t length) {
-    if (strlen(option) != length) return false;
-    for (size_t i = 0; i < length; ++i)
-        if (option[i] != name[i] && !(option[i] == '-' && name[i] == '_')) return false;
-    return true;
-}
-
-static const cli_option *find_option(const cli_option *options, const char *name, size_t length) {
-    for (; options->name; ++options)
-        if (same_name(options->name, name, length)) return options;
-    return NULL;
-}
-
-static bool parse_value(const cli_command *command, const cli_option *option, const char *value, int *exit_code) {
-    cli_list *list = option->target;
-    char *end;
-    switch (option->kind) {
-    case CLI_FLAG:
-        break;
-    case CLI_TEXT:
-        *(const char **)option->target = value;
-        break;
-    case CLI_REPEATED:
-        if (list->count == CLI_LIST) {
-            *exit_code = cli_usage(command, "%s is given more than %d times", option->name, CLI_LIST);
-            return false;
-        }
-        list->items[list->count++] = value;
-        break;
-    case CLI_NUMBER:
-        *(double *)option->target = strtod(value, &end);
-        if (end == value || *end || !isfinite(*(double *)option->target)) {
-            *exit_code = cli_usage(command, "%s %s: a number is expected", option->name, value);
-            return false;
-        }
-        break;
-    }
-    return true;
-}
-
-/* Parses the option at argv[*at], and its value if that is the next argument, which *at then is. */
-static bool parse_option(const cli_command *command, const cli_option *options, int argc, char **argv, int *at,
-                         int *exit_code) {
-    const char *word = argv[*at], *equals = strchr(word, '=');
-    size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    const cli_option *option = find_option(options, word, length);
-    if (!option) {
-        *exit_code = cli_usage(command, "unknown option '%.*s'", (int)length, word);
+bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code) {
+    cleat_profile_entry *known = NULL;
+    size_t count = 0, used = 0;
+    char names[1024] = "a file";
+    if (words->count == 1) return true;
+    if (words->count > 1) {
+        *exit_code =
+            cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", words->items[0], words->items[1]);
         return false;
     }
-    if (option->kind == CLI_FLAG) {
-        if (equals) {
-            *exit_code = cli_usage(command, "option %s takes no value", option->name);
-            return false;
-        }
-        *(bool *)option->target = true;
-        return true;
-    }
-    const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
-    if (!value) {
-        *exit_code = cli_usage(command, "option %s requires a value (%s)", option->name, option->value_name);
-        return false;
-    }
-    return parse_value(command, option, value, exit_code);
-}
-
-static bool is_option(const char *word) {
-    return word[0] == '-' && word[1];
-}
-
-/* Returns whether only the options were asked for. */
-static bool visited(const cli_command *command, const cli_option *options, int *exit_code) {
-    if (!visitor.visit) return false;
-    visitor.visit(command, options, visitor.user);
-    *exit_code = 0;
-    return true;
-}
-
-bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
-               int *exit_code) {
-    if (visited(command, options, exit_code)) return false;
-    for (int i = 0; i < argc; ++i) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(command, options);
-            *exit_code = 0;
-            return false;
-        }
-        if (is_option(argv[i])) {
-            if (!parse_option(command, options, argc, argv, &i, exit_code)) return false;
-            continue;
-        }
-        if (words->count == CLI_LIST) {
-            *exit_code = cli_usage(command, "more than %d positional arguments", CLI_LIST);
-            return false;
-        }
-        words->items[words->count++] = argv[i];
-    }
-    return true;
-}
-
-bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
-                     int *exit_code) {
-    int i = 0;
-    if (visited(command, options, exit_code)) return false;
-    for (; i < argc && is_option(argv[i]); ++i)
-        if (!parse_option(command, options, argc, argv, &i, exit_code)) return false;
-    *parsed = i;
-    return true;
+    if (cleat_profile_list(&known, &count, NULL) == CLEAT_OK)
+        for (size_t i = 0; i < count && used < sizeof names; ++i)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "a file, or one of ",
+                                     known[i].name);
+    free(known);
+    *exit_code = cli_usage(command, "a profile is expected: %s", names);
+    return false;
 }
 
 bool cli_is_count(double value, double least, double most) {
@@ -223,6 +99,14 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     default:
         return EXIT_FAILURE;
     }
+}
+
+int cli_finish_output(int exit_code) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_code;
+    fprintf(stderr, "cleat: cannot write the output%s%s\n", errno ? ": " : "; the disk may be full",
+            errno ? strerror(errno) : "");
+    return exit_code ? exit_code : EXIT_FAILURE;
 }
 
 const char *cli_duration(double seconds, char text[CLI_SHORT]) {
@@ -267,7 +151,7 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
     if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
     cleat_profile *profile = NULL;
     cleat_error error = {0};

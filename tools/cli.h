@@ -56,7 +56,6 @@ typedef void (*cli_visit)(const cli_command *command, const cli_option *options,
 void cli_visit_options(const cli_command *command, cli_visit visit, void *user);
 
 /* --quiet: no progress, and no report of a run; only warnings and errors. */
-void cli_set_quiet(bool quiet);
 bool cli_is_quiet(void);
 /* Whether a file descriptor is a terminal that can redraw a line (not TERM=dumb). */
 bool cli_is_terminal(int file);
@@ -64,16 +63,22 @@ bool cli_is_terminal(int file);
 bool cli_has_colors(int file);
 
 /* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into
- * `words`. Returns false if the command must exit at once with *exit_code: help was requested and printed, or
- * the command line is invalid and a message was printed. */
+ * `words`. --log and --quiet belong to every command and are applied; words "section.key=value" that are no file are
+ * arguments of --set, where there is such an option. Returns false if the command must exit at once with *exit_code:
+ * help was requested and printed, or the command line is invalid and a message was printed. */
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code);
 /* The same, but stops at the first argument that is no option; *parsed is its index. --help is an option like any
  * other here. */
 bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
                      int *exit_code);
+/* Prints a table of options as a help text shows it; a cli_visit. */
+void cli_print_options(const cli_command *command, const cli_option *options, void *user);
 /* Prints what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* Returns whether `words` is one profile; if not, *exit_code is that of the usage message printed, which lists the
+ * profiles if none is named. */
+bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code);
 /* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
 /* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
@@ -81,6 +86,9 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
 
 /* Returns the exit code of a status; prints the error to stderr unless the status is ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
+
+/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0, after a message, if any of the output was lost. */
+int cli_finish_output(int exit_code);
 
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 /* Formats a duration as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h" to `text`, which is returned. */

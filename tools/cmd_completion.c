@@ -1,6 +1,6 @@
 /* cleat completion: prints a script that completes command lines in bash, zsh or fish. All of it comes from the
  * commands' own tables of options, their usage lines, the cards and the settings of the library. */
-#include "cli.h"
+#include "cli_parse.h"
 
 #include <cleat/card.h>
 #include <cleat/profile.h>
@@ -46,15 +46,10 @@ static void print_cards(void) {
     printf("all");
 }
 
-/* Prints "section.key= ..." from the text of `cleat train --help-profile`: sections in brackets, keys after two
- * blanks. */
+/* Prints "section.key= ..." from the text of `cleat train --help-profile`. */
 static void print_settings(const char *help) {
-    char section[64] = "";
-    for (const char *line = help; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        size_t key = strncmp(line, "  ", 2) == 0 ? strspn(line + 2, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
-        if (*line == '[') snprintf(section, sizeof section, "%.*s", (int)strcspn(line + 1, "]\n"), line + 1);
-        if (key > 0 && strncmp(line + 2 + key, " = ", 3) == 0) printf("%s.%.*s= ", section, (int)key, line + 2);
-    }
+    char section[CLI_NAME] = "", name[CLI_NAME];
+    for (const char *at = help; (at = cli_next_setting(at, section, name));) printf("%s.%s= ", section, name);
 }
 
 /* Returns the first fixed word of a usage line and moves *usage behind it; NULL: something else follows.

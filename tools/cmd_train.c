@@ -83,11 +83,20 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     return cli_finish(status, &error);
 }
 
-/* "cleat train ARGUMENTS", with quotes where a shell needs them, for the records of the run; cut after the last word that
- * fits. */
-static void join_command(int argc, char **argv, char *text, size_t size) {
+/* Whether argv[at] is a setting without a --set before it. */
+static bool is_bare_setting(char **argv, int at, const cli_list *assignments) {
+    if (at > 0 && strcmp(argv[at - 1], "--set") == 0) return false;
+    for (size_t i = 0; i < assignments->count; ++i)
+        if (assignments->items[i] == argv[at]) return true;
+    return false;
+}
+
+/* "cleat train ARGUMENTS", with quotes where a shell needs them and --set before every setting, for the records of the
+ * run; cut after the last word that fits. */
+static void join_command(int argc, char **argv, const cli_list *assignments, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "cleat train");
-    for (int i = 0; i < argc && used + 1 < size; ++i) {
+    for (int i = 0; i < argc && used + 8 < size; ++i) {
+        if (is_bare_setting(argv, i, assignments)) used += (size_t)snprintf(text + used, size - used, " --set");
         text[used] = ' ';
         if (!cleat_shell_word(argv[i], text + used + 1, size - used - 1)) {
             text[used] = 0;
@@ -137,7 +146,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (help_profile) return print_profile_help();
-    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
     if (resume && resume_from)
         return cli_usage(command,
                          "--resume continues in the run's own folder, --resume-from in a new one: give only one "
@@ -157,7 +166,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         assignments.items[assignments.count++] = texts[i];
     }
     char command_line[4096];
-    join_command(argc, argv, command_line, sizeof command_line);
+    join_command(argc, argv, &assignments, command_line, sizeof command_line);
     cleat_train_options train_options = {.out = out,
                                          .command = command_line,
                                          .profile_path = words.items[0],

@@ -150,9 +150,7 @@ static int tune_own_process(const tune_command *args, const char *path) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        code = tune(args, path);
-        fflush(stdout);
-        _exit(code);
+        _exit(cli_finish_output(tune(args, path)));
     }
     if (child < 0) {
         fprintf(stderr, "cleat: cannot start a process for %s: %s\n", path, strerror(errno));

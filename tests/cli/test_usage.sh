@@ -79,6 +79,99 @@ test_wrong_lines() {
     says err "a call runs at most 256 workloads"
 }
 
+# What was probably meant: near names, settings, words of other programs.
+test_meant() {
+    exits 2 "$cleat" trian
+    says err "did you mean 'train'?"
+    exits 2 "$cleat" evaluate
+    says err "did you mean 'eval'?"
+    exits 2 "$cleat" help trian
+    says err "did you mean 'train'?"
+    exits 2 "$cleat" rna_small
+    says err "to train this profile: cleat train rna_small"
+    exits 2 "$cleat" --device cpu train
+    says err "as in \`cleat train --device\`"
+    exits 2 "$cleat" train rna --devise gpu
+    says err "did you mean --device?"
+    exits 2 "$cleat" train rna --lr 1e-3
+    says err "--set train.learning_rate=1e-3"
+    exits 2 "$cleat" train rna --epochs=3
+    says err "it is a setting: --set train.epochs=3"
+    exits 2 "$cleat" train rna --train.epochs --json
+    says err "--set train.epochs=VALUE"
+    exits 2 "$cleat" train rna --Weight-Decay 0
+    says err "--set train.weight_decay=0"
+    exits 2 "$cleat" plan rna --gpu
+    says err "did you mean --device gpu?"
+    exits 2 "$cleat" train rna --output-dir "$scratch/x"
+    says err "did you mean --out $scratch/x?"
+    exits 2 "$cleat" train rna --batch_sise 4
+    says err "did you mean --batch-size?"
+    exits 2 "$cleat" devices --lr 3
+    lacks err "did you mean"
+    exits 2 "$cleat" train rna --no-such-option
+    lacks err "did you mean"
+}
+
+# --log, --quiet and --help also after the command; `cleat help COMMAND`.
+test_common_options() {
+    exits 0 "$cleat" help
+    says out "usage: cleat [--log"
+    exits 0 "$cleat" help train
+    says out "usage: cleat train"
+    says out "--quiet"
+    exits 2 "$cleat" devices --log no_such_level
+    says err "unknown log level"
+    exits 2 "$cleat" --log debug devices --quiet
+    says err "exclude each other"
+    exits 1 "$cleat" data make rna --quiet --out /dev/null/x
+    exits 1 "$cleat" train -- --missing.ini
+    says err "--missing.ini: no such profile"
+}
+
+test_settings_as_words() {
+    local card=(--card t4 --json)
+    exits 0 "$cleat" plan rna_small --set train.effective_batch_size=12 "${card[@]}"
+    cp "$scratch/out" "$scratch/with_set"
+    exits 0 "$cleat" plan rna_small train.effective_batch_size=12 "${card[@]}"
+    cp "$scratch/out" "$scratch/with_word"
+    exits 0 cmp "$scratch/with_word" "$scratch/with_set"
+    exits 0 "$cleat" plan train.effective_batch_size=13 rna_small "${card[@]}"
+    cp "$scratch/out" "$scratch/other"
+    exits 1 cmp -s "$scratch/other" "$scratch/with_set"
+    exits 1 "$cleat" plan rna_small train.epoch=3 "${card[@]}"
+    says err "did you mean 'epochs'"
+    printf '[model]\ntype = rna_transformer\n\n[data]\npath = x\n' >"$scratch/some.profile=1"
+    exits 0 env --chdir="$scratch" "$cleat" plan some.profile=1 "${card[@]}"
+}
+
+# The program finds the profiles of its installation, wherever that is; here, in a folder beside it.
+test_profiles_by_name() {
+    mkdir -p "$scratch/place/bin" "$scratch/place/share/cleat/profiles"
+    cp "$cleat" "$scratch/place/bin/cleat"
+    printf '# Mine.\n[model]\ntype = rna_transformer\n\n[data]\npath = x\n' >"$scratch/place/share/cleat/profiles/mine.ini"
+    exits 0 env --chdir=/ PATH="$scratch/place/bin:$PATH" cleat plan mine --card t4
+    says err "profile mine: $(realpath "$scratch")/place/share/cleat/profiles/mine.ini"
+    exits 1 env --chdir=/ "$scratch/place/bin/cleat" plan mime --card t4
+    says err "did you mean 'mine'?"
+    exits 2 "$cleat" train
+    says err "a file, or one of"
+    says err "rna_small"
+}
+
+# Output that is lost is an error, whatever the command.
+test_lost_output() {
+    local line
+    for line in --help --version "train --help" "train --help-profile" "help plan" devices "devices --json" \
+        "plan rna_small --card t4" "plan rna_small --card all --json" "bench --list" "completion bash" "man train" \
+        "data make rna --count 2 --out $scratch/lost"; do
+        # shellcheck disable=SC2086 # words
+        exits 1 bash -c '"$@" >/dev/full' bash "$cleat" $line
+        says err "cannot write the output"
+    done
+    exits 0 bash -c '"$@" >&-' bash "$cleat" --version # closed on purpose
+}
+
 test_wrong_profiles() {
     exits 1 "$cleat" train "$scratch/missing.ini"
     says err missing.ini
@@ -114,6 +207,11 @@ test_data() {
 
 test_help
 test_wrong_lines
+test_meant
+test_common_options
+test_settings_as_words
+test_profiles_by_name
+test_lost_output
 test_wrong_profiles
 test_wrong_files
 test_data

@@ -1,0 +1,270 @@
+/* What an unknown option or command probably means: near names, settings, and the words of other programs. */
+#include "cli_parse.h"
+
+#include <cleat/profile.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+const char *cli_next_setting(const char *help, char section[CLI_NAME], char name[CLI_NAME]) {
+    for (const char *line = help; line && *line;) {
+        /* sections in brackets, keys after two blanks */
+        const size_t key = strncmp(line, "  ", 2) == 0 ? strspn(line + 2, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+        const char *next = strchr(line, '\n');
+        if (*line == '[') snprintf(section, CLI_NAME, "%.*s", (int)strcspn(line + 1, "]\n"), line + 1);
+        if (key > 0 && strncmp(line + 2 + key, " = ", 3) == 0) {
+            snprintf(name, CLI_NAME, "%.*s", (int)key, line + 2);
+            return next ? next + 1 : line + strlen(line);
+        }
+        line = next ? next + 1 : NULL;
+    }
+    return NULL;
+}
+
+enum { MAX_SETTINGS = 256 };
+
+typedef struct settings {
+    char names[MAX_SETTINGS][2 * CLI_NAME]; /* "train.epochs" */
+    size_t count;
+} settings;
+
+static const char *key_of(const char *name) {
+    return strchr(name, '.') + 1;
+}
+
+/* All settings of all families; NULL: no memory. The caller frees them. */
+static settings *read_settings(void) {
+    settings *all = calloc(1, sizeof *all);
+    char *text = NULL, section[CLI_NAME] = "", name[CLI_NAME];
+    if (all && cleat_profile_help(&text, NULL) == CLEAT_OK)
+        for (const char *at = text; all->count < MAX_SETTINGS && (at = cli_next_setting(at, section, name));)
+            snprintf(all->names[all->count++], sizeof all->names[0], "%s.%s", section, name);
+    free(text);
+    return all;
+}
+
+/* The settings called `name`, with or without the section, as " or --set SECTION.KEY=VALUE". */
+static bool hint_setting(const settings *all, const char *name, const char *value, char text[CLI_HINT]) {
+    size_t used = 0;
+    for (size_t i = 0; i < all->count && used < CLI_HINT; ++i) {
+        if (strcmp(name, all->names[i]) != 0 && strcmp(name, key_of(all->names[i])) != 0) continue;
+        used += (size_t)snprintf(text + used, CLI_HINT - used, "%s--set %s=%s",
+                                 used ? " or " : "; it is a setting: ", all->names[i], value ? value : "VALUE");
+    }
+    return used > 0;
+}
+
+static bool hint_near_setting(const settings *all, const char *name, const char *value, char text[CLI_HINT]) {
+    const char *keys[MAX_SETTINGS];
+    for (size_t i = 0; i < all->count; ++i) keys[i] = strchr(name, '.') ? all->names[i] : key_of(all->names[i]);
+    const char *near = cleat_nearest_name(name, keys, all->count);
+    for (size_t i = 0; near && i < all->count; ++i) {
+        if (keys[i] != near) continue;
+        snprintf(text, CLI_HINT, "; did you mean --set %s=%s?", all->names[i], value ? value : "VALUE");
+        return true;
+    }
+    return false;
+}
+
+/* --- options -------------------------------------------------------------------------------------------------- */
+
+/* What other programs call things; `meant` is an option, with its value if that is fixed, or a setting. A command lists
+ * what it has: the first row whose option it knows is shown. */
+static const struct {
+    const char *name, *meant;
+} synonyms[] = {
+    {"lr", "train.learning_rate"},
+    {"epoch", "train.epochs"},
+    {"num_epochs", "train.epochs"},
+    {"num_train_epochs", "train.epochs"},
+    {"max_epochs", "train.epochs"},
+    {"n_epochs", "train.epochs"},
+    {"batch", "--batch-size"},
+    {"bs", "--batch-size"},
+    {"batch_size", "train.effective_batch_size"},
+    {"batch", "train.effective_batch_size"},
+    {"bs", "train.effective_batch_size"},
+    {"wd", "train.weight_decay"},
+    {"warmup", "train.warmup_steps"},
+    {"scheduler", "train.schedule"},
+    {"lr_scheduler", "train.schedule"},
+    {"clip", "train.max_grad_norm"},
+    {"grad_clip", "train.max_grad_norm"},
+    {"gradient_clip", "train.max_grad_norm"},
+    {"gradient_clip_val", "train.max_grad_norm"},
+    {"accumulation_steps", "train.gradient_accumulation_steps"},
+    {"accumulate_grad_batches", "train.gradient_accumulation_steps"},
+    {"fp16", "train.precision=f16"},
+    {"half", "train.precision=f16"},
+    {"amp", "train.precision=f16"},
+    {"bf16", "train.precision=bf16"},
+    {"fp32", "train.precision=f32"},
+    {"mixed_precision", "train.precision"},
+    {"dtype", "train.precision"},
+    {"workers", "loader.num_workers"},
+    {"j", "loader.num_workers"},
+    {"jobs", "loader.num_workers"},
+    {"threads", "loader.num_workers"},
+    {"random_seed", "run.seed"},
+    {"patience", "run.early_stopping_patience"},
+    {"early_stopping", "run.early_stopping_patience"},
+    {"data", "data.path"},
+    {"data_dir", "data.path"},
+    {"data_path", "data.path"},
+    {"dataset", "data.path"},
+    {"train_data", "data.path"},
+    {"model_type", "model.type"},
+    {"arch", "model.type"},
+    {"gpu", "--device gpu"},
+    {"gpus", "--device gpu"},
+    {"cuda", "--device gpu"},
+    {"cpu", "--device cpu"},
+    {"d", "--device"},
+    {"o", "--out"},
+    {"output", "--out"},
+    {"output_dir", "--out"},
+    {"out_dir", "--out"},
+    {"save_dir", "--out"},
+    {"log_dir", "--out"},
+    {"logdir", "--out"},
+    {"ckpt", "--checkpoint"},
+    {"model", "--checkpoint"},
+    {"model", "model.type"},
+    {"weights", "--checkpoint"},
+    {"load", "--checkpoint"},
+    {"input", "--data"},
+    {"i", "--data"},
+    {"restart", "--resume"},
+    {"continue", "--resume"},
+    {"resume_from_checkpoint", "--resume-from"},
+    {"time_limit", "--time-budget"},
+    {"max_time", "--time-budget"},
+    {"s", "--set"},
+    {"config", "--set"},
+    {"option", "--set"},
+    {"q", "--quiet"},
+    {"silent", "--quiet"},
+    {"v", "--log debug"},
+    {"verbose", "--log debug"},
+    {"debug", "--log debug"},
+    {"V", "--version"},
+};
+
+static const cli_option *find(const cli_option *options, const char *name, size_t length) {
+    for (; options->name; ++options)
+        if (strncmp(options->name, name, length) == 0 && !options->name[length]) return options;
+    return NULL;
+}
+
+/* The row's hint, if the command has that option or takes settings. */
+static bool hint_meant(const cli_option *options, const char *meant, const char *value, char text[CLI_HINT]) {
+    const bool is_setting = meant[0] != '-';
+    const size_t length = strcspn(meant, " ");
+    const cli_option *option = is_setting ? find(options, "--set", 5) : find(options, meant, length);
+    if (!option) return false;
+    if (is_setting)
+        snprintf(text, CLI_HINT, "; did you mean --set %s%s%s?", meant, strchr(meant, '=') ? "" : "=",
+                 strchr(meant, '=') ? ""
+                 : value            ? value
+                                    : "VALUE");
+    else
+        snprintf(text, CLI_HINT, "; did you mean %s%s%s?", meant,
+                 value && option->value_name && !meant[length] ? " " : "",
+                 value && option->value_name && !meant[length] ? value : "");
+    return true;
+}
+
+static bool hint_synonym(const cli_option *options, const char *name, const char *value, char text[CLI_HINT]) {
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; ++i)
+        if (strcmp(synonyms[i].name, name) == 0 && hint_meant(options, synonyms[i].meant, value, text)) return true;
+    return false;
+}
+
+/* "--Num-Epochs=3" is num_epochs; a single letter keeps its case. */
+static void plain_name(const char *word, char name[CLI_NAME]) {
+    word += strspn(word, "-");
+    const size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < length && i + 1 < CLI_NAME; ++i)
+        name[i] = word[i] == '-' ? '_' : length > 1 ? (char)tolower((unsigned char)word[i]) : word[i];
+    name[length < CLI_NAME ? length : CLI_NAME - 1] = 0;
+}
+
+static bool hint_near_option(const cli_option *options, const char *name, char text[CLI_HINT]) {
+    char plain[64][CLI_NAME];
+    const char *names[64] = {NULL};
+    size_t count = 0;
+    for (const cli_option *option = options; option->name && count < 64; ++option) {
+        plain_name(option->name, plain[count]);
+        names[count] = plain[count];
+        ++count;
+    }
+    const char *near = strlen(name) > 1 ? cleat_nearest_name(name, names, count) : NULL;
+    for (size_t i = 0; near && i < count; ++i)
+        if (names[i] == near) snprintf(text, CLI_HINT, "; did you mean %s?", options[i].name);
+    return near != NULL;
+}
+
+typedef struct owner {
+    const char *word; /* option looked for */
+    size_t length;
+    const cli_command *command; /* the first that has it; NULL: none */
+} owner;
+
+static void find_owner(const cli_command *command, const cli_option *options, void *user) {
+    owner *wanted = user;
+    if (!wanted->command && find(options, wanted->word, wanted->length)) wanted->command = command;
+}
+
+/* An option of commands that stands before the command's name. */
+static bool hint_owner(const char *word, char text[CLI_HINT]) {
+    owner wanted = {.word = word, .length = strcspn(word, "=")};
+    size_t count;
+    const cli_command *const *commands = cli_commands(&count);
+    for (size_t i = 0; i < count; ++i) cli_visit_options(commands[i], find_owner, &wanted);
+    if (!wanted.command) return false;
+    snprintf(text, CLI_HINT, "; it follows the name of a command, as in `cleat %s %.*s`", wanted.command->name,
+             (int)wanted.length, word);
+    return true;
+}
+
+void cli_hint_option(const cli_command *command, const cli_option *options, const char *word, const char *value,
+                     char text[CLI_HINT]) {
+    char name[CLI_NAME] = "";
+    plain_name(word, name);
+    text[0] = 0;
+    if (command == &cli_program && hint_owner(word, text)) return;
+    if (hint_synonym(options, name, value, text)) return;
+    settings *all = find(options, "--set", 5) ? read_settings() : NULL;
+    bool found = all && hint_setting(all, name, value, text);
+    found = found || hint_near_option(options, name, text);
+    if (!found && all) hint_near_setting(all, name, value, text);
+    free(all);
+}
+
+/* --- commands ------------------------------------------------------------------------------------------------- */
+
+void cli_hint_command(const char *word, char text[CLI_HINT]) {
+    static const struct {
+        const char *name, *meant;
+    } other_names[] = {
+        {"fit", "train"},       {"run", "train"},       {"resume", "train"},      {"evaluate", "eval"},
+        {"test", "eval"},       {"infer", "predict"},   {"inference", "predict"}, {"generate", "predict"},
+        {"check", "doctor"},    {"info", "doctor"},     {"list", "devices"},      {"watch", "monitor"},
+        {"benchmark", "bench"}, {"settings", "config"}, {"profiles", "config"},   {"show", "config"}};
+    const char *names[64], *near = NULL;
+    char path[CLEAT_PATH];
+    size_t count;
+    const cli_command *const *commands = cli_commands(&count);
+    text[0] = 0;
+    for (size_t i = 0; i < count && i < 64; ++i) names[i] = commands[i]->name;
+    near = cleat_nearest_name(word, names, count);
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; ++i)
+        if (strcmp(other_names[i].name, word) == 0) near = other_names[i].meant;
+    if (cleat_profile_find(word, path, sizeof path, NULL) == CLEAT_OK)
+        snprintf(text, CLI_HINT, "; to train this profile: cleat train %.300s", word);
+    else if (near)
+        snprintf(text, CLI_HINT, "; did you mean '%s'?", near);
+}
