@@ -49,13 +49,25 @@ static double percent(const cleat_progress *progress, int64_t step) {
     return progress->total > 0 ? 100.0 * (double)step / (double)progress->total : 100.0;
 }
 
+/* The steps since `earlier`, which is half of this process or more, but neither the first results nor what preceded
+ * them: compilation, and warming up. */
 static void remaining_text(const cleat_progress *progress, int64_t step, double now, char text[32]) {
     char duration[24];
-    int64_t done = step - progress->first_step;
+    const cleat_progress_mark *from = &progress->earlier;
     *text = 0;
-    if (done <= 0) return;
-    cleat_duration_text((now - progress->start) / (double)done * (double)(progress->total - step), duration);
+    if (!progress->has_marks || step <= from->step) return;
+    cleat_duration_text((now - from->time) / (double)(step - from->step) * (double)(progress->total - step), duration);
     snprintf(text, 32, "  ETA %s", duration);
+}
+
+/* Moves the start of the measured steps on to the latest mark, once as many steps have followed that. */
+static void advance_marks(cleat_progress *progress, int64_t step, double now) {
+    const cleat_progress_mark mark = {.step = step, .time = now};
+    if (!progress->has_marks) progress->earlier = progress->latest = mark;
+    progress->has_marks = true;
+    if (step - progress->latest.step <= progress->latest.step - progress->earlier.step) return;
+    progress->earlier = progress->latest;
+    progress->latest = mark;
 }
 
 /* "\r[####................]  20% 80/400  text  ETA 3 s", cut to the terminal width, and padded with blanks to
@@ -79,9 +91,8 @@ static double pause_of(const cleat_progress *progress, double now) {
     return fmin(fmax((now - progress->start) * part_between_lines, min_between_lines), max_between_lines);
 }
 
-void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force) {
+static void show(cleat_progress *progress, int64_t step, const char *text, double now) {
     char remaining[32], line[LINE];
-    if (!progress->write || (!force && now - progress->last < pause_of(progress, now))) return;
     progress->last = now;
     remaining_text(progress, step, now, remaining);
     if (progress->terminal) {
@@ -92,6 +103,12 @@ void cleat_progress_update(cleat_progress *progress, int64_t step, const char *t
              floor(percent(progress, step)), text, remaining);
     strcat(line, "\n");
     progress->write(progress->user, line);
+}
+
+void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force) {
+    if (!progress->write) return;
+    if (force || now - progress->last >= pause_of(progress, now)) show(progress, step, text, now);
+    advance_marks(progress, step, now);
 }
 
 void cleat_progress_line(cleat_progress *progress, const char *text) {

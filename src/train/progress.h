@@ -9,13 +9,21 @@
  * "\n". */
 typedef void (*cleat_progress_fn)(void *user, const char *text);
 
+typedef struct cleat_progress_mark {
+    int64_t step;
+    double time;
+} cleat_progress_mark;
+
 typedef struct cleat_progress {
     cleat_progress_fn write;
     void *user;
     bool terminal;      /* true: a bar; false: lines */
     int width;          /* columns of the terminal */
     int64_t total;      /* steps of the whole run */
-    int64_t first_step; /* first step of this process; the ETA uses only its own steps */
+    int64_t first_step; /* first step of this process */
+    /* Two updates of this process: the ETA uses the steps since `earlier`. Valid if has_marks. */
+    cleat_progress_mark earlier, latest;
+    bool has_marks;
     double start, last; /* in seconds, of the clock passed to update */
     int drawn;          /* columns of the bar on the last line of the terminal */
 } cleat_progress;

@@ -11,9 +11,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Seconds to wait for a process that is about to end. */
 static const double PATIENCE = 1;
+
+/* Length of the longest part of a path that is a folder. */
+static size_t existing_part(const char *path) {
+    char part[CLEAT_PATH];
+    size_t length = strlen(path);
+    for (snprintf(part, sizeof part, "%s", path); length > 0 && !cleat_folder_exists(part); part[length] = 0) do
+            --length;
+        while (length > 0 && path[length] != '/');
+    return length;
+}
 
 /* Creates runs/TYPE-DATE-TIME, with the suffix "-2", "-3", ... if another run started in the same second. */
 static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
@@ -22,6 +33,7 @@ static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cle
     struct tm local;
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
     cleat_status status = cleat_profile_get(profile, "model.type", type, sizeof type, error);
+    run->existing = existing_part("runs");
     if (status == CLEAT_OK) status = cleat_folder_make("runs", error);
     if (status != CLEAT_OK) return status;
     snprintf(name, sizeof name, "runs/%s-%s", type, stamp);
@@ -43,6 +55,7 @@ static cleat_status choose(cleat_run *run, const cleat_profile *profile, cleat_e
     if (strlen(wanted) >= sizeof run->folder)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the run folder (--out): path too long: %.200s...", wanted);
     snprintf(run->folder, sizeof run->folder, "%s", wanted);
+    run->existing = existing_part(wanted);
     return cleat_folder_make(run->folder, error);
 }
 
@@ -89,6 +102,23 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
 void cleat_run_close_folder(cleat_run *run) {
     if (run->is_locked) cleat_unlock(run->lock);
     run->is_locked = false;
+}
+
+void cleat_run_discard_folder(cleat_run *run) {
+    char path[CLEAT_PATH + 32];
+    cleat_listing files = {0};
+    if (strlen(run->folder) <= run->existing || cleat_listing_read(run->folder, NULL, &files, NULL)) return;
+    const size_t count = files.count;
+    cleat_listing_free(&files);
+    if (count > 0) return;
+    snprintf(path, sizeof path, "%s/.train.lock", run->folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s", run->folder);
+    while (strlen(path) > run->existing && rmdir(path) == 0) {
+        char *slash = strrchr(path, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
 }
 
 void cleat_run_print(cleat_run *run, const char *text) {

@@ -11,6 +11,7 @@ typedef struct cleat_run {
     cleat_train_report *report;
     bool resume;                     /* continue from the folder's last checkpoint */
     char folder[CLEAT_PATH];         /* empty until it is chosen */
+    size_t existing;                 /* length of the part of its path that existed before this run */
     int lock;                        /* lock of the folder, ... */
     bool is_locked;                  /* ... held while the run is open */
     cleat_metrics_log *log;          /* NULL until it is opened */
@@ -24,6 +25,9 @@ typedef struct cleat_run {
  * too long. */
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error);
 void cleat_run_close_folder(cleat_run *run);
+/* After a run that could not start: removes the folder, and the folders above it, if this run created them and wrote
+ * nothing. Call it after cleat_run_close_folder. */
+void cleat_run_discard_folder(cleat_run *run);
 
 /* Prints a line for the user: above the progress bar, or to the log if no progress is shown. */
 void cleat_run_print(cleat_run *run, const char *text);

@@ -110,7 +110,14 @@ test_predict() {
 test_refusals() {
     exits 4 "$cleat" train "$profile" "${tiny[@]}" --device no_such_device --out "$scratch/none"
     says err no_such_device
-    exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=100000 "$cleat" train "$profile" "${tiny[@]}" --out "$scratch/none"
+    exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=100000 "$cleat" train "$profile" "${tiny[@]}" --out "$scratch/none/below"
+    exits 1 "$cleat" train "$profile" "${tiny[@]}" --set "data.path=$scratch/no_data" --out "$scratch/none/below"
+    exits 1 env --chdir="$scratch" "$cleat" train "$profile" "${tiny[@]}" --set data.path=no_data
+    exits 1 test -e "$scratch/none" # a run that could not start leaves no folder
+    exits 1 test -e "$scratch/runs"
+    mkdir "$scratch/mine"
+    exits 1 "$cleat" train "$profile" "${tiny[@]}" --set "data.path=$scratch/no_data" --out "$scratch/mine"
+    exits 0 test -d "$scratch/mine"
 }
 
 require_device

@@ -180,6 +180,22 @@ static void a_log_gets_lines(void **state) {
                                "step 400/400 (100%)  done  ETA 0 s\n");
 }
 
+/* The first steps waited 100 seconds for kernels, the 100 steps after them 1 second each; later ones take 2. */
+static void the_remaining_time_counts_no_compilation(void **state) {
+    (void)state;
+    cleat_progress progress;
+    shown[0] = 0;
+    cleat_progress_start(&progress, capture_text, NULL, false, 80, 0, 1000, 0);
+    cleat_progress_update(&progress, 10, "first", 100, true);
+    assert_null(strstr(shown, "ETA"));
+    cleat_progress_update(&progress, 20, "second", 110, true);
+    assert_non_null(strstr(shown, "second  ETA 16 min 20 s"));
+    for (int step = 30; step <= 100; step += 10) cleat_progress_update(&progress, step, "", 90 + step, true);
+    assert_non_null(strstr(shown, "100/1000 (10%)    ETA 15 min 00 s"));
+    for (int step = 110; step <= 500; step += 10) cleat_progress_update(&progress, step, "", 2 * step - 10, true);
+    assert_non_null(strstr(shown, "500/1000 (50%)    ETA 16 min 40 s"));
+}
+
 static int lines_shown;
 
 static void count_lines(void *user, const char *text) {
@@ -206,6 +222,8 @@ static void a_terminal_gets_a_bar(void **state) {
     cleat_progress progress;
     shown[0] = 0;
     cleat_progress_start(&progress, capture_text, NULL, true, 60, 100, 400, 0);
+    cleat_progress_update(&progress, 100, "first", 0, false);
+    shown[0] = 0;
     cleat_progress_update(&progress, 200, "a long text about it", 10, false);
     assert_int_equal(strlen(shown), 60); /* truncated to one less than the width, after the carriage return */
     assert_ptr_equal(strstr(shown, "\r[##########..........]  50% 200/400  a long text about it  "), shown);
@@ -267,6 +285,7 @@ int main(void) {
         cmocka_unit_test(missing_records_are_only_a_warning),
         cmocka_unit_test(a_record_that_fits_only_in_part_is_taken_back),
         cmocka_unit_test(a_log_gets_lines),
+        cmocka_unit_test(the_remaining_time_counts_no_compilation),
         cmocka_unit_test(lines_become_rarer),
         cmocka_unit_test(a_terminal_gets_a_bar),
         cmocka_unit_test(odd_values_are_harmless),
