@@ -460,7 +460,7 @@ static void other_errors_are_themselves(void **state) {
     cleat_profile_destroy(profile);
 
     char text[TINY_PATH], path[TINY_PATH];
-    mkdtemp(strcpy(path, "/tmp/cleat-empty-XXXXXX"));
+    assert_non_null(mkdtemp(strcpy(path, "/tmp/cleat-empty-XXXXXX")));
     snprintf(text, sizeof text, "data.path=%.400s", path);
     profile = tiny_profile(t, SET(text));
     assert_int_not_equal(cleat_find_batch(profile, NULL, &found, &error), CLEAT_OK);

@@ -190,8 +190,8 @@ static void test_garbage(void **state) {
     (void)state;
     tree_put("/proc/self/cgroup", ":\n::\n0:\n\nx:cpu\n:,,cpu:\n0::no/slash\n0::/a//b/\n");
     for (size_t i = 0; i < sizeof contents / sizeof *contents; ++i) {
-        tree_put("/sys/fs/cgroup/cpu.max", contents[i]);
-        tree_put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", contents[i]);
+        tree_put("/sys/fs/cgroup/cpu.max", "%s", contents[i]);
+        tree_put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "%s", contents[i]);
         tree_put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "0\n");
         expect_no_quota();
     }

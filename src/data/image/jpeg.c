@@ -10,8 +10,10 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
+
+/* After jpeglib.h, which defines JPEG_LIB_VERSION: codes of messages depend on it (Ubuntu has version 80). */
+#include <jerror.h>
 
 typedef struct reader {
     struct jpeg_error_mgr manager; /* first, because the library passes this pointer back */

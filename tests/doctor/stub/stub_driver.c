@@ -305,11 +305,11 @@ static void fill_table(void) {
     table.clCreateBuffer = create_buffer;
     table.clEnqueueNDRangeKernel = run_kernel;
     table.clEnqueueReadBuffer = read_buffer;
-    table.clReleaseContext = (cl_api_clReleaseContext)(void *)release;
-    table.clReleaseCommandQueue = (cl_api_clReleaseCommandQueue)(void *)release;
-    table.clReleaseProgram = (cl_api_clReleaseProgram)(void *)release;
-    table.clReleaseKernel = (cl_api_clReleaseKernel)(void *)release;
-    table.clReleaseMemObject = (cl_api_clReleaseMemObject)(void *)release;
+    table.clReleaseContext = (__typeof__(table.clReleaseContext))(void *)release;
+    table.clReleaseCommandQueue = (__typeof__(table.clReleaseCommandQueue))(void *)release;
+    table.clReleaseProgram = (__typeof__(table.clReleaseProgram))(void *)release;
+    table.clReleaseKernel = (__typeof__(table.clReleaseKernel))(void *)release;
+    table.clReleaseMemObject = (__typeof__(table.clReleaseMemObject))(void *)release;
 }
 
 /* --- the entry that the loader looks for; other exported names would be those of the loader itself --- */
