@@ -92,11 +92,15 @@ run_tests() {
 
 # --- steps
 
-# Sanitizers change what gcc can see: it then warns of what cannot happen.
-sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g")
+# Sanitizers change what gcc can see: it then warns of what cannot happen. -g1 has the lines that their reports name, and compiles a
+# quarter faster than -g.
+sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g1")
+
+# As gcc of Ubuntu compiles by default: checked sizes of buffers, and results that must be used.
+fortified=(-DCMAKE_C_FLAGS="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
 
 build_default() {
-    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON
+    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON "${fortified[@]}"
 }
 
 step_quick() {
@@ -125,10 +129,11 @@ step_thread() {
         run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|monitor\.monitor|text\.train)$'
 }
 
+# The warnings are of clang's front end: without optimization it gives the same ones in a quarter of the time.
 step_clang() {
     if ! command -v clang >/dev/null; then
         skip "build with clang: clang is not installed"
-    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=ON -DDYGRAPHS_FOLDER=OFF; then
+    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DCLEAT_TESTS=OFF -DCLEAT_WERROR=ON -DDYGRAPHS_FOLDER=OFF; then
         pass
         if command -v python3 >/dev/null; then
             check "reports without dygraphs" python3 "$top/tests/report/test_page.py" "$builds/clang/cleat" drawings || true
