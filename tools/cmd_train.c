@@ -124,10 +124,12 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--device", CLI_TEXT, &device, "SEL",
          "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
         {"--out", CLI_TEXT, &out, "DIR", "run folder"},
-        {"--resume", CLI_FLAG, &resume, NULL, "resume from the last checkpoint in the run folder"},
+        {"--resume", CLI_FLAG, &resume, NULL,
+         "resume from the last checkpoint in the run folder; with a larger train.epochs, a finished run goes on if "
+         "train.schedule is constant or step"},
         {"--resume-from", CLI_TEXT, &resume_from, "DIR",
          "start a new run folder from the last checkpoint of the run folder DIR, or from the checkpoint folder DIR, "
-         "which is only read"},
+         "which is only read; the schedule of the learning rate may be another one from there on"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {"--batch-size", CLI_TEXT, &batch_size, "N",

@@ -21,9 +21,13 @@ enum { CLEAT_PATH = 1280 };
 typedef struct cleat_train_options {
     /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
-    bool resume; /* resume from the last checkpoint in the folder */
+    /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that the learning
+     * rates of steps to come may differ, as with more epochs of a constant rate. Without a checkpoint, a new run starts,
+     * with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or is a checkpoint folder. */
+    bool resume;
     /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint, and resume
-     * there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together with `resume`. */
+     * there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together with `resume`.
+     * The schedule of the learning rate may then be another one, from this step on. */
     const char *resume_from;
     /* Stop request; may be NULL. When the value becomes non-zero, the run completes the step, writes a
      * checkpoint and returns CLEAT_ERR_INTERRUPTED. */

@@ -201,23 +201,6 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
     return status;
 }
 
-cleat_status cleat_checkpointing_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
-                                                const char *folder, cleat_error *error) {
-    const char *then_hash = checkpoint->state.profile_hash;
-    if (settings->cut || !*then_hash || strcmp(settings->hash, then_hash) == 0) return CLEAT_OK;
-    char path[CLEAT_PATH + 32], differences[1024] = "";
-    cleat_profile *then = NULL;
-    snprintf(path, sizeof path, "%s/resolved.ini", folder);
-    if (cleat_profile_load(path, NULL, 0, &then, NULL) == CLEAT_OK) {
-        cleat_run_settings_differences(settings, then, differences, sizeof differences);
-        cleat_profile_destroy(then);
-    }
-    return cleat_fail(error, CLEAT_ERR_PROFILE,
-                      "%s was trained with different settings%s%s. Resume with the same profile, or start a separate "
-                      "run with another --out",
-                      checkpoint->folder, *differences ? ": " : "", differences);
-}
-
 cleat_status cleat_checkpointing_resume(const cleat_checkpoint *checkpoint, cleat_engine *engine,
                                         cleat_train_state *state, cleat_error *error) {
     snapshot copy = {0};

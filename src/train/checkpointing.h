@@ -5,7 +5,6 @@
 
 #include "checkpoint/checkpoint.h"
 #include "train/engine.h"
-#include "train/run_settings.h"
 
 /* Adds the engine's part to *state: the loss scale and the number of averaged epochs. */
 cleat_status cleat_checkpointing_collect(cleat_engine *engine, cleat_train_state *state, cleat_error *error);
@@ -15,10 +14,6 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
                                       const cleat_profile *profile, const cleat_dataset *dataset, bool best,
                                       cleat_error *error);
 
-/* CLEAT_ERR_PROFILE if the checkpoint of the run in `folder` was trained with settings that change the
- * result. */
-cleat_status cleat_checkpointing_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
-                                                const char *folder, cleat_error *error);
 /* Loads the checkpoint into the engine, and its training state into *state. */
 cleat_status cleat_checkpointing_resume(const cleat_checkpoint *checkpoint, cleat_engine *engine,
                                         cleat_train_state *state, cleat_error *error);

@@ -81,14 +81,45 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
     return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
 }
 
+/* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect, unless the
+ * folder is evidently not the one that was meant. */
+static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_listing listing = {0};
+    cleat_status status = cleat_checkpoint_path(run->folder, CLEAT_STATE_FILE, path, error);
+    if (status != CLEAT_OK) return status;
+    if (cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "--resume: %s is a checkpoint; give the run folder that contains it as --out, or start a new "
+                          "folder with --resume-from %s",
+                          run->folder, run->folder);
+    status = cleat_listing_read(run->folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        status = cleat_checkpoint_path(run->folder, listing.names[i], path, error);
+        if (status != CLEAT_OK || !cleat_checkpoint_exists(path)) continue;
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "--resume: %s contains no checkpoint (ckpt-*), but %s is a run: give that one as --out",
+                            run->folder, path);
+    }
+    cleat_listing_free(&listing);
+    if (status == CLEAT_OK)
+        cleat_log(CLEAT_LOG_WARNING, "--resume: nothing to resume, %s %s: a new run starts", run->folder,
+                  existed ? "contains no checkpoint (ckpt-*)" : "did not exist");
+    return status;
+}
+
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
     const bool again = run->folder[0] != 0;
     if (run->options->resume && run->options->resume_from)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "--resume continues the run in its own folder, --resume-from starts a new folder: give only "
                           "one of them");
+    const char *wanted = run->options->out ? run->options->out : profile->run.out;
+    const bool existed = again || cleat_folder_exists(wanted);
     cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
     if (status == CLEAT_OK) status = lock(run, error);
+    if (status == CLEAT_OK && !again && run->resume && !cleat_checkpoint_exists(run->folder))
+        status = check_nothing_to_resume(run, existed, error);
     if (status != CLEAT_OK || again || run->resume) return status;
     if (cleat_checkpoint_exists(run->folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,

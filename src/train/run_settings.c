@@ -57,6 +57,26 @@ cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const clea
     return CLEAT_OK;
 }
 
+cleat_status cleat_run_settings_with_schedule(const cleat_run_settings *settings, const cleat_profile *from,
+                                              char hash[33], cleat_profile **made, cleat_error *error) {
+    cleat_status status = cleat_profile_clone(settings->resolved, made, error);
+    if (status) return status;
+    cleat_profile *copy = *made;
+    copy->train.epochs = from->train.epochs;
+    copy->train.learning_rate = from->train.learning_rate;
+    copy->train.base_batch_size = from->train.base_batch_size;
+    copy->train.lr_scaling = from->train.lr_scaling;
+    copy->train.warmup_epochs = from->train.warmup_epochs;
+    copy->train.warmup_steps = from->train.warmup_steps;
+    copy->train.warmup_start_lr = from->train.warmup_start_lr;
+    copy->train.schedule = from->train.schedule;
+    copy->train.step_epochs = from->train.step_epochs;
+    copy->train.step_gamma = from->train.step_gamma;
+    copy->train.min_learning_rate = from->train.min_learning_rate;
+    hash_what_computes(copy, hash);
+    return CLEAT_OK;
+}
+
 size_t cleat_run_settings_differences(const cleat_run_settings *settings, cleat_profile *then, char *text,
                                       size_t size) {
     int64_t *length = &settings->resolved->data->max_length, own = *length;

@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "train/checkpointing.h"
 #include "train/run_board.h"
+#include "train/same_run.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
 
@@ -124,10 +125,12 @@ static void warn_other_order(const cleat_trainer *trainer) {
 
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     cleat_train_state *state = &trainer->state;
-    cleat_status status =
-        cleat_checkpointing_check_same_run(trainer->checkpoint, &trainer->settings, trainer->run.folder, error);
+    bool replan = false;
+    cleat_status status = cleat_check_same_run(trainer->checkpoint, &trainer->settings, &trainer->schedule,
+                                               &trainer->run, &replan, error);
     if (!status) status = cleat_checkpointing_resume(trainer->checkpoint, &trainer->engine, state, error);
     if (!status) {
+        if (replan) state->epochs = 0;
         warn_other_order(trainer);
         memcpy(state->profile_hash, trainer->settings.hash, sizeof state->profile_hash);
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", trainer->checkpoint->folder,
@@ -139,8 +142,6 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
-    if (trainer->run.resume)
-        cleat_log(CLEAT_LOG_WARNING, "%s contains no checkpoint yet: starting from the beginning", trainer->run.folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed};
     memcpy(trainer->state.profile_hash, trainer->settings.hash, sizeof trainer->state.profile_hash);
     return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);

@@ -35,7 +35,7 @@ on_terminal() {
     done
     runs=$((runs + 1))
     exits 0 env TERM=xterm "${settings[@]}" script -qec "$(printf '%q ' "$cleat" "${options[@]}" train "$profile" "${tiny[@]}" --out "$scratch/$runs" --resume "${@:2}")" /dev/null
-    says out "contains no checkpoint yet"
+    says out "nothing to resume"
 }
 
 # silent TEXT: checks that the last command did not print it.

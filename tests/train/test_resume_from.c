@@ -22,15 +22,19 @@ static void shell(const char *format, const char *a, const char *b) {
     if (system(command) != 0) fail_msg("%s", command);
 }
 
-static tiny_result train_from(const tiny *t, const char *source, const char *run, bool resume) {
+static tiny_result train_with(const tiny *t, const char *source, const char *run, bool resume, const char *const *set) {
     tiny_result result = {.status = CLEAT_OK};
     char from[TINY_PATH], out[TINY_PATH];
-    cleat_profile *profile = tiny_profile(t, NULL);
+    cleat_profile *profile = tiny_profile(t, set);
     cleat_train_options options = {
         .out = tiny_path(t, run, out), .resume = resume, .resume_from = tiny_path(t, source, from)};
     result.status = cleat_train(profile, &options, &result.report, &result.error);
     cleat_profile_destroy(profile);
     return result;
+}
+
+static tiny_result train_from(const tiny *t, const char *source, const char *run, bool resume) {
+    return train_with(t, source, run, resume, NULL);
 }
 
 static void assert_contains(tiny_result result, cleat_status wanted, const char *text) {
@@ -122,6 +126,54 @@ static void a_read_only_folder_has_another_option(void **state) {
     assert_contains(tiny_train(t, "locked", NULL, true, 0), CLEAT_ERR_IO, "--resume-from");
 }
 
+#define CONSTANT "train.schedule=constant"
+
+/* A finished run goes on for more epochs where its learning rates do not depend on their number, and has the bits of a
+ * run that was that long from the start; also if it is interrupted at once, and with resolved.ini of the longer run. */
+static void a_run_is_made_longer(void **state) {
+    const tiny *t = *state;
+    char a[TINY_PATH], b[TINY_PATH];
+    tiny_train_to(CLEAT_OK, t, "long", SET(CONSTANT, "train.epochs=3"), false, 0);
+    tiny_train_to(CLEAT_OK, t, "longer", SET(CONSTANT, "train.epochs=2"), false, 0);
+    shell("cp -r '%s' '%s'", tiny_path(t, "longer", a), tiny_path(t, "shorter", b));
+    shell("cp '%s/resolved.ini' '%s/resolved.ini'", tiny_path(t, "long", a), tiny_path(t, "longer", b));
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "longer", SET(CONSTANT, "train.epochs=3"), true, 1);
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "longer", SET(CONSTANT, "train.epochs=3"), true, 0);
+    assert_int_equal(result.report.epochs, 3);
+    tiny_assert_same_run(t, "long", "longer");
+    /* and not with anything else changed, nor to less than was trained */
+    const char *const other[] = {CONSTANT, "train.epochs=3", "train.weight_decay=0.5", NULL};
+    assert_contains(tiny_train(t, "shorter", other, true, 0), CLEAT_ERR_PROFILE, "different settings");
+    const char *const less[] = {CONSTANT, "train.epochs=1", NULL};
+    assert_contains(tiny_train(t, "shorter", less, true, 0), CLEAT_ERR_PROFILE, "has trained 2 epochs");
+}
+
+/* A cosine over more epochs would have had other rates: a separate run can continue with it. */
+static void another_schedule_is_another_run(void **state) {
+    const tiny *t = *state;
+    const char *const longer[] = {"train.epochs=3", NULL};
+    tiny_train_to(CLEAT_OK, t, "cosine", NULL, false, 0);
+    tiny_result result = tiny_train(t, "cosine", longer, true, 0);
+    assert_contains(result, CLEAT_ERR_PROFILE, "train.epochs = 3 (was 2)");
+    assert_contains(result, CLEAT_ERR_PROFILE, "--resume-from");
+    result = train_with(t, "cosine", "warm", false, longer);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    assert_int_equal(result.report.epochs, 3);
+    const char *const other[] = {"train.epochs=3", "model.dropout=0.3", NULL};
+    assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
+}
+
+/* --resume without a checkpoint starts a run, unless another folder was meant. */
+static void nothing_to_resume_is_a_new_run(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    assert_int_equal(mkdir(tiny_path(t, "runs", path), 0755), 0);
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "runs/new", NULL, true, 1);
+    assert_true(cleat_checkpoint_exists(tiny_path(t, "runs/new", path)));
+    assert_contains(tiny_train(t, "runs", NULL, true, 1), CLEAT_ERR_ARGUMENT, "runs/new is a run");
+    assert_contains(tiny_train(t, "runs/new/ckpt-E000-S000001", NULL, true, 1), CLEAT_ERR_ARGUMENT, "is a checkpoint");
+}
+
 static void wrong_requests_are_refused(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -139,9 +191,10 @@ static void wrong_requests_are_refused(void **state) {
 int main(void) {
     tiny_require_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(continues_as_in_place),      cmocka_unit_test(continues_from_a_checkpoint_folder),
-        cmocka_unit_test(copies_the_best_checkpoint), cmocka_unit_test(a_read_only_folder_has_another_option),
-        cmocka_unit_test(wrong_requests_are_refused),
+        cmocka_unit_test(continues_as_in_place),           cmocka_unit_test(continues_from_a_checkpoint_folder),
+        cmocka_unit_test(copies_the_best_checkpoint),      cmocka_unit_test(a_read_only_folder_has_another_option),
+        cmocka_unit_test(wrong_requests_are_refused),      cmocka_unit_test(a_run_is_made_longer),
+        cmocka_unit_test(another_schedule_is_another_run), cmocka_unit_test(nothing_to_resume_is_a_new_run),
     };
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }

@@ -1,0 +1,17 @@
+/* Whether a checkpoint's run continues with the settings of this process. */
+#ifndef CLEAT_SRC_SAME_RUN_H
+#define CLEAT_SRC_SAME_RUN_H
+
+#include "checkpoint/checkpoint.h"
+#include "train/run.h"
+#include "train/run_settings.h"
+#include "train/schedule.h"
+
+/* CLEAT_ERR_PROFILE if the checkpoint was trained with settings that change the result. Another schedule of the learning
+ * rate is allowed if it would have given all steps done the same rates, as with more epochs at a constant rate, and
+ * always with --resume-from. *replan: the length of the schedule in the checkpoint no longer applies. */
+cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
+                                  const cleat_schedule *schedule, const cleat_run *run, bool *replan,
+                                  cleat_error *error);
+
+#endif
