@@ -2,9 +2,14 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code) {
-    if (!checkpoint)
+    struct stat about;
+    if (!checkpoint && words->count == 1 && stat(words->items[0], &about) == 0 && S_ISDIR(about.st_mode))
+        *exit_code = cli_usage(command, "--checkpoint is required; '%s' is a folder: --checkpoint %s?", words->items[0],
+                               words->items[0]);
+    else if (!checkpoint)
         *exit_code = cli_usage(command, "--checkpoint is required: a run folder, or a checkpoint folder in one");
     else if (words->count > 1)
         *exit_code =

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,32 @@ static bool is_stream(const char *path) {
 
 /* --- the temporary folder ------------------------------------------------------------------------------------- */
 
+static const places *interrupted; /* by a signal, whose handler may call unlink and rmdir only */
+
+static void on_signal(int number) {
+    unlink(interrupted->input);
+    if (is_stream(interrupted->out)) rmdir(interrupted->output);
+    rmdir(interrupted->temporary);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* A reader of the standard output that ends early (head) is no signal either. */
+static void handle_signals(const places *at) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    interrupted = at;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
+        if (signal(numbers[i], on_signal) == SIG_IGN) signal(numbers[i], SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+}
+
 static cleat_status make_temporary(places *at, cleat_error *error) {
     const char *base = getenv("TMPDIR");
     snprintf(at->temporary, sizeof at->temporary, "%s/cleat-predict-XXXXXX", base && *base ? base : "/tmp");
-    if (mkdtemp(at->temporary)) return CLEAT_OK;
+    if (mkdtemp(at->temporary)) {
+        handle_signals(at);
+        return CLEAT_OK;
+    }
     cleat_status status =
         cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create a folder: %s", at->temporary, strerror(errno));
     at->temporary[0] = 0;
@@ -118,8 +141,19 @@ static cleat_status print_output(const places *at, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "--out -: this model writes a file for each sample and no table; give a folder");
     cleat_status status = copy_stream(file, path, stdout, "the standard output", error);
+    const bool unread = status != CLEAT_OK && errno == EPIPE;
     fclose(file);
-    return status;
+    return unread ? CLEAT_OK : status;
+}
+
+/* Messages name the standard input, not its copy. */
+static void name_input(const places *at, cleat_error *error) {
+    char text[sizeof error->text];
+    const char *found = is_stream(at->data) && at->input[0] ? strstr(error->text, at->input) : NULL;
+    if (!found) return;
+    snprintf(text, sizeof text, "%.*sthe standard input%s", (int)(found - error->text), error->text,
+             found + strlen(at->input));
+    memcpy(error->text, text, sizeof text);
 }
 
 static cleat_status predict(const cleat_profile *profile, const char *checkpoint, places *at, cleat_error *error) {
@@ -133,6 +167,7 @@ static cleat_status predict(const cleat_profile *profile, const char *checkpoint
         printf("%zu predictions written to %s\n", count, at->out);
     }
     remove_temporary(at);
+    if (status != CLEAT_OK) name_input(at, error);
     return status;
 }
 

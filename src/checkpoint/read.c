@@ -209,12 +209,26 @@ static cleat_status find_folder(const char *path, char folder[CLEAT_CHECKPOINT_P
     return status;
 }
 
+/* The folder that contains `folder`. */
+static cleat_status find_parent(const char *folder, char parent[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
+    size_t size = strlen(folder);
+    while (size > 1 && folder[size - 1] == '/') --size;
+    const char *slash = memrchr(folder, '/', size), *name = slash ? slash + 1 : folder;
+    if (*name == '.') return cleat_checkpoint_path(folder, "..", parent, error); /* "." or ".." */
+    if (size >= CLEAT_CHECKPOINT_PATH) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
+    if (slash)
+        snprintf(parent, CLEAT_CHECKPOINT_PATH, "%.*s", (int)(slash > folder ? slash - folder : 1), folder);
+    else
+        snprintf(parent, CLEAT_CHECKPOINT_PATH, ".");
+    return CLEAT_OK;
+}
+
 cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH], run[CLEAT_CHECKPOINT_PATH];
     cleat_status status = find_folder(path, folder, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, file, error);
     if (status != CLEAT_OK || cleat_file_exists(file)) return status;
-    status = cleat_checkpoint_path(folder, "..", run, error);
+    status = find_parent(folder, run, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_path(run, "resolved.ini", file, error);
     if (status != CLEAT_OK || cleat_file_exists(file)) return status;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,

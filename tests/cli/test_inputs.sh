@@ -46,6 +46,9 @@ test_texts() {
     from=$scratch/lines.txt predict 0 texts --data -
     cp "$scratch/out" "$scratch/printed.csv"
     exits 0 cmp "$scratch/printed.csv" "$scratch/lines/predictions.csv"
+    printf 'good\nb\xff\n' >"$scratch/bytes"
+    from=$scratch/bytes predict 1 texts --data -
+    says err "cleat: the standard input:2: byte 0xff"
     printf 'text\ngood\n' >"$scratch/table.csv"
     predict 0 texts --data "$scratch/table.csv" --out -
     says out "id,label,probability,down,up"

@@ -58,6 +58,8 @@ test_wrong_lines() {
     says err "--data is required"
     exits 2 "$cleat" predict --data x
     says err "--checkpoint is required: a run folder"
+    exits 2 "$cleat" predict "$scratch" --data x
+    says err "'$scratch' is a folder: --checkpoint $scratch?"
     exits 2 "$cleat" eval one.ini two.ini --checkpoint x
     says err "at most one profile is expected: 'one.ini', 'two.ini'"
     exits 1 "$cleat" eval --checkpoint "$scratch/no_such_run"
