@@ -10,7 +10,8 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev op
 test_packages=(clang clang-format binutils diffutils python3 groff-base)
 # Not in every release. NAME:what is lost without it.
 optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
-optional_test_packages=("oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser")
+optional_test_packages=("oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
+    "jupyter-nbconvert:the notebooks are not tested" "python3-ipykernel:the notebooks are not tested")
 least_cmake=3.22
 
 exec 3>&2 # for `fail`: where it is called, stderr may go into a log
