@@ -146,6 +146,11 @@ step_clang() {
 step_package() {
     if build_default; then
         check "package" "$top/tests/package/check.sh" "$builds/default" "$builds/package" || true
+        if command -v patchelf >/dev/null; then
+            check "offline archive" "$top/tests/package/check_tarball.sh" "$builds/default" "$builds/tarball" || true
+        else
+            skip "offline archive: patchelf is not installed"
+        fi
     fi
 }
 

@@ -1,5 +1,6 @@
 /* Finds the devices of all platforms and selects one. */
 #include "core/memory.h"
+#include "device/cpu_driver.h"
 #include "device/probe.h"
 
 #include <ctype.h>
@@ -55,6 +56,7 @@ cleat_status cleat_find_devices(cleat_found **found, size_t *count, cleat_error 
     cleat_found *list = NULL;
     size_t n = 0, capacity = 0;
     cl_uint platforms = 0;
+    cleat_use_own_cpu_driver();
     if (clGetPlatformIDs(0, NULL, &platforms) != CL_SUCCESS || platforms == 0) return fail_no_driver(error);
     cl_platform_id *ids = cleat_alloc(platforms, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a list of %u platforms", platforms);

@@ -2,6 +2,7 @@
 #include "core/child.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "device/cpu_driver.h"
 #include "device/probe.h"
 #include "doctor/doctor.h"
 
@@ -284,6 +285,7 @@ static void add_named_libraries(cleat_doctor *doctor) {
 }
 
 static void find_drivers(cleat_doctor *doctor) {
+    if (!doctor->root[0]) cleat_use_own_cpu_driver();
     find_vendors(doctor);
     add_vendors(doctor);
     add_named_libraries(doctor);

@@ -1,0 +1,89 @@
+/* The driver for CPUs that some archives of cleat bring along: how the loader is told of it. */
+#include "device/cpu_driver.h"
+
+#include "cleat/core.h"
+#include "core/files.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_icd(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && strcmp(dot, ".icd") == 0;
+}
+
+static bool driver_is_installed(void) {
+    cleat_listing files = {0};
+    cleat_error error = {0};
+    if (cleat_listing_read("/etc/OpenCL/vendors", is_icd, &files, &error) != CLEAT_OK) return false;
+    bool any = files.count > 0;
+    cleat_listing_free(&files);
+    return any;
+}
+
+/* The folder of the file that holds this code, a library or the program. */
+static bool find_own_folder(char path[PATH_MAX]) {
+    Dl_info about;
+    union {
+        void (*function)(void);
+        void *data;
+    } code = {.function = cleat_use_own_cpu_driver};
+    if (!dladdr(code.data, &about) || !about.dli_fname) return false;
+    /* The program is known by its argv[0], which need not be a path. */
+    const char *file = strstr(about.dli_fname, ".so") ? about.dli_fname : "/proc/self/exe";
+    if (!realpath(file, path)) return false;
+    *strrchr(path, '/') = 0;
+    return true;
+}
+
+static bool find_driver(char driver[PATH_MAX]) {
+    char folder[PATH_MAX], path[PATH_MAX + sizeof "/../lib/cleat/cpu_driver"];
+    if (!find_own_folder(folder)) return false;
+    snprintf(path, sizeof path, "%s/../lib/cleat/cpu_driver", folder);
+    return realpath(path, driver) != NULL;
+}
+
+/* PoCL calls the linker for every kernel, and ends the process where there is none. */
+static bool linker_is_there(void) {
+    char folders[PATH_MAX], path[PATH_MAX + 4], *rest = NULL;
+    const char *all = getenv("PATH");
+    if (!all || snprintf(folders, sizeof folders, "%s", all) >= (int)sizeof folders) return false;
+    for (char *folder = strtok_r(folders, ":", &rest); folder; folder = strtok_r(NULL, ":", &rest)) {
+        snprintf(path, sizeof path, "%s/ld", folder);
+        if (access(path, X_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* PoCL without a folder to write to has no device. */
+static void choose_cache(void) {
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *temporary = getenv("TMPDIR");
+    char path[PATH_MAX];
+    cleat_error error = {0};
+    if (getenv("POCL_CACHE_DIR")) return;
+    snprintf(path, sizeof path, "%s%s/pocl", xdg && *xdg ? xdg : home ? home : "", xdg && *xdg ? "" : "/.cache");
+    if (cleat_folder_make(path, &error) == CLEAT_OK && access(path, W_OK) == 0) return;
+    /* Kernels are executed: the folder must be nobody else's. */
+    snprintf(path, sizeof path, "%s/cleat-pocl-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(path)) return;
+    setenv("POCL_CACHE_DIR", path, 0);
+    cleat_log(CLEAT_LOG_INFO,
+              "PoCL's cache is %s, since the home folder cannot be written; POCL_CACHE_DIR chooses another", path);
+}
+
+void cleat_use_own_cpu_driver(void) {
+    char driver[PATH_MAX];
+    if (getenv("OCL_ICD_VENDORS") || getenv("OPENCL_VENDOR_PATH") || driver_is_installed() || !find_driver(driver))
+        return;
+    if (!linker_is_there()) {
+        cleat_log(CLEAT_LOG_WARNING,
+                  "the CPU driver of this archive is not used: it needs the linker 'ld' (apt-get install binutils)");
+        return;
+    }
+    choose_cache();
+    setenv("OCL_ICD_VENDORS", driver, 0);
+}
