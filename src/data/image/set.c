@@ -257,7 +257,7 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
     if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no images are left", set->root);
     cleat_status status = assign_classes(set, fitted, error);
     assign_splits(set);
-    if (status == CLEAT_OK && is_fitted(set) && set->numbered && strcmp(fitted->classes[0], "0") != 0)
+    if (status == CLEAT_OK && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
                   set->root, fitted->classes[0]);
     if (status == CLEAT_OK) status = rename_rows(set, fitted, error);

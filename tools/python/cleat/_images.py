@@ -1,0 +1,186 @@
+"""Images with classes and images with masks: arrays as IDX, PNG and NPY files, predictions as arrays."""
+import pathlib
+import struct
+import zlib
+from typing import Any, Dict, List, Mapping, Optional
+
+import numpy as np
+
+from ._tables import Get, fail, fractions, need, read_classes, same_count, splits
+
+
+def _check(images: Any, what: str) -> List[np.ndarray]:
+    """The images [H, W] or [H, W, C] of an array [N, ...] or a sequence of arrays; all uint8."""
+    if isinstance(images, np.ndarray) and images.ndim not in (3, 4):
+        raise fail(f"{what}: shape {images.shape}; expected [N, H, W] or [N, H, W, 3]")
+    arrays = list(map(np.asarray, images))
+    for i, image in enumerate(arrays):
+        if image.dtype != np.uint8:
+            raise fail(
+                f"{what}[{i}]: {image.dtype}; images are uint8, 0 to 255: values from 0 to 1 become such by "
+                "(255 * images).round().astype(np.uint8)"
+            )
+        if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
+            raise fail(f"{what}[{i}]: shape {image.shape}; expected [H, W], [H, W, 1] or [H, W, 3]")
+    return arrays
+
+
+def write_idx(path: pathlib.Path, array: np.ndarray) -> None:
+    """An array of bytes in the format of MNIST."""
+    head = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    with open(path, "wb") as file:
+        file.write(head)
+        file.write(np.ascontiguousarray(array, dtype=np.uint8).tobytes())
+
+
+def write_png(path: pathlib.Path, image: np.ndarray) -> None:
+    """An image [H, W] (grey), [H, W, 1] or [H, W, 3] of uint8, lightly compressed."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = image.shape[:2]
+    rows = np.zeros((height, 1 + image.size // max(height, 1)), np.uint8)  # each begins with 0: no filter
+    rows[:, 1:] = image.reshape(height, -1)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if image.size == 3 * height * width else 0, 0, 0, 0)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 1)) + chunk(b"IEND", b"")
+    )
+
+
+def _as_bytes(labels: np.ndarray) -> Optional[np.ndarray]:
+    """Labels that an IDX file can hold; None: others."""
+    if labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() > 255:
+        return None
+    return labels.astype(np.uint8)
+
+
+def _folder_of(label: Any) -> str:
+    """The folder of a class."""
+    name = str(label)
+    if not name or "/" in name or "\0" in name or name in (".", ".."):
+        raise fail(f"labels: '{name}' cannot name a class: its images are stored in a folder of that name")
+    return name
+
+
+# --- images with classes
+
+
+class Classes:
+    """Keys: images [N, H, W] or [N, H, W, 3] of uint8 (or a list of images of any sizes), labels [N]."""
+
+    @staticmethod
+    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+        parts = splits(data, validation)
+        for name, part in parts.items():
+            need(part, f"{name} data of images", ["images", "labels"])
+            same_count(f"{name} data", images=len(part["images"]), labels=len(part["labels"]))
+        labels = {name: np.asarray(part["labels"]) for name, part in parts.items()}
+        as_bytes = {name: _as_bytes(array) for name, array in labels.items()}
+        one_size = all(isinstance(part["images"], np.ndarray) for part in parts.values())
+        if one_size and all(array is not None for array in as_bytes.values()):
+            for name, part in parts.items():
+                _check(part["images"], "images")
+                write_idx(folder / f"{name}-images", part["images"])
+                write_idx(folder / f"{name}-labels", as_bytes[name])
+        else:
+            for name, part in parts.items():
+                for i, (image, label) in enumerate(zip(_check(part["images"], "images"), labels[name])):
+                    place = folder / name / _folder_of(label)
+                    place.mkdir(parents=True, exist_ok=True)
+                    write_png(place / f"{i:08d}.png", image)
+        return {"data.path": str(folder), **fractions(validation, get)}
+
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        images = _check(inputs, "images")
+        if isinstance(inputs, np.ndarray):
+            write_idx(folder / "test-images", inputs)
+        else:
+            for i, image in enumerate(images):
+                write_png(folder / f"{i:08d}.png", image)
+        return folder
+
+    @staticmethod
+    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
+        return read_classes(folder, probabilities)
+
+
+# --- images with masks
+
+
+def read_masks(folder: pathlib.Path, get: Get, probabilities: bool) -> Any:
+    """The masks in ID.npy, by name: bool, or the probabilities. An array [N, H, W] where all have one size."""
+    found = [np.load(path) for path in sorted(folder.glob("*.npy"))]
+    if not probabilities:
+        threshold = float(get("model.threshold"))
+        found = [array.astype(np.float64) >= threshold for array in found]
+    return np.stack(found) if len({array.shape for array in found}) == 1 else found
+
+
+class Masks:
+    """Keys: images as for classes; masks [N, H, W], not 0 in the mask."""
+
+    @staticmethod
+    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+        for name in ("images", "masks"):
+            (folder / name).mkdir()
+        for split, part in splits(data, validation).items():
+            need(part, f"{split} data of masks", ["images", "masks"])
+            count = same_count(f"{split} data", images=len(part["images"]), masks=len(part["masks"]))
+            for i, (image, mask) in enumerate(zip(_check(part["images"], "images"), part["masks"])):
+                if np.asarray(mask).shape != image.shape[:2]:
+                    raise fail(f"masks[{i}]: shape {np.asarray(mask).shape}, but its image has {image.shape[:2]}")
+                write_png(folder / "images" / f"{split}{i:08d}.png", image)
+                write_png(folder / "masks" / f"{split}{i:08d}.png", np.where(np.asarray(mask), 255, 0).astype(np.uint8))
+            if split != "train":
+                (folder / f"{split}.txt").write_text("".join(f"{split}{i:08d}\n" for i in range(count)))
+        return {"data.path": str(folder), **fractions(validation, get)}
+
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        for i, image in enumerate(_check(inputs, "images")):
+            write_png(folder / f"{i:08d}.png", image)
+        return folder
+
+    @staticmethod
+    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
+        return read_masks(folder, get, probabilities)
+
+
+# --- maps over time
+
+
+def _save_stacks(folder: pathlib.Path, prefix: str, frames: Any) -> int:
+    for i, stack in enumerate(frames):
+        stack = np.ascontiguousarray(stack)
+        if stack.ndim != 4:
+            raise fail(f"frames[{i}]: shape {stack.shape}; expected [T, C, H, W]")
+        np.save(folder / f"{prefix}{i:08d}.npy", stack)
+    return len(frames)
+
+
+class Maps:
+    """Keys: frames [N, T, C, H, W], masks [N, H, W] of the target day."""
+
+    @staticmethod
+    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+        for split, part in splits(data, validation).items():
+            need(part, f"{split} data of maps", ["frames", "masks"])
+            count = same_count(f"{split} data", frames=len(part["frames"]), masks=len(part["masks"]))
+            _save_stacks(folder, split, part["frames"])
+            for i, mask in enumerate(part["masks"]):
+                np.save(folder / f"{split}{i:08d}_mask.npy", np.ascontiguousarray(mask))
+            if split != "train":
+                (folder / f"{split}.txt").write_text("".join(f"{split}{i:08d}\n" for i in range(count)))
+        of_grids = {"data.inputs": "", "data.target": "", "data.val_days": "none", "data.test_days": "none"}
+        return {"data.path": str(folder), **of_grids, **fractions(validation, get)}
+
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        _save_stacks(folder, "", inputs)
+        return folder
+
+    @staticmethod
+    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
+        return read_masks(folder, get, probabilities)

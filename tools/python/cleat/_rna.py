@@ -1,0 +1,46 @@
+"""RNA chains: sequences and coordinates as CSV and FASTA files, predictions as arrays."""
+import pathlib
+from typing import Any, Dict, List, Mapping, Optional
+
+import numpy as np
+
+from ._tables import Get, fail, fractions, need, read_csv, same_count, splits, write_csv
+
+
+def _cell(value: float) -> str:
+    return "" if value != value else repr(float(value))
+
+
+class Chains:
+    """Keys: sequences (str), coordinates: for each an array [L, 3] of C1' atoms in Angstrom, NaN where unknown."""
+
+    @staticmethod
+    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+        sequences, atoms = [], []
+        for split, part in splits(data, validation).items():
+            need(part, f"{split} data of RNA", ["sequences", "coordinates"])
+            same_count(f"{split} data", sequences=len(part["sequences"]), coordinates=len(part["coordinates"]))
+            for i, (sequence, coordinates) in enumerate(zip(part["sequences"], part["coordinates"])):
+                name, array = f"{split}{i}", np.asarray(coordinates, dtype=np.float64)
+                if array.shape != (len(sequence), 3):
+                    raise fail(f"coordinates[{i}]: shape {array.shape}; its sequence has {len(sequence)} residues: "
+                               f"expected [{len(sequence)}, 3]")  # fmt: skip
+                sequences.append([name, sequence] + ([split] if validation is not None else []))
+                for k, (letter, atom) in enumerate(zip(sequence, array.tolist()), 1):
+                    atoms.append([f"{name}_{k}", letter, k, *map(_cell, atom)])
+        header = ["target_id", "sequence"] + (["split"] if validation is not None else [])
+        write_csv(folder / "sequences.csv", header, sequences)
+        write_csv(folder / "labels.csv", ["ID", "resname", "resid", "x_1", "y_1", "z_1"], atoms)
+        return {"data.path": str(folder), **fractions(validation, get)}
+
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        write_csv(folder / "inputs.csv", ["target_id", "sequence"], ([f"s{i}", text] for i, text in enumerate(inputs)))
+        return folder / "inputs.csv"
+
+    @staticmethod
+    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> List[np.ndarray]:
+        atoms: Dict[str, List[List[float]]] = {}
+        for row in read_csv(folder / "predictions.csv")[1:]:
+            atoms.setdefault(row[0].rsplit("_", 1)[0], []).append([float(cell or "nan") for cell in row[3:6]])
+        return [np.array(chain) for chain in atoms.values()]

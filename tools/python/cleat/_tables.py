@@ -1,0 +1,84 @@
+"""What the writers of arrays share: CSV files, and checks of what a caller gave."""
+import csv
+import os
+import pathlib
+import re
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+
+from ._library import Error, Status
+
+Get = Callable[[str], str]  # the text of a setting, "section.key"
+
+
+def fail(text: str) -> Error:
+    """The error of an argument that no file can be made of."""
+    return Error(Status.ARGUMENT, text)
+
+
+def need(data: Mapping[str, Any], what: str, names: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """Checks that `data` has these keys, and no others than the optional ones."""
+    missing = [name for name in names if name not in data]
+    other = [str(name) for name in data if name not in (*names, *optional)]
+    if missing or other:
+        expected = ", ".join([*names, *(f"{name} (optional)" for name in optional)])
+        found = ", ".join(str(name) for name in data) or "none"
+        raise fail(f"{what}: expected a dict with the keys {expected}; found {found}")
+
+
+def same_count(what: str, **counts: int) -> int:
+    """The number of samples, after a check that all parts of the data have it, and that there are any."""
+    if len(set(counts.values())) != 1 or 0 in counts.values():
+        found = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise fail(f"{what}: {found}; there must be as many of each, and at least one")
+    return next(iter(counts.values()))
+
+
+def splits(data: Mapping[str, Any], validation: Optional[Mapping[str, Any]]) -> Dict[str, Mapping[str, Any]]:
+    """The parts of the data by the names that the readers of cleat know."""
+    return {"train": data} if validation is None else {"train": data, "val": validation}
+
+
+def fractions(validation: Optional[Mapping[str, Any]], get: Get) -> Dict[str, str]:
+    """Settings that cut a validation part off the data where neither caller nor profile has one."""
+    if validation is not None or float(get("data.val_fraction")) > 0:
+        return {}
+    return {"data.val_fraction": "0.1"}
+
+
+def write_csv(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def read_csv(path: pathlib.Path) -> List[List[str]]:
+    """The rows of a CSV file, its header first."""
+    csv.field_size_limit(1 << 30)
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def as_written(names: Sequence[str]) -> Sequence[Any]:
+    """Labels as a caller gave them: integers if every name is one as Python prints it, else texts."""
+    if all(re.fullmatch("0|-?[1-9][0-9]*", name) for name in names):
+        return [int(name) for name in names]
+    return list(names)
+
+
+def read_classes(folder: pathlib.Path, probabilities: bool) -> Any:
+    """predictions.csv with id, label, probability and a column for each class: the labels as an array [N], or
+    (classes [C], probabilities [N, C])."""
+    import numpy as np
+
+    header, *rows = read_csv(folder / "predictions.csv")
+    classes = as_written(header[3:])
+    if probabilities:
+        values = np.array([row[3:] for row in rows], dtype=np.float64).reshape(len(rows), len(classes))
+        return np.asarray(classes), values
+    labels = dict(zip(header[3:], classes))
+    return np.asarray([labels[row[1]] for row in rows])
+
+
+def is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
