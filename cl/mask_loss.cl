@@ -27,17 +27,6 @@ static inline intv load_mask(__global const int *mask, int at, int width) {
 #endif
 }
 
-/* log(1 + e) for e in [0, 1] with relative error 2e-7: 2 artanh(s), s = e / (2 + e) <= 1/3. */
-static inline floatv log_one_plus(floatv e) {
-    const floatv s = e / (e + 2.0f), t = s * s;
-    floatv sum = fma(t, (floatv)(1.0f / 13), (floatv)(1.0f / 11));
-    sum = fma(sum, t, (floatv)(1.0f / 9));
-    sum = fma(sum, t, (floatv)(1.0f / 7));
-    sum = fma(sum, t, (floatv)(1.0f / 5));
-    sum = fma(sum, t, (floatv)(1.0f / 3));
-    return 2.0f * fma(sum * t, s, s);
-}
-
 typedef struct pixels {
     floatv known, target;        /* 0 or 1 */
     floatv p, q, entropy, focus; /* of the target: probability, 1 - probability, log(1 + e^-z), q^gamma */

@@ -140,9 +140,9 @@ CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, clea
                                        cleat_tensor *sample_weight);
 
 /* Binary cross entropy of logits: sum over rows of sample_weight[row] * mean over D of (1 - t) log(1 + exp(x)) +
- * positive_weight t log(1 + exp(-x)); PyTorch's BCEWithLogitsLoss with pos_weight. Every element is a decision of its
- * own (several labels of one sample). An element whose target t is outside [0, 1] (or NaN) is unknown: it counts as 0
- * in the mean and gets no gradient. logits T [..., D], target f32 [..., D], sample_weight f32 of `rows` elements,
+ * positive_weight t log(1 + exp(-x)); PyTorch's BCEWithLogitsLoss with pos_weight. Elements are independent: a
+ * sample may have several labels. An element whose target t is outside [0, 1] (or NaN) is unknown: it counts as 0 in
+ * the mean and gets no gradient. logits T [..., D], target f32 [..., D], sample_weight f32 of `rows` elements,
  * positive_weight > 0 (1: none) -> f32 [1], summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_binary_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *target,
                                                    cleat_tensor *sample_weight, float positive_weight);

@@ -71,7 +71,7 @@ test_predict() {
 test_check_finite() {
     cp -r "$2/cl" "$scratch/cl"
     sed -i 's/row_store(fma(d, (floatv)(weight), before), AT(dx)/row_store(fma(d, (floatv)(weight), before) + (floatv)(NAN), AT(dx)/' \
-        "$scratch/cl/mse_loss.cl"
+        "$scratch/cl/element_loss.cl"
     for precision in f32 f16; do
         exits 5 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" train "$profile" "${tiny[@]}" --set train.precision=$precision --check-finite \
             --out "$scratch/nan_$precision"

@@ -37,6 +37,7 @@
     X(cleat_cross_entropy(graph, NULL, x, x, 0))                                                                       \
     X(cleat_cross_entropy(graph, x, NULL, x, 0))                                                                       \
     X(cleat_cross_entropy(graph, x, x, NULL, 0))                                                                       \
+    X(cleat_binary_cross_entropy(graph, x, x, NULL, 1))                                                                \
     X(cleat_mse_loss(graph, x, NULL, x))                                                                               \
     X(cleat_sum(graph, none, 2))                                                                                       \
     X(cleat_conv2d(graph, NULL, x, x, 1, 0))                                                                           \

@@ -312,8 +312,9 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
     cleat_tensor *terms[] = {
         cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), sample_weight),
-        cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), sample_weight, 0.1f)};
-    cleat_backward(graph, cleat_sum(graph, terms, 2), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+        cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), sample_weight, 0.1f),
+        cleat_binary_cross_entropy(graph, x, cleat_input(graph, "truth", CLEAT_F32, 2, matrix), sample_weight, 1)};
+    cleat_backward(graph, cleat_sum(graph, terms, 3), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
     list_graph(list, graph);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);

@@ -123,7 +123,7 @@ static void wrong_kernels_are_refused(void **state) {
     static const struct {
         const char *type, *precision, *file, *from, *to, *where, *names, *op;
     } rows[] = {
-        {"series_dense", "f32", "mse_loss.cl", "[row] * sum * (", "[row] - sum * (", "series_dense", "'loss'",
+        {"series_dense", "f32", "element_loss.cl", "[row] * sum * (", "[row] - sum * (", "series_dense", "'loss'",
          "'mse_loss"},
         /* Wide tolerances, but narrower than the error of a kernel without effect. */
         {"series_dense", "bf16", "adamw.cl", "* keep - step", "* 1.0f - 0.0f", "series_dense", "update", "adamw"},
