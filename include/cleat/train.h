@@ -21,8 +21,8 @@ enum { CLEAT_PATH = 1280 };
 typedef struct cleat_train_options {
     /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
-    /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that the learning
-     * rates of steps to come may differ, as with more epochs of a constant rate. Without a checkpoint, a new run starts,
+    /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that
+     * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule = constant. Without a checkpoint, a new run starts,
      * with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or is a checkpoint folder. */
     bool resume;
     /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint, and resume

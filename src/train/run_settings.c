@@ -57,12 +57,7 @@ cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const clea
     return CLEAT_OK;
 }
 
-cleat_status cleat_run_settings_with_schedule(const cleat_run_settings *settings, const cleat_profile *from,
-                                              char hash[33], cleat_profile **made, cleat_error *error) {
-    cleat_status status = cleat_profile_clone(settings->resolved, made, error);
-    if (status) return status;
-    cleat_profile *copy = *made;
-    copy->train.epochs = from->train.epochs;
+static void copy_rates(cleat_profile *copy, const cleat_profile *from) {
     copy->train.learning_rate = from->train.learning_rate;
     copy->train.base_batch_size = from->train.base_batch_size;
     copy->train.lr_scaling = from->train.lr_scaling;
@@ -73,6 +68,16 @@ cleat_status cleat_run_settings_with_schedule(const cleat_run_settings *settings
     copy->train.step_epochs = from->train.step_epochs;
     copy->train.step_gamma = from->train.step_gamma;
     copy->train.min_learning_rate = from->train.min_learning_rate;
+}
+
+cleat_status cleat_run_settings_with_schedule(const cleat_run_settings *settings, const cleat_profile *from,
+                                              bool only_epochs, char hash[33], cleat_profile **made,
+                                              cleat_error *error) {
+    cleat_status status = cleat_profile_clone(settings->resolved, made, error);
+    if (status) return status;
+    cleat_profile *copy = *made;
+    copy->train.epochs = from->train.epochs;
+    if (!only_epochs) copy_rates(copy, from);
     hash_what_computes(copy, hash);
     return CLEAT_OK;
 }

@@ -75,22 +75,34 @@ static cleat_status check_schedules(const cleat_checkpoint *checkpoint, const cl
                       cleat_schedule_rate(now, step), run->folder);
 }
 
+/* Whether the checkpoint was trained with these settings except for the number of epochs, or the whole schedule;
+ * *earlier is then its schedule. */
+static bool is_same_with_schedule(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
+                                  const cleat_profile *then, bool only_epochs, const cleat_schedule *now,
+                                  cleat_schedule *earlier) {
+    cleat_profile *same = NULL;
+    char hash[33] = "";
+    bool is_same = then->family == settings->resolved->family &&
+                   !cleat_run_settings_with_schedule(settings, then, only_epochs, hash, &same, NULL) &&
+                   strcmp(hash, checkpoint->state.profile_hash) == 0 &&
+                   !cleat_schedule_create(same, now->steps_per_epoch, earlier, NULL);
+    cleat_profile_destroy(same);
+    return is_same;
+}
+
 cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                   const cleat_schedule *schedule, const cleat_run *run, bool *replan,
                                   cleat_error *error) {
     const cleat_train_state *state = &checkpoint->state;
     *replan = false;
     if (settings->cut || !*state->profile_hash || strcmp(settings->hash, state->profile_hash) == 0) return CLEAT_OK;
-    cleat_profile *then = profile_of(checkpoint), *same = NULL;
+    cleat_profile *then = profile_of(checkpoint);
     cleat_schedule earlier;
-    char hash[33] = "";
-    bool only_schedule = then && then->family == settings->resolved->family &&
-                         !cleat_run_settings_with_schedule(settings, then, hash, &same, NULL) &&
-                         strcmp(hash, state->profile_hash) == 0 &&
-                         !cleat_schedule_create(same, schedule->steps_per_epoch, &earlier, NULL);
+    const bool epochs = then && is_same_with_schedule(checkpoint, settings, then, true, schedule, &earlier),
+               schedules = epochs || (then && run->options->resume_from &&
+                                      is_same_with_schedule(checkpoint, settings, then, false, schedule, &earlier));
     cleat_profile_destroy(then);
-    cleat_profile_destroy(same);
-    if (!only_schedule) return refuse(checkpoint, settings, run->folder, error);
+    if (!schedules) return refuse(checkpoint, settings, run->folder, error);
     if (state->epochs > 0) cleat_schedule_set_epochs(&earlier, state->epochs); /* as shortened by a time budget */
     *replan = true;
     char differences[1024];

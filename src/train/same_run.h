@@ -7,9 +7,9 @@
 #include "train/run_settings.h"
 #include "train/schedule.h"
 
-/* CLEAT_ERR_PROFILE if the checkpoint was trained with settings that change the result. Another schedule of the learning
- * rate is allowed if it would have given all steps done the same rates, as with more epochs at a constant rate, and
- * always with --resume-from. *replan: the length of the schedule in the checkpoint no longer applies. */
+/* CLEAT_ERR_PROFILE if the checkpoint was trained with settings that change the result. Another number of epochs is
+ * allowed if all steps done would have had the same learning rates, as with train.schedule = constant; with --resume-from
+ * every schedule of the learning rate is. *replan: the length of the schedule in the checkpoint no longer applies. */
 cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                   const cleat_schedule *schedule, const cleat_run *run, bool *replan,
                                   cleat_error *error);

@@ -159,6 +159,10 @@ static void another_schedule_is_another_run(void **state) {
     result = train_with(t, "cosine", "warm", false, longer);
     if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
     assert_int_equal(result.report.epochs, 3);
+    const char *const rate[] = {"train.learning_rate=5e-3", CONSTANT, "train.epochs=3", NULL};
+    assert_contains(tiny_train(t, "cosine", rate, true, 0), CLEAT_ERR_PROFILE, "different settings");
+    result = train_with(t, "cosine", "rate", false, rate);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
     const char *const other[] = {"train.epochs=3", "model.dropout=0.3", NULL};
     assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
 }
