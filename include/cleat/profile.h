@@ -188,6 +188,14 @@ CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i,
 /* Writes the name ("section.key") of the i-th setting of the profile's family to `name` [size]; false past the last one. */
 CLEAT_API bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
+/* Writes where the setting `name` ("section.key") got its value to `text` [size]: "FILE:LINE", "--set" for an assignment,
+ * or "default". CLEAT_ERR_NOT_FOUND: the profile's family has no such key. */
+CLEAT_API cleat_status cleat_profile_origin(const cleat_profile *profile, const char *name, char *text, size_t size,
+                                            cleat_error *error);
+/* Returns the sentence that describes the setting `name`, which lives as long as the profile; NULL: the profile's family
+ * has no such key. */
+CLEAT_API const char *cleat_profile_key_help(const cleat_profile *profile, const char *name);
+
 /* Samples per optimizer step: effective_batch_size; if that is auto, batch_size x
  * gradient_accumulation_steps; if batch_size is auto too, 8. It does not depend on the device. */
 CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);

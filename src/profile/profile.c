@@ -243,6 +243,41 @@ bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_
     return true;
 }
 
+static const cleat_key *find_own(const cleat_profile *profile, const char *name) {
+    for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
+        size_t length = strlen(key->section);
+        if (strncmp(name, key->section, length) == 0 && name[length] == '.' &&
+            strcmp(name + length + 1, key->name) == 0)
+            return key;
+    }
+    return NULL;
+}
+
+/* Length of "FILE:LINE" in "FILE:LINE: key = value", or of the whole text. */
+static size_t file_and_line(const char *place) {
+    for (const char *at = strchr(place, ':'); at; at = strchr(at + 1, ':')) {
+        size_t digits = strspn(at + 1, "0123456789");
+        if (digits > 0 && at[1 + digits] == ':') return (size_t)(at - place) + 1 + digits;
+    }
+    return strlen(place);
+}
+
+cleat_status cleat_profile_origin(const cleat_profile *profile, const char *name, char *text, size_t size,
+                                  cleat_error *error) {
+    const cleat_key *key = find_own(profile, name);
+    if (!key) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "this profile has no key %.100s", name);
+    const char *place = profile->keys->places[key - profile->keys->own.keys];
+    if (!place) place = "default";
+    if (strncmp(place, "--set ", 6) == 0) place = "--set";
+    snprintf(text, size, "%.*s", (int)file_and_line(place), place);
+    return CLEAT_OK;
+}
+
+const char *cleat_profile_key_help(const cleat_profile *profile, const char *name) {
+    const cleat_key *key = find_own(profile, name);
+    return key ? key->help : NULL;
+}
+
 /* --- texts ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {

@@ -161,11 +161,33 @@ test_profiles_by_name() {
     says err "rna_small"
 }
 
+# What would be trained: every value and its origin; the text is a profile again.
+test_config() {
+    exits 0 "$cleat" config
+    says out "rna_small "
+    exits 0 "$cleat" config --json
+    json 0 about
+    exits 0 "$cleat" config rna_small train.epochs=7 --device cpu
+    cp "$scratch/out" "$scratch/printed.ini"
+    exits 0 grep -E '^epochs = 7 +; --set$' "$scratch/printed.ini"
+    exits 0 grep -E '^type = rna_transformer +; .*rna_small.ini:[0-9]+$' "$scratch/printed.ini"
+    exits 0 grep -E '^adam|^beta1 = .* ; default$' "$scratch/printed.ini"
+    exits 0 grep -E '^batch_size = auto +; default; auto: for each bucket' "$scratch/printed.ini"
+    exits 0 "$cleat" config "$scratch/printed.ini" --changed --json
+    json settings train.epochs value
+    says out '"train.epochs": {"value": "7"'
+    lacks out beta1
+    exits 0 "$cleat" config rna_small train.epochs=7 --device cpu --changed --json
+    says out "$(sed -n 's/.*hash of what is computed: //p' "$scratch/printed.ini")"
+    exits 1 "$cleat" config rna_small train.epoch=7
+    exits 2 "$cleat" config train.epochs=7
+}
+
 # Output that is lost is an error, whatever the command.
 test_lost_output() {
     local line
     for line in --help --version "train --help" "train --help-profile" "help plan" devices "devices --json" \
-        "plan rna_small --card t4" "plan rna_small --card all --json" "bench --list" "completion bash" "man train" \
+        "plan rna_small --card t4" "plan rna_small --card all --json" "bench --list" "completion bash" "man train" config "config rna_small --json" \
         "data make rna --count 2 --out $scratch/lost"; do
         # shellcheck disable=SC2086 # words
         exits 1 bash -c '"$@" >/dev/full' bash "$cleat" $line
@@ -213,6 +235,7 @@ test_meant
 test_common_options
 test_settings_as_words
 test_profiles_by_name
+test_config
 test_lost_output
 test_wrong_profiles
 test_wrong_files
