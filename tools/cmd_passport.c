@@ -17,10 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Model families with a reference training in the library (src/verify/checks), the quickest to compile first. */
-static const char *const models[] = {
-    "series_dense",    "series_lstm",  "series_transformer", "text_classifier", "text_tagger",
-    "rna_transformer", "image_resnet", "mask_segformer",     "emberformer",     NULL};
 /* Workloads of cleat bench: a few operations, then training steps. */
 static const char *const workloads[] = {
     "sgemm_1024",          "W4", "W1_B2L512",    "W2", "W5_64", "conv_64", "attention_L512_d64",
@@ -298,8 +294,8 @@ static void write_check(passport *p, const char *model, const char *precision) {
 /* All families in f32 first, then family by family, so that both half precisions are tried where time is short. */
 static void write_selfcheck(passport *p) {
     passport_section(&p->text, "check");
-    for (const char *const *model = models; *model; ++model) write_check(p, *model, "f32");
-    for (const char *const *model = models; *model; ++model) {
+    for (const char *const *model = cli_model_types; *model; ++model) write_check(p, *model, "f32");
+    for (const char *const *model = cli_model_types; *model; ++model) {
         write_check(p, *model, "f16");
         write_check(p, *model, "bf16");
     }

@@ -20,12 +20,23 @@ test_devices() {
     says out "largest allocation"
 }
 
+# The reference trainings of the library need no file.
+test_verify() {
+    exits 0 "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --model series_dense --precision f32
+    says out "driver"
+    says out "series_dense         f32   ok"
+    says out "of its tolerance"
+    lacks err "warning generated" # by PoCL, where the cache is empty
+    exits 4 "$cleat" verify --device no_such_device
+}
+
 test_train() {
     exits 0 "$cleat" data make rna --out "$scratch/data" --count 24
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --set run.checkpoint_every_epochs=1 --out "$run" --json
     json folder
     json best rmsd
     says err planned
+    lacks err "warning generated"
     exits 0 test -f "$run/best"
     exits 0 test -f "$run/metrics.jsonl"
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --out "$run" --resume --json
@@ -122,6 +133,7 @@ test_refusals() {
 
 require_device
 test_devices
+test_verify
 test_train
 test_next_command
 test_time_budget

@@ -64,7 +64,9 @@ test_wrong_lines() {
     says err "at most one profile is expected: 'one.ini', 'two.ini'"
     exits 1 "$cleat" eval --checkpoint "$scratch/no_such_run"
     says err "no such checkpoint or run folder"
-    exits 2 "$cleat" verify
+    exits 2 "$cleat" verify --model no_such_model
+    says err "no such reference training"
+    exits 2 "$cleat" verify some.file --model rna_transformer
     exits 2 "$cleat" report
     exits 1 "$cleat" report "$scratch/no_such_run"
     says err "no such folder"
