@@ -93,9 +93,12 @@ static void print_forecast(cleat_run *run, const cleat_time_forecast *made, cons
                          "; a budget of %s is enough for %lld such run%s, with %.0f %% in reserve",
                          duration(limits->seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
                          100 * reserve);
-    if (limits->session > 0)
+    if (limits->session > 0 && made->sessions > 0)
         snprintf(text + used, sizeof text - (size_t)used, "; sessions of %s: about %lld more after this one",
                  duration(limits->session, session), (long long)made->sessions);
+    else if (limits->session > 0)
+        snprintf(text + used, sizeof text - (size_t)used, "; this session of %s is long enough",
+                 duration(limits->session, session));
     cleat_run_print(run, text);
 }
 

@@ -128,8 +128,9 @@ static void roomy_budget_changes_nothing(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_OK, t, "free", SET("train.epochs=8"), false, 0);
     cleat_train_report report =
-        train_until(CLEAT_OK, t, "roomy", SET("train.epochs=8", "run.time_budget=30h"), false, NULL);
-    assert_contains(logged.text, SET("a budget of 1 d 06 h is enough for", "5 % in reserve"));
+        train_until(CLEAT_OK, t, "roomy", SET("train.epochs=8", "run.time_budget=30h/12h"), false, NULL);
+    assert_contains(logged.text, SET("a budget of 1 d 06 h is enough for", "5 % in reserve",
+                                     "this session of 12 h 00 min is long enough"));
     assert_true(report.runs_in_budget > 10);
     assert_int_equal(report.epochs_planned, 8);
     tiny_assert_same_run(t, "free", "roomy");
