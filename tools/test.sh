@@ -8,7 +8,7 @@
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests except the slow ones
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
-#     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program
+#     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
 # CPUs), CLEAT_TEST_BUILD (default build-tests).

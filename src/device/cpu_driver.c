@@ -47,16 +47,20 @@ static bool find_driver(char driver[PATH_MAX]) {
     return realpath(path, driver) != NULL;
 }
 
-/* PoCL calls the linker for every kernel, and ends the process where there is none. */
-static bool linker_is_there(void) {
-    char folders[PATH_MAX], path[PATH_MAX + 4], *rest = NULL;
+static bool is_command(const char *name) {
+    char folders[PATH_MAX], path[PATH_MAX + 8], *rest = NULL;
     const char *all = getenv("PATH");
     if (!all || snprintf(folders, sizeof folders, "%s", all) >= (int)sizeof folders) return false;
     for (char *folder = strtok_r(folders, ":", &rest); folder; folder = strtok_r(NULL, ":", &rest)) {
-        snprintf(path, sizeof path, "%s/ld", folder);
+        snprintf(path, sizeof path, "%s/%s", folder, name);
         if (access(path, X_OK) == 0) return true;
     }
     return false;
+}
+
+/* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process where they are missing. */
+static bool linker_is_there(void) {
+    return is_command("ld") && is_command("gcc");
 }
 
 /* PoCL without a folder to write to has no device. */
@@ -81,7 +85,7 @@ void cleat_use_own_cpu_driver(void) {
         return;
     if (!linker_is_there()) {
         cleat_log(CLEAT_LOG_WARNING,
-                  "the CPU driver of this archive is not used: it needs the linker 'ld' (apt-get install binutils)");
+                  "the CPU driver of this archive is not used: it needs gcc and ld (apt-get install gcc libc6-dev)");
         return;
     }
     choose_cache();
