@@ -235,8 +235,13 @@ except KeyboardInterrupt:
         status_of(s.NO_DEVICE, "no_such", self.train, "image_fashion", ok, self.SMALL, device="no_such")
         status_of(s.ARGUMENT, "uint8", self.train, "image_fashion", {**ok, "images": ok["images"] / 255.0}, self.SMALL)
         status_of(s.ARGUMENT, "32 images, 31 labels", self.train, "image_fashion", {**ok, "labels": ok["labels"][:31]}, {})
+        status_of(s.ARGUMENT, r"\(32, 1\)", self.train, "image_fashion", {**ok, "labels": ok["labels"][:, None]}, {})
         status_of(s.ARGUMENT, "images, labels; found x", self.train, "image_fashion", {"x": 1}, {})
         status_of(s.NOT_FOUND, "resolved.ini", cleat.predict, self.folder, ok["images"])
+        run = self.train("image_fashion", ok, self.SMALL)
+        status_of(s.NOT_FOUND, "arrays again", run.evaluate)
+        status_of(s.ARGUMENT, "no inputs", run.predict, ok["images"][:0])
+        status_of(s.ARGUMENT, "uint8", run.predict, ok["images"] / 255.0)
         status_of(s.NOT_FOUND, "data", cleat.train, "image_fashion", self.folder / "absent", settings=COMMON)
 
     def test_messages_go_to_logging(self):

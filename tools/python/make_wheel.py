@@ -29,7 +29,7 @@ SYSTEM = (
     "ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libgcc_s.so.1 libstdc++.so.6 libatomic.so.1 libz.so.1"
 ).split()
 # The N of the oldest manylinux_2_N with this version of a symbol; from the policies of auditwheel 6.
-OLDEST = {
+OLDEST: Dict[str, Dict[Tuple[int, ...], int]] = {
     "GLIBCXX": {(3, 4, 22): 24, (3, 4, 24): 27, (3, 4, 28): 31, (3, 4, 29): 34, (3, 4, 30): 35, (3, 4, 33): 39},
     "CXXABI": {(1, 3, 10): 24, (1, 3, 11): 27, (1, 3, 12): 31, (1, 3, 13): 34, (1, 3, 15): 39},
     "GCC": {(4, 8, 0): 24, (7, 0, 0): 27, (12, 0, 0): 35, (14, 0, 0): 39},
@@ -93,7 +93,8 @@ def collect(prefix: pathlib.Path) -> Dict[str, pathlib.Path]:
     for path in sorted((prefix / "share" / "cleat").rglob("*")) + sorted((prefix / "share" / "doc").rglob("*")):
         if path.is_file():
             files[path.relative_to(prefix).as_posix()] = path
-    libraries = {read_elf(path).soname or path.name: path for path in sorted(prefix.glob("lib*/**/*.so*"))}
+    found = sorted([*prefix.glob("lib*/*.so*"), *prefix.glob("lib/*-linux-gnu/*.so*")])  # not a driver in lib/cleat/
+    libraries = {read_elf(path).soname or path.name: path for path in found}
     files.update({f"lib/{name}": path for name, path in libraries.items()})
     files["bin/cleat"] = prefix / "bin" / "cleat"
     wanted = ("bin/cleat", "lib/libcleat.so.0", "share/cleat/profiles/image_fashion.ini")

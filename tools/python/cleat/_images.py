@@ -48,11 +48,9 @@ def write_png(path: pathlib.Path, image: np.ndarray) -> None:
     )
 
 
-def _as_bytes(labels: np.ndarray) -> Optional[np.ndarray]:
-    """Labels that an IDX file can hold; None: others."""
-    if labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() > 255:
-        return None
-    return labels.astype(np.uint8)
+def _are_bytes(labels: np.ndarray) -> bool:
+    """Whether an IDX file can hold these labels."""
+    return labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() <= 255
 
 
 def _folder_of(label: Any) -> str:
@@ -75,14 +73,15 @@ class Classes:
         for name, part in parts.items():
             need(part, f"{name} data of images", ["images", "labels"])
             same_count(f"{name} data", images=len(part["images"]), labels=len(part["labels"]))
+            if np.ndim(part["labels"]) != 1:
+                raise fail(f"labels: shape {np.shape(part['labels'])}; expected [N], a class for each image")
         labels = {name: np.asarray(part["labels"]) for name, part in parts.items()}
-        as_bytes = {name: _as_bytes(array) for name, array in labels.items()}
         one_size = all(isinstance(part["images"], np.ndarray) for part in parts.values())
-        if one_size and all(array is not None for array in as_bytes.values()):
+        if one_size and all(map(_are_bytes, labels.values())):
             for name, part in parts.items():
                 _check(part["images"], "images")
                 write_idx(folder / f"{name}-images", part["images"])
-                write_idx(folder / f"{name}-labels", as_bytes[name])
+                write_idx(folder / f"{name}-labels", labels[name])
         else:
             for name, part in parts.items():
                 for i, (image, label) in enumerate(zip(_check(part["images"], "images"), labels[name])):

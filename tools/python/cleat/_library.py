@@ -150,7 +150,7 @@ STRUCTS = [
 
 def _open() -> ctypes.CDLL:
     """The library of the wheel; without one, an installed libcleat.so.0."""
-    bundled = sorted(NATIVE.glob("lib*/**/libcleat.so.0"))
+    bundled = sorted(NATIVE.glob("lib/libcleat.so.0"))
     name = str(bundled[0]) if bundled else "libcleat.so.0"
     try:
         return ctypes.CDLL(name)
@@ -238,11 +238,11 @@ class Profile:
 
 
 def setting_text(value: object) -> str:
-    """A Python value as the text of a setting: True is true, None is none, a list has its items separated by blanks."""
+    """A Python value as the text of a setting: True is true, None is none, a list has its items separated by commas."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return " ".join(setting_text(item) for item in value)
+        return ",".join(setting_text(item) for item in value)
     return str(value)
 
 

@@ -55,6 +55,6 @@ def plan(
     arguments = ["plan", _library.find_profile(profile)]
     for option, value in (("--card", card), ("--device", device)):
         arguments += [] if value is None else [option, value]
-    for name, value in chosen.items():
-        arguments += ["--set", f"{name}={_library.setting_text(value)}"]
+    for name, setting in chosen.items():
+        arguments += ["--set", f"{name}={_library.setting_text(setting)}"]
     return _ask(arguments)

@@ -267,7 +267,9 @@ def evaluate(
     _library.set_log_level()
     metrics, error = _library.Metrics(), ErrorText()
     with _profile(_settings_file(run), _chosen(settings, device), data) as profile:
-        part = split or ("val" if data is None else "all")
+        part, own = split or ("val" if data is None else "all"), profile.get("data.path")
+        if data is None and not os.path.exists(own):
+            raise Error(Status.NOT_FOUND, f"{own}: the data of the run are not there; give them as `data` (arrays again)")
         status = library.cleat_evaluate(profile.handle, encode(run), part.encode(), metrics, error)
     check(status, error)
     return metrics.as_dict()
@@ -303,6 +305,8 @@ def predict(
         if is_path(inputs):
             data = pathlib.Path(inputs)
         else:
+            if not len(inputs):
+                raise fail("no inputs: nothing to predict")
             data.mkdir()
             data = kind.write_inputs(data, inputs, profile.get)
         count = ctypes.c_size_t()

@@ -1,6 +1,6 @@
 """Time series: arrays as CSV files, forecasts as arrays."""
 import pathlib
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class Forecast(NamedTuple):
     columns: List[str]  # [targets]
 
 
-def _times(times: Any) -> Sequence[Any]:
+def _times(times: Any) -> np.ndarray:
     """Times as the reader takes them: texts, integers (Unix seconds), or datetime64 and datetime objects."""
     array = np.asarray(times)
     if array.dtype.kind == "O":
