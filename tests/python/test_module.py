@@ -91,7 +91,9 @@ class EveryKind(Case):
         self.assertEqual(found.tolist(), [int(row["label"]) for row in rows])
         self.assertEqual(probabilities.tolist(), [[float(row[str(name)]) for name in classes] for row in rows])
         self.assertEqual(cleat.predict(run, list(inputs)).tolist(), found.tolist())
-        self.assertEqual(cleat.predict(run.checkpoint, files).tolist(), found.tolist())
+        moved = run.checkpoint.rename(self.folder / "moved")  # a checkpoint is enough
+        self.assertEqual(cleat.predict(moved, files).tolist(), found.tolist())
+        moved.rename(run.checkpoint)
         evaluated = cleat.evaluate(run, data={"images": inputs, "labels": found})
         self.assertEqual(evaluated["accuracy"], 1.0)
 
@@ -237,7 +239,7 @@ except KeyboardInterrupt:
         status_of(s.ARGUMENT, "32 images, 31 labels", self.train, "image_fashion", {**ok, "labels": ok["labels"][:31]}, {})
         status_of(s.ARGUMENT, r"\(32, 1\)", self.train, "image_fashion", {**ok, "labels": ok["labels"][:, None]}, {})
         status_of(s.ARGUMENT, "images, labels; found x", self.train, "image_fashion", {"x": 1}, {})
-        status_of(s.NOT_FOUND, "resolved.ini", cleat.predict, self.folder, ok["images"])
+        status_of(s.NOT_FOUND, "checkpoint", cleat.predict, self.folder, ok["images"])
         run = self.train("image_fashion", ok, self.SMALL)
         status_of(s.NOT_FOUND, "arrays again", run.evaluate)
         status_of(s.ARGUMENT, "no inputs", run.predict, ok["images"][:0])
@@ -274,7 +276,7 @@ except ImportError as error:
         self.assertEqual(len(cleat.plan("image_fashion", card="all")) > 10, True)
         with self.assertRaises(cleat.Error) as caught:
             cleat.plan("image_fashion", card="t5")
-        self.assertIn("t4", str(caught.exception))
+        self.assertRegex(str(caught.exception), "^[^c].* t4")
 
 
 class Readmes(Case):

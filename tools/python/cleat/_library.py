@@ -167,6 +167,7 @@ _PROTOTYPES = {
     "cleat_set_log": (None, [_LogCallback, ctypes.c_void_p, ctypes.c_int]),
     "cleat_profile_find": (_STATUS, [_TEXT, _TEXT, ctypes.c_size_t, _ERROR]),
     "cleat_profile_load": (_STATUS, [_TEXT, ctypes.POINTER(_TEXT), ctypes.c_size_t, _OUT, _ERROR]),
+    "cleat_profile_of_checkpoint": (_STATUS, [_TEXT, ctypes.POINTER(_TEXT), ctypes.c_size_t, _OUT, _ERROR]),
     "cleat_profile_get": (_STATUS, [_HANDLE, _TEXT, _TEXT, ctypes.c_size_t, _ERROR]),
     "cleat_profile_destroy": (None, [_HANDLE]),
     "cleat_train": (_STATUS, [_HANDLE, ctypes.POINTER(TrainOptions), ctypes.POINTER(TrainReport), _ERROR]),
@@ -179,7 +180,10 @@ _PROTOTYPES = {
 
 library = _open()
 for _name, (_result, _arguments) in _PROTOTYPES.items():
-    _function = getattr(library, _name)
+    try:
+        _function = getattr(library, _name)
+    except AttributeError as error:
+        raise ImportError(f"cleat: {library._name} is of another version than this package: it has no {_name}") from error
     _function.restype, _function.argtypes = _result, _arguments
 
 version: str = library.cleat_version().decode()
@@ -212,13 +216,14 @@ def set_log_level() -> None:
 
 
 class Profile:
-    """A profile with its settings; a context manager."""
+    """A profile with its settings, from a file or from a checkpoint; a context manager."""
 
-    def __init__(self, path: Union[str, os.PathLike], settings: Mapping[str, object]):
+    def __init__(self, path: Union[str, os.PathLike], settings: Mapping[str, object], of_checkpoint: bool = False):
         error, self._handle = ErrorText(), ctypes.c_void_p()
         texts = [f"{name}={setting_text(value)}".encode() for name, value in settings.items()]
         array = (ctypes.c_char_p * len(texts))(*texts)
-        check(library.cleat_profile_load(encode(path), array, len(texts), self._handle, error), error)
+        load = library.cleat_profile_of_checkpoint if of_checkpoint else library.cleat_profile_load
+        check(load(encode(path), array, len(texts), self._handle, error), error)
 
     def __enter__(self) -> "Profile":
         return self

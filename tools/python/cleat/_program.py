@@ -1,6 +1,7 @@
 """What the program answers with one JSON object: devices and plans."""
 import json
 import os
+import re
 import shutil
 import subprocess
 from typing import Any, List, Mapping, NoReturn, Optional, Union
@@ -31,8 +32,8 @@ def _ask(arguments: List[str]) -> Any:
     try:
         return json.loads(done.stdout)  # also of a plan that does not fit
     except ValueError:
-        text = done.stderr.strip()
-        text = text[len("error: ") :] if text.startswith("error: ") else text
+        text = re.split(r"^cleat(?: \w+)?: ", done.stderr, flags=re.M)[-1].strip()
+        text = text or f"the program ended with code {done.returncode}"
         raise Error(_EXIT_CODES.get(done.returncode, Status.ARGUMENT), text) from None
 
 

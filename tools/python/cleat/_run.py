@@ -46,22 +46,24 @@ def _chosen(settings: Settings, device: Optional[str]) -> Dict[str, object]:
 
 
 @contextlib.contextmanager
-def _profile(name: Path, settings: Dict[str, object], data: Any = None, validation: Any = None) -> Iterator[Profile]:
-    """The profile `name` with these settings and this data, which is written into a temporary folder if it is arrays."""
-    path = _library.find_profile(name)
+def _profile(
+    path: Path, settings: Dict[str, object], data: Any, validation: Any = None, of_checkpoint: bool = False
+) -> Iterator[Profile]:
+    """A profile with these settings and this data, which is written into a temporary folder if it is arrays."""
     if data is None or is_path(data):
         if validation is not None:
             raise fail("validation is arrays beside arrays; files have their validation part beside them")
-        with Profile(path, settings if data is None else {**settings, "data.path": os.fspath(data)}) as profile:
+        given = {} if data is None else {"data.path": os.fspath(data)}
+        with Profile(path, {**settings, **given}, of_checkpoint) as profile:
             yield profile
         return
     if not isinstance(data, Mapping):
         raise fail(f"data is a path or a dict of arrays, not {type(data).__name__}")
     with tempfile.TemporaryDirectory(prefix="cleat-") as folder:
-        with Profile(path, settings) as profile:
+        with Profile(path, settings, of_checkpoint) as profile:
             kind = _kind(profile.get("model.type"))
             made = kind.write_training(pathlib.Path(folder), data, validation, profile.get)
-        with Profile(path, {**made, **settings, "data.path": made["data.path"]}) as profile:
+        with Profile(path, {**made, **settings, "data.path": made["data.path"]}, of_checkpoint) as profile:
             yield profile
 
 
@@ -217,16 +219,17 @@ def train(
 
     Ctrl-C ends the run after its step, with a checkpoint, and raises KeyboardInterrupt. A run that its time budget or
     on_step ends is returned as any other. Raises cleat.Error."""
+    path = _library.find_profile(profile)
     options = _library.TrainOptions(
         out=encode(out) if out is not None else None,
         resume=resume,
         resume_from=encode(resume_from) if resume_from is not None else None,
         command=b"cleat.train",
-        profile_path=encode(_library.find_profile(profile)),
+        profile_path=encode(path),
         width=80,
     )
     _library.set_log_level()
-    with _profile(profile, _chosen(settings, device), data, validation) as opened:
+    with _profile(path, _chosen(settings, device), data, validation) as opened:
         thread = _Thread(opened, options)
         if progress:
             thread.show_progress()
@@ -243,15 +246,6 @@ def train(
 # --- what a checkpoint can do
 
 
-def _settings_file(run: Path) -> pathlib.Path:
-    """resolved.ini of a run's folder, or of the one around a checkpoint."""
-    folder = pathlib.Path(run)
-    for place in (folder, folder.resolve().parent):
-        if (place / "resolved.ini").is_file():
-            return place / "resolved.ini"
-    raise Error(Status.NOT_FOUND, f"{folder}: neither the folder of a run nor a checkpoint in one: no resolved.ini")
-
-
 def evaluate(
     run: Path,
     split: Optional[str] = None,
@@ -266,7 +260,7 @@ def evaluate(
     data      a path or a dict of arrays, as for cleat.train; None: the data of the run, if they were files"""
     _library.set_log_level()
     metrics, error = _library.Metrics(), ErrorText()
-    with _profile(_settings_file(run), _chosen(settings, device), data) as profile:
+    with _profile(run, _chosen(settings, device), data, of_checkpoint=True) as profile:
         part, own = split or ("val" if data is None else "all"), profile.get("data.path")
         if data is None and not os.path.exists(own):
             raise Error(Status.NOT_FOUND, f"{own}: the data of the run are not there; give them as `data` (arrays again)")
@@ -298,7 +292,7 @@ def predict(
     _library.set_log_level()
     error = ErrorText()
     with contextlib.ExitStack() as stack:
-        profile = stack.enter_context(Profile(_settings_file(run), _chosen(settings, device)))
+        profile = stack.enter_context(Profile(run, _chosen(settings, device), of_checkpoint=True))
         kind = _kind(profile.get("model.type"))
         scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cleat-")))
         data, written = scratch / "inputs", pathlib.Path(out) if out is not None else scratch / "predictions"
