@@ -37,6 +37,20 @@ CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
  * setting is out of range, or the store has no parameters. */
 CLEAT_API cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec,
                                               cleat_optimizer **optimizer, cleat_error *error);
+/* The settings of SGD, stochastic gradient descent. */
+typedef struct cleat_sgd_spec {
+    float momentum;     /* in [0, 1); 0: none, and no optimizer state */
+    bool nesterov;      /* Nesterov's momentum; only with momentum */
+    float weight_decay; /* added to the gradient, times the parameter (L2 regularisation); >= 0 */
+    float max_norm;     /* maximum 2-norm of the gradient, which is clipped to it; 0: no clipping */
+} cleat_sgd_spec;
+
+/* The same for SGD, by the formulas of torch.optim.SGD with dampening 0: g += weight_decay p, m = momentum m + g (m
+ * begins at 0), p -= learning rate * m, or with `nesterov` * (g + momentum m). It keeps one moment, AdamW two. `spec`
+ * NULL: PyTorch's defaults, which are zeros. CLEAT_ERR_ARGUMENT also: `nesterov` without momentum. */
+CLEAT_API cleat_status cleat_optimizer_create_sgd(cleat_store *store, const cleat_sgd_spec *spec,
+                                                  cleat_optimizer **optimizer, cleat_error *error);
+/* Destroys an optimizer of either kind; accepts NULL. */
 CLEAT_API void cleat_optimizer_destroy(cleat_optimizer *optimizer);
 
 /* The optimizer's graph, for cleat_plan_create. Borrowed. */
@@ -52,7 +66,8 @@ CLEAT_API cleat_status cleat_optimizer_step(cleat_optimizer *optimizer, cleat_ex
 
 /* Save writes the moments, the number of steps and the loss scale to a .safetensors file; load reads them,
  * after which training continues with the same bits. Parameters are saved separately (cleat_exec_save).
- * CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE: not such a file, or a file of another network; nothing is changed. */
+ * CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE: not such a file, or a file of another network or kind of
+ * optimizer; nothing is changed. */
 CLEAT_API cleat_status cleat_optimizer_save(const cleat_optimizer *optimizer, cleat_exec *exec, const char *path,
                                             cleat_error *error);
 CLEAT_API cleat_status cleat_optimizer_load(cleat_optimizer *optimizer, cleat_exec *exec, const char *path,

@@ -22,6 +22,14 @@ void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cl
 /* Fills `hyper` [8] of cleat_adamw for the step that follows `steps` earlier ones. */
 void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper);
 
+/* One step of stochastic gradient descent (torch.optim.SGD with dampening 0; formulas: cl/sgd.cl), otherwise as
+ * cleat_adamw: clipping, norms that are not finite, loss scale, half weights. The first moment holds the momentum;
+ * without `momentum` no moments are read or written, so that a plan has no bytes for them. */
+void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
+
+/* Fills `hyper` [8] of cleat_sgd. */
+void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hyper);
+
 /* Writes the half weights of all parameters (cleat_autocast), which is needed after the host has written
  * parameters. The half weights must have been created by a graph built before. */
 void cleat_refresh_half_weights(cleat_graph *graph);

@@ -16,7 +16,10 @@ enum { HYPER = 8, GROWTH_INTERVAL = 2000, TEXT = 32 };
 struct cleat_optimizer {
     cleat_store *store;
     cleat_graph *graph;
-    cleat_adamw_spec spec;
+    int moments; /* kept per parameter: AdamW 2, SGD 1 or, without momentum, 0 */
+    bool is_sgd;
+    cleat_adamw_spec adamw;
+    cleat_sgd_spec sgd;
     cleat_tensor *hyper; /* state f32 [8] */
     cleat_tensor *norm;  /* f32 [1] */
     bool is_scaled;
@@ -30,23 +33,47 @@ cleat_adamw_spec cleat_adamw_defaults(void) {
     return (cleat_adamw_spec){.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
 }
 
-static cleat_status check_spec(const cleat_adamw_spec *spec, cleat_error *error) {
-    const struct {
-        const char *name, *range;
-        float value;
-        bool is_good;
-    } settings[] = {
-        {"beta1", "in [0, 1)", spec->beta1, spec->beta1 >= 0 && spec->beta1 < 1},
-        {"beta2", "in [0, 1)", spec->beta2, spec->beta2 >= 0 && spec->beta2 < 1},
-        {"eps", "above 0", spec->eps, spec->eps > 0 && isfinite(spec->eps)},
-        {"weight_decay", "0 or more", spec->weight_decay, spec->weight_decay >= 0 && isfinite(spec->weight_decay)},
-        {"max_norm", "0 (no clipping) or more", spec->max_norm, spec->max_norm >= 0 && isfinite(spec->max_norm)},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; ++i)
+typedef struct setting {
+    const char *name, *range;
+    float value;
+    bool is_good;
+} setting;
+
+static cleat_status check_settings(const char *kind, const setting *settings, size_t count, cleat_error *error) {
+    for (size_t i = 0; i < count; ++i)
         if (!settings[i].is_good)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "AdamW: %s is %g; it should be %s", settings[i].name,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: %s is %g; it should be %s", kind, settings[i].name,
                               (double)settings[i].value, settings[i].range);
     return CLEAT_OK;
+}
+
+static bool is_decay_rate(float value) {
+    return value >= 0 && value < 1;
+}
+
+static bool is_not_negative(float value) {
+    return value >= 0 && isfinite(value);
+}
+
+static cleat_status check_adamw(const cleat_adamw_spec *spec, cleat_error *error) {
+    const setting settings[] = {
+        {"beta1", "in [0, 1)", spec->beta1, is_decay_rate(spec->beta1)},
+        {"beta2", "in [0, 1)", spec->beta2, is_decay_rate(spec->beta2)},
+        {"eps", "above 0", spec->eps, spec->eps > 0 && isfinite(spec->eps)},
+        {"weight_decay", "0 or more", spec->weight_decay, is_not_negative(spec->weight_decay)},
+        {"max_norm", "0 (no clipping) or more", spec->max_norm, is_not_negative(spec->max_norm)},
+    };
+    return check_settings("AdamW", settings, sizeof settings / sizeof *settings, error);
+}
+
+static cleat_status check_sgd(const cleat_sgd_spec *spec, cleat_error *error) {
+    const setting settings[] = {
+        {"momentum", "in [0, 1)", spec->momentum, is_decay_rate(spec->momentum)},
+        {"momentum", "above 0 for nesterov", spec->momentum, spec->momentum > 0 || !spec->nesterov},
+        {"weight_decay", "0 or more", spec->weight_decay, is_not_negative(spec->weight_decay)},
+        {"max_norm", "0 (no clipping) or more", spec->max_norm, is_not_negative(spec->max_norm)},
+    };
+    return check_settings("SGD", settings, sizeof settings / sizeof *settings, error);
 }
 
 static cleat_status build(cleat_optimizer *optimizer, cleat_error *error) {
@@ -59,32 +86,50 @@ static cleat_status build(cleat_optimizer *optimizer, cleat_error *error) {
         optimizer->scale = cleat_loss_scale_states(graph);
         cleat_loss_scale_unscale(graph, &optimizer->scale, &norm, &hyper);
     }
-    cleat_adamw(graph, hyper, norm, optimizer->scale.loss_scale);
+    if (optimizer->is_sgd)
+        cleat_sgd(graph, optimizer->moments > 0, hyper, norm, optimizer->scale.loss_scale);
+    else
+        cleat_adamw(graph, hyper, norm, optimizer->scale.loss_scale);
     if (optimizer->is_scaled) cleat_loss_scale_update(graph, &optimizer->scale, norm, GROWTH_INTERVAL);
     cleat_retain(graph, norm);
     optimizer->norm = norm;
     return cleat_graph_status(graph, error);
 }
 
-cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec, cleat_optimizer **optimizer,
-                                    cleat_error *error) {
-    const cleat_adamw_spec defaults = cleat_adamw_defaults();
-    if (!spec) spec = &defaults;
-    cleat_status status = check_spec(spec, error);
-    if (!status && cleat_store_count(store) == 0)
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "an optimizer of a store without parameters: build the graphs to be trained first");
-    if (status) return status;
+/* Completes a copy of `settings`, which are checked. */
+static cleat_status create(cleat_store *store, cleat_optimizer settings, cleat_optimizer **optimizer,
+                           cleat_error *error) {
+    if (cleat_store_count(store) == 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "an optimizer of a store without parameters: build the graphs to be trained first");
     cleat_optimizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an optimizer");
-    *made = (cleat_optimizer){.store = store, .spec = *spec, .is_scaled = cleat_store_has_loss_scale(store)};
-    status = build(made, error);
+    *made = settings;
+    made->store = store;
+    made->is_scaled = cleat_store_has_loss_scale(store);
+    cleat_status status = build(made, error);
     if (status) {
         cleat_optimizer_destroy(made);
         return status;
     }
     *optimizer = made;
     return CLEAT_OK;
+}
+
+cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec, cleat_optimizer **optimizer,
+                                    cleat_error *error) {
+    const cleat_optimizer settings = {.moments = 2, .adamw = spec ? *spec : cleat_adamw_defaults()};
+    cleat_status status = check_adamw(&settings.adamw, error);
+    return status ? status : create(store, settings, optimizer, error);
+}
+
+cleat_status cleat_optimizer_create_sgd(cleat_store *store, const cleat_sgd_spec *spec, cleat_optimizer **optimizer,
+                                        cleat_error *error) {
+    cleat_optimizer settings = {.is_sgd = true};
+    if (spec) settings.sgd = *spec;
+    settings.moments = settings.sgd.momentum > 0 ? 1 : 0;
+    cleat_status status = check_sgd(&settings.sgd, error);
+    return status ? status : create(store, settings, optimizer, error);
 }
 
 void cleat_optimizer_destroy(cleat_optimizer *optimizer) {
@@ -109,7 +154,10 @@ cleat_status cleat_optimizer_step(cleat_optimizer *optimizer, cleat_exec *exec, 
     size_t graph = 0;
     cleat_status status = cleat_exec_find_graph(exec, optimizer->graph, &graph, error);
     if (status) return status;
-    cleat_adamw_hyper(&optimizer->spec, learning_rate, optimizer->steps, hyper);
+    if (optimizer->is_sgd)
+        cleat_sgd_hyper(&optimizer->sgd, learning_rate, hyper);
+    else
+        cleat_adamw_hyper(&optimizer->adamw, learning_rate, optimizer->steps, hyper);
     status = cleat_exec_enqueue_write(exec, optimizer->hyper, hyper, error);
     if (!status) status = cleat_exec_run(exec, graph, error);
     if (!status) ++optimizer->steps;
@@ -118,14 +166,16 @@ cleat_status cleat_optimizer_step(cleat_optimizer *optimizer, cleat_exec *exec, 
 
 /* --- files --- */
 
-/* Collects NAME.moment1 and NAME.moment2 of every parameter. */
+/* Collects NAME.moment1 and NAME.moment2 of every parameter, as far as the optimizer has them. */
 static cleat_status collect_moments(const cleat_optimizer *optimizer, cleat_host_tensors *tensors, cleat_error *error) {
     const cleat_store *store = optimizer->store;
-    cleat_status status = cleat_host_tensors_create(2 * store->count, 2 * cleat_store_elements(store), tensors, error);
+    const size_t moments = (size_t)optimizer->moments;
+    cleat_status status = cleat_host_tensors_create(moments * store->count,
+                                                    optimizer->moments * cleat_store_elements(store), tensors, error);
     if (status) return status;
     for (size_t i = 0; i < store->count; ++i) {
-        cleat_host_tensors_add(tensors, store->moments1[i], ".moment1");
-        cleat_host_tensors_add(tensors, store->moments2[i], ".moment2");
+        if (moments > 0) cleat_host_tensors_add(tensors, store->moments1[i], ".moment1");
+        if (moments > 1) cleat_host_tensors_add(tensors, store->moments2[i], ".moment2");
     }
     return CLEAT_OK;
 }

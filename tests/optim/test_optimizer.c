@@ -58,13 +58,26 @@ static void build(rig *r, cleat_dtype storage) {
     cleat_retain(r->graphs[PREDICT], r->y);
 }
 
+/* Optimises the built network on the device. */
+static void rig_start(rig *r) {
+    cleat_error error;
+    r->graphs[UPDATE] = cleat_optimizer_graph(r->optimizer);
+    ok(cleat_exec_open(device, r->graphs, GRAPHS, &r->exec, &error), &error);
+    ok(cleat_exec_initialise(r->exec, 7, &error), &error);
+}
+
 static void rig_open_with(rig *r, cleat_dtype storage, const cleat_adamw_spec *spec) {
     cleat_error error;
     build(r, storage);
     ok(cleat_optimizer_create(r->store, spec, &r->optimizer, &error), &error);
-    r->graphs[UPDATE] = cleat_optimizer_graph(r->optimizer);
-    ok(cleat_exec_open(device, r->graphs, GRAPHS, &r->exec, &error), &error);
-    ok(cleat_exec_initialise(r->exec, 7, &error), &error);
+    rig_start(r);
+}
+
+static void rig_open_sgd(rig *r, cleat_dtype storage, const cleat_sgd_spec *spec) {
+    cleat_error error;
+    build(r, storage);
+    ok(cleat_optimizer_create_sgd(r->store, spec, &r->optimizer, &error), &error);
+    rig_start(r);
 }
 
 static void rig_open(rig *r, cleat_dtype storage) {
@@ -96,13 +109,17 @@ static void write_batch(rig *r) {
     ok(cleat_exec_write_unchecked(r->exec, TRAIN, r->labels, labels, &error), &error);
 }
 
-static void train(rig *r, int steps) {
+static void train_at(rig *r, double rate, int steps) {
     cleat_error error;
     for (int i = 0; i < steps; ++i) {
         write_batch(r);
         ok(cleat_exec_run(r->exec, TRAIN, &error), &error);
-        ok(cleat_optimizer_step(r->optimizer, r->exec, 0.02, &error), &error);
+        ok(cleat_optimizer_step(r->optimizer, r->exec, rate, &error), &error);
     }
+}
+
+static void train(rig *r, int steps) {
+    train_at(r, 0.02, steps);
 }
 
 static float read_loss(rig *r) {
@@ -307,7 +324,127 @@ static void test_files_of_another_kind_are_refused(void **state) {
     unlink(moments);
 }
 
+/* --- SGD --- */
+
+static const cleat_sgd_spec sgd_specs[] = {
+    {0}, {.momentum = 0.9f}, {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-4f, .max_norm = 1}};
+
+enum { SGD_SPECS = sizeof sgd_specs / sizeof *sgd_specs };
+
+static void test_sgd_reduces_the_loss(void **state) {
+    const cleat_dtype types[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
+    (void)state;
+    for (int i = 0; i < SGD_SPECS * 3; ++i) {
+        const cleat_sgd_spec *spec = &sgd_specs[i / 3];
+        rig r;
+        rig_open_sgd(&r, types[i % 3], spec);
+        float before = read_loss(&r);
+        train_at(&r, spec->momentum > 0 ? 0.2 : 1.0, 150);
+        float after = read_loss(&r);
+        if (!(after < 0.5f * before)) fail_msg("%s: %g, then %g", cleat_dtype_name(types[i % 3]), before, after);
+        rig_close(&r);
+    }
+}
+
+/* NULL: plain gradient descent, p - rate * gradient. */
+static void test_sgd_without_settings_follows_the_gradient(void **state) {
+    float before[PARAMS], after[PARAMS], grads[PARAMS];
+    cleat_error error;
+    rig r;
+    (void)state;
+    rig_open_sgd(&r, CLEAT_F32, NULL);
+    read_params(&r, before);
+    write_batch(&r);
+    ok(cleat_exec_run(r.exec, TRAIN, &error), &error);
+    ok(cleat_exec_read(r.exec, 0, cleat_store_grad(r.store, 0), grads, &error), &error);
+    ok(cleat_exec_read(r.exec, 0, cleat_store_grad(r.store, 1), grads + CLASSES * WIDTH, &error), &error);
+    ok(cleat_optimizer_step(r.optimizer, r.exec, 0.5, &error), &error);
+    read_params(&r, after);
+    for (int i = 0; i < PARAMS; ++i) {
+        assert_true(grads[i] != 0);
+        assert_true(fabsf(after[i] - (before[i] - 0.5f * grads[i])) < 1e-6f);
+    }
+    rig_close(&r);
+}
+
+static void test_saved_sgd_goes_on_with_the_same_bits(void **state) {
+    char params[512], moments[512];
+    float straight[PARAMS], resumed[PARAMS];
+    cleat_error error;
+    rig r;
+    (void)state;
+    temporary(params, sizeof params, "sgd_params");
+    temporary(moments, sizeof moments, "sgd_moments");
+    for (int i = 0; i < SGD_SPECS * 2; ++i) {
+        const cleat_dtype storage = i % 2 ? CLEAT_F16 : CLEAT_F32;
+        rig_open_sgd(&r, storage, &sgd_specs[i / 2]);
+        train(&r, 5);
+        uint32_t random = r.random;
+        ok(cleat_exec_save(r.exec, params, &error), &error);
+        ok(cleat_optimizer_save(r.optimizer, r.exec, moments, &error), &error);
+        train(&r, 5);
+        read_params(&r, straight);
+        rig_close(&r);
+        rig_open_sgd(&r, storage, &sgd_specs[i / 2]);
+        train(&r, 2);
+        ok(cleat_exec_load(r.exec, params, &error), &error);
+        ok(cleat_optimizer_load(r.optimizer, r.exec, moments, &error), &error);
+        r.random = random;
+        train(&r, 5);
+        read_params(&r, resumed);
+        assert_memory_equal(straight, resumed, sizeof straight);
+        rig_close(&r);
+    }
+    unlink(params);
+    unlink(moments);
+}
+
+static void test_state_of_another_optimizer_is_refused(void **state) {
+    char sgd[512], adamw[512];
+    cleat_error error;
+    rig r;
+    (void)state;
+    temporary(sgd, sizeof sgd, "of_sgd");
+    temporary(adamw, sizeof adamw, "of_adamw");
+    rig_open(&r, CLEAT_F32);
+    ok(cleat_optimizer_save(r.optimizer, r.exec, adamw, &error), &error);
+    rig_close(&r);
+    rig_open_sgd(&r, CLEAT_F32, &sgd_specs[1]);
+    ok(cleat_optimizer_save(r.optimizer, r.exec, sgd, &error), &error);
+    assert_int_equal(cleat_optimizer_load(r.optimizer, r.exec, adamw, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, ".moment2"));
+    rig_close(&r);
+    rig_open(&r, CLEAT_F32);
+    assert_int_equal(cleat_optimizer_load(r.optimizer, r.exec, sgd, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, ".moment2"));
+    rig_close(&r);
+    unlink(sgd);
+    unlink(adamw);
+}
+
 /* --- arguments --- */
+
+static void test_bad_settings_of_sgd_are_named(void **state) {
+    const struct {
+        const char *says;
+        cleat_sgd_spec spec;
+    } cases[] = {{"momentum is 1", {.momentum = 1}},
+                 {"SGD: momentum is nan", {.momentum = NAN}},
+                 {"above 0 for nesterov", {.nesterov = true}},
+                 {"weight_decay", {.weight_decay = -1}},
+                 {"max_norm", {.max_norm = INFINITY}}};
+    cleat_optimizer *optimizer = NULL;
+    cleat_error error;
+    rig r;
+    (void)state;
+    build(&r, CLEAT_F32);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        assert_int_equal(cleat_optimizer_create_sgd(r.store, &cases[i].spec, &optimizer, &error), CLEAT_ERR_ARGUMENT);
+        if (!strstr(error.text, cases[i].says)) fail_msg("%s", error.text);
+        assert_null(optimizer);
+    }
+    rig_close(&r);
+}
 
 static void test_bad_settings_are_named(void **state) {
     const struct {
@@ -364,6 +501,11 @@ int main(void) {
         cmocka_unit_test(test_written_parameters_are_computed_with),
         cmocka_unit_test(test_saved_and_loaded_training_goes_on_with_the_same_bits),
         cmocka_unit_test(test_files_of_another_kind_are_refused),
+        cmocka_unit_test(test_sgd_reduces_the_loss),
+        cmocka_unit_test(test_sgd_without_settings_follows_the_gradient),
+        cmocka_unit_test(test_saved_sgd_goes_on_with_the_same_bits),
+        cmocka_unit_test(test_state_of_another_optimizer_is_refused),
+        cmocka_unit_test(test_bad_settings_of_sgd_are_named),
         cmocka_unit_test(test_bad_settings_are_named),
         cmocka_unit_test(test_an_empty_store_has_nothing_to_optimise),
         cmocka_unit_test(test_a_plan_without_the_optimizer_is_refused),

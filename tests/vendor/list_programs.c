@@ -22,8 +22,10 @@
 #include "fit/workload.h"
 #include "graph/graph.h"
 #include "graph/launch.h"
+#include "lib/shared_numbers.clh"
 #include "nn/lstm.h"
 #include "nn/transformer.h"
+#include "ops/update.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,12 +311,17 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_tensor *y = cleat_relu(graph, cleat_softmax(graph, x));
     y = cleat_subtract(graph, cleat_multiply(graph, cleat_sigmoid(graph, y), cleat_tanh(graph, x)),
                        cleat_silu(graph, y));
+    const int swap[] = {1, 0};
+    cleat_tensor *turned = cleat_permute(graph, cleat_slice(graph, y, 1, 0, width), swap); /* [width, rows] */
+    y = cleat_add(graph, y, cleat_permute(graph, turned, swap));
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
     cleat_tensor *terms[] = {
         cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), sample_weight),
         cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), sample_weight, 0.1f),
         cleat_binary_cross_entropy(graph, x, cleat_input(graph, "truth", CLEAT_F32, 2, matrix), sample_weight, 1)};
     cleat_backward(graph, cleat_sum(graph, terms, 3), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+    cleat_tensor *hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, (int64_t[]){HYPER_COUNT});
+    for (int momentum = 0; momentum < 2; ++momentum) cleat_sgd(graph, momentum, hyper, cleat_grad_norm(graph), NULL);
     list_graph(list, graph);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);
@@ -360,6 +367,7 @@ static void build_image_models(cleat_graph *graph, int64_t channels, cleat_dtype
     cleat_running_stats running = cleat_running_statistics(graph, "running", channels);
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
+    y = cleat_average_pool(graph, y, 3, 1, 1);
     const cleat_batch_norm_spec spec = {
         .gamma = gamma, .beta = beta, .samples = samples, .residual = cleat_relu(graph, y), .relu = true, .eps = 1e-5f};
     y = cleat_batch_norm(graph, y, &spec, &statistics);

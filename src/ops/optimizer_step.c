@@ -1,0 +1,128 @@
+/* One step of an optimizer, AdamW or SGD, over the store's flat buffers. */
+#include "lib/shared_numbers.clh"
+#include "ops/lib/shared.h"
+#include "ops/update.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Indices in `in`. Moments that the optimizer lacks, loss_scale and half_weights may be NULL. out = the first four, and
+ * half_weights if present. */
+enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const int64_t one = 1;
+    if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
+    cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){HYPER_COUNT}, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK && node->in[LOSS_SCALE])
+        status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status != CLEAT_OK) return status;
+    for (int i = PARAMETERS; i <= MOMENT2; ++i)
+        if (node->in[i]) cleat_set_output_state(node, i, node->in[i]);
+    if (node->in[HALF_WEIGHTS]) cleat_set_output_state(node, MOMENT2 + 1, node->in[HALF_WEIGHTS]);
+    return CLEAT_OK;
+}
+
+/* Parameters, gradients and moments are read and written. */
+static cleat_cost cost_of(const cleat_node *node, double flops, int buffers) {
+    double elements = (double)cleat_tensor_elements(node->in[0]);
+    double half_weights = node->in[HALF_WEIGHTS] ? (double)cleat_tensor_bytes(node->in[HALF_WEIGHTS]) : 0;
+    return (cleat_cost){.flops = flops * elements, .bytes = 2 * buffers * 4 * elements + half_weights};
+}
+
+static cleat_cost cost_adamw(const cleat_node *node) {
+    return cost_of(node, 15, 4);
+}
+
+static cleat_cost cost_sgd(const cleat_node *node) {
+    return cost_of(node, 7, node->in[MOMENT1] ? 3 : 2);
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                   int missing_input) {
+    int64_t elements = cleat_tensor_elements(node->in[0]);
+    if (elements % binder->facts->vector_width)
+        cleat_bind_fail(binder, node, "%lld elements are not a multiple of the vector width %d", (long long)elements,
+                        binder->facts->vector_width);
+    const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
+    cleat_launch_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32);
+    for (int i = 0; i < node->n_in; ++i)
+        if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_i64(binder, elements);
+    cleat_launch_elementwise(binder, elements);
+}
+
+static void bind_adamw(const cleat_node *node, cleat_binder *binder) {
+    launch(binder, node, "adamw.cl", "adamw_step", -1);
+}
+
+static void bind_sgd(const cleat_node *node, cleat_binder *binder) {
+    launch(binder, node, "sgd.cl", "sgd_step", MOMENT2);
+}
+
+static const cleat_variant adamw_variants[] = {{.name = "one pass", .bind = bind_adamw}, {0}};
+static const cleat_variant sgd_variants[] = {{.name = "one pass", .bind = bind_sgd}, {0}};
+static const cleat_op adamw = {.name = "adamw",
+                               .optional_inputs = CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),
+                               .infer = infer,
+                               .cost = cost_adamw,
+                               .variants = adamw_variants,
+                               .no_autocast = true};
+static const cleat_op sgd = {.name = "sgd",
+                             .optional_inputs =
+                                 CLEAT_IN(MOMENT1) | CLEAT_IN(MOMENT2) | CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),
+                             .infer = infer,
+                             .cost = cost_sgd,
+                             .variants = sgd_variants,
+                             .no_autocast = true};
+
+/* Returns 1 - beta^t for the kernel's f32 beta: 1 - 0.999 in single precision has an error of 1e-5, which
+ * must cancel. */
+static float bias_correction(float beta, int64_t steps) {
+    return (float)(1.0 - pow((double)beta, (double)(steps + 1)));
+}
+
+void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper) {
+    const float values[HYPER_COUNT] = {[HYPER_RATE] = (float)learning_rate,
+                                       [HYPER_BETA1] = spec->beta1,
+                                       [HYPER_BETA2] = spec->beta2,
+                                       [HYPER_EPS] = spec->eps,
+                                       [HYPER_WEIGHT_DECAY] = spec->weight_decay,
+                                       [HYPER_MAX_NORM] = spec->max_norm,
+                                       [HYPER_CORRECTION1] = bias_correction(spec->beta1, steps),
+                                       [HYPER_CORRECTION2] = bias_correction(spec->beta2, steps)};
+    memcpy(hyper, values, sizeof values);
+}
+
+void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hyper) {
+    const float values[HYPER_COUNT] = {[HYPER_RATE] = (float)learning_rate,
+                                       [HYPER_MOMENTUM] = spec->momentum,
+                                       [HYPER_NESTEROV] = spec->nesterov,
+                                       [HYPER_WEIGHT_DECAY] = spec->weight_decay,
+                                       [HYPER_MAX_NORM] = spec->max_norm};
+    memcpy(hyper, values, sizeof values);
+}
+
+/* `moments`: how many of them the optimizer has. */
+static void emit(cleat_graph *graph, const cleat_op *op, int moments, cleat_tensor *hyper, cleat_tensor *norm,
+                 cleat_tensor *loss_scale) {
+    cleat_tensor *flat = graph->store->flat;
+    cleat_tensor *in[INPUTS] = {&flat[CLEAT_FLAT_PARAMETERS],
+                                &flat[CLEAT_FLAT_GRADIENTS],
+                                moments > 0 ? &flat[CLEAT_FLAT_MOMENTS1] : NULL,
+                                moments > 1 ? &flat[CLEAT_FLAT_MOMENTS2] : NULL,
+                                hyper,
+                                norm,
+                                loss_scale,
+                                cleat_has_half_weights(graph->store) ? &flat[CLEAT_FLAT_HALF_WEIGHTS] : NULL};
+    cleat_emit(graph, op, NULL, 0, in, INPUTS);
+}
+
+void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
+    emit(graph, &adamw, 2, hyper, norm, loss_scale);
+}
+
+void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
+    emit(graph, &sgd, momentum ? 1 : 0, hyper, norm, loss_scale);
+}
