@@ -8,15 +8,7 @@
  * is not finite, only g <- 0 is done. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t.
  * loss_scale is optional and defaults to 1. copy: half-precision weights (T) for kernels that read halves;
  * not used if T is f32. n is a multiple of VEC, which the store ensures. */
-#include "lib/common.clh"
-#include "lib/loss_scale.clh"
-#include "lib/shared_numbers.clh"
-
-#ifdef STORAGE_F32
-#define STORE_COPY(v, i)
-#else
-#define STORE_COPY(v, i) STOREV(v, AT(copy), i)
-#endif
+#include "lib/optimizer_step.clh"
 
 __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(float, v),
                          TENSOR(const float, hyper), TENSOR(const float, norm), TENSOR(const float, loss_scale),
@@ -29,10 +21,9 @@ __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), T
         return;
     }
     float lr = h[HYPER_RATE], b1 = h[HYPER_BETA1], b2 = h[HYPER_BETA2], eps = h[HYPER_EPS];
-    float keep = 1.0f - lr * h[HYPER_WEIGHT_DECAY], most = h[HYPER_MAX_NORM];
-    float clip = most > 0.0f ? fmin(1.0f, most / (length + 1e-6f)) : 1.0f;
+    float keep = 1.0f - lr * h[HYPER_WEIGHT_DECAY];
+    float clip = gradient_factor(h, length, OR_NULL(loss_scale));
     float step = lr / h[HYPER_CORRECTION1], root = 1.0f / sqrt(h[HYPER_CORRECTION2]);
-    if (HAS(loss_scale)) clip *= inverse_of_power(AT(loss_scale)[0]);
     FOR_VECTORS(s, n) {
         floatv grad = LOADFV(AT(g), s.at) * clip;
         floatv first = b1 * LOADFV(AT(m), s.at) + (1.0f - b1) * grad;

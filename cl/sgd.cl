@@ -6,15 +6,7 @@
  * Without momentum the host passes no m: p <- p - lr g. m starts at 0. clip, norm, loss_scale, copy and n are those of
  * adamw.cl: clip = min(1, max_norm / (norm + 1e-6)), or 1 if max_norm is 0; if norm is not finite, only g <- 0 is
  * done. hyper f32 [8]: lr, momentum, nesterov (0 or 1), -, wd, max_norm, -, -. */
-#include "lib/common.clh"
-#include "lib/loss_scale.clh"
-#include "lib/shared_numbers.clh"
-
-#ifdef STORAGE_F32
-#define STORE_COPY(v, i)
-#else
-#define STORE_COPY(v, i) STOREV(v, AT(copy), i)
-#endif
+#include "lib/optimizer_step.clh"
 
 __kernel void sgd_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(const float, hyper),
                        TENSOR(const float, norm), TENSOR(const float, loss_scale), TENSOR(T, copy), const ulong n) {
@@ -25,9 +17,8 @@ __kernel void sgd_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TEN
         FOR_VECTORS(s, n) STOREFV(zero, AT(g), s.at);
         return;
     }
-    float lr = h[HYPER_RATE], momentum = h[HYPER_MOMENTUM], decay = h[HYPER_WEIGHT_DECAY], most = h[HYPER_MAX_NORM];
-    float clip = most > 0.0f ? fmin(1.0f, most / (length + 1e-6f)) : 1.0f;
-    if (HAS(loss_scale)) clip *= inverse_of_power(AT(loss_scale)[0]);
+    float lr = h[HYPER_RATE], momentum = h[HYPER_MOMENTUM], decay = h[HYPER_WEIGHT_DECAY];
+    float clip = gradient_factor(h, length, OR_NULL(loss_scale));
     FOR_VECTORS(s, n) {
         floatv from = LOADFV(AT(p), s.at), step = LOADFV(AT(g), s.at) * clip + decay * from;
         if (HAS(m)) {
