@@ -10,6 +10,8 @@
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
+#     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
+#                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
 # CPUs), CLEAT_TEST_BUILD (default build-tests).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
@@ -23,7 +25,7 @@ passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,15s/^# \{0,1\}//p' "$0"
+    sed -n '2,17s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -152,6 +154,15 @@ step_package() {
             skip "offline archive: patchelf is not installed"
         fi
     fi
+}
+
+step_roots() {
+    local suite who
+    for suite in bullseye bookworm trixie jammy noble; do
+        for who in root user; do
+            check "bare $suite as $who" "$top/tests/roots/run.sh" "$builds/roots" "$suite" "$who" || true
+        done
+    done
 }
 
 # Releases of clang-format differ in what they write: the one of Debian 12 decides.
