@@ -7,7 +7,7 @@
 #     --fresh    delete the run and start again
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 profile=$top/profiles/rna_small.ini
 molecules=1500 # as the profile's head says
 device=auto
@@ -52,6 +52,10 @@ quietly() {
     fail "failed: $*" "the complete log: $log"
 }
 
+packages() {
+    "$top/tools/setup.sh"
+}
+
 build() {
     local folder=$top/build
     mkdir -p "$folder"
@@ -65,7 +69,7 @@ build() {
 
 # What the run depends on. A run made from something else is not shown as this one's result.
 fingerprint() {
-    echo "molecules $molecules"
+    echo "molecules $molecules, all of them also as PDB files"
     echo "device $device"
     cksum <"$profile"
 }
@@ -106,7 +110,7 @@ make_data() {
         return
     fi
     rm -rf "$out/data.part"
-    "$cleat" data make rna --out "$out/data.part" --count "$molecules" >/dev/null
+    "$cleat" data make rna --out "$out/data.part" --count "$molecules" --pdb "$molecules" >/dev/null
     mv "$out/data.part" "$out/data"
     echo "$molecules hairpins and duplexes written to $out/data"
 }
@@ -137,6 +141,11 @@ figure() {
     awk -v name="$1" '$1 == name { print $2 }' "$out/eval.txt"
 }
 
+# shown PATH: relative where it lies below the current folder.
+shown() {
+    echo "${1#"$PWD"/}"
+}
+
 show() {
     local held_out longest
     held_out=$(grep -c '^>' "$out/held_out.fasta")
@@ -145,10 +154,10 @@ show() {
     printf '  %-8s %10.4f\n' loss "$(figure loss)"
     printf '  %-8s %10.3f   angstrom, C1'"'"' atoms after superposition\n' RMSD "$(figure rmsd)"
     printf '  %-8s %10.3f   0 to 1, fraction of preserved local distances\n' lDDT "$(figure lddt)"
-    printf '\n  a predicted molecule   %s\n' "$out/predictions/$longest.pdb"
-    printf '  its true structure     %s\n' "$(true_structure "$longest")"
-    [[ ! -f $out/run/report.html ]] || printf '  the run as a page      %s\n' "$out/run/report.html"
-    printf '  all output             %s\n' "$out"
+    printf '\n  a predicted molecule   %s\n' "$(shown "$out/predictions/$longest.pdb")"
+    printf '  its true structure     %s\n' "$(shown "$(true_structure "$longest")")"
+    [[ ! -f $out/run/report.html ]] || printf '  the run as a page      %s\n' "$(shown "$out/run/report.html")"
+    printf '  all output             %s\n' "$(shown "$out")"
 }
 
 # true_structure CHAIN: the PDB file of a chain's molecule (a file holds all chains of a molecule).
@@ -168,7 +177,7 @@ main() {
     check_folder
     trap interrupted INT TERM
     title "packages"
-    "$top/tools/setup.sh"
+    packages
     title "build"
     build
     title "devices"
@@ -191,4 +200,4 @@ main() {
     show
 }
 
-main "$@"
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@" # a test sources this file

@@ -77,6 +77,8 @@ test_wrong_lines() {
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count many
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count 1.5
     says err "--count 1.5: must be an integer from 1 to"
+    exits 2 "$cleat" data make rna --out "$scratch/rna" --pdb -1
+    says err "--pdb"
     exits 2 "$cleat" data make rna --out "$scratch/rna" --seed -1
     says err "--seed -1: must be an integer from 0 to"
     exits 1 "$cleat" bench models micro micro micro micro micro micro micro
@@ -228,6 +230,9 @@ test_data() {
     says out "12 molecules"
     exits 0 "$cleat" data make rna --out "$scratch/b" --count 12 --seed 5
     exits 0 diff -r "$scratch/a" "$scratch/b"
+    exits 0 test ! -e "$scratch/a/pdb/HPN00005.pdb" -a ! -e "$scratch/a/pdb/DUP00005.pdb"
+    exits 0 "$cleat" data make rna --out "$scratch/c" --count 12 --pdb 12 --seed 5
+    exits 0 test "$(find "$scratch/c/pdb" -name '*.pdb' | wc -l)" = 12
     exits 1 "$cleat" data make rna --out /dev/null/x --count 2
 }
 
