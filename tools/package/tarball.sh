@@ -144,7 +144,7 @@ if [[ $wheel ]]; then add_pocl "$wheel"; fi
 cp "$here/tarball.txt" "$tree/README"
 archive=$out/$name${wheel:+-pocl}.tar.gz
 # The same bytes from the same build.
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -C "$out" -c "$name" | gzip -9n >"$archive"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -C "$out" -c "$name" | gzip -6n >"$archive"
 code=0
 check_symbols || code=$?
 printf '%s  %s\n' "$archive" "$(du -h "$archive" | cut -f1)"
