@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
     libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev libpng-dev
     libjpeg-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev)
-test_packages=(clang clang-format binutils diffutils python3 groff-base)
+test_packages=(clang clang-format binutils diffutils python3 python3-numpy patchelf groff-base)
 # Not in every release. NAME:what is lost without it.
 optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
 optional_test_packages=("oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
