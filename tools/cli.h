@@ -81,8 +81,6 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code);
 /* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
-/* Model types that have a reference training in the library; terminated by NULL (cmd_verify.c). */
-extern const char *const cli_model_types[];
 /* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 

@@ -2,6 +2,7 @@
 #include "passport.h"
 
 #include <cleat/doctor.h>
+#include <cleat/verify.h>
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -294,10 +295,11 @@ static void write_check(passport *p, const char *model, const char *precision) {
 /* All families in f32 first, then family by family, so that both half precisions are tried where time is short. */
 static void write_selfcheck(passport *p) {
     passport_section(&p->text, "check");
-    for (const char *const *model = cli_model_types; *model; ++model) write_check(p, *model, "f32");
-    for (const char *const *model = cli_model_types; *model; ++model) {
-        write_check(p, *model, "f16");
-        write_check(p, *model, "bf16");
+    const char *model;
+    for (size_t i = 0; (model = cleat_reference_model(i)) != NULL; ++i) write_check(p, model, "f32");
+    for (size_t i = 0; (model = cleat_reference_model(i)) != NULL; ++i) {
+        write_check(p, model, "f16");
+        write_check(p, model, "bf16");
     }
 }
 

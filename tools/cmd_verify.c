@@ -2,6 +2,7 @@
  * files. */
 #include "cli.h"
 
+#include <cleat/doctor.h>
 #include <cleat/verify.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,59 +41,36 @@ static void print_json(const char *file, const char *precision, const cleat_veri
 
 /* --- trajectories of the library -------------------------------------------------------------------------------- */
 
-const char *const cli_model_types[] = {
-    "series_dense",    "series_lstm",  "series_transformer", "text_classifier", "text_tagger",
-    "rna_transformer", "image_resnet", "mask_segformer",     "emberformer",     NULL};
+/* A result of the library: a reference training, or the single operations (`model` NULL). */
+typedef struct row {
+    const char *model, *precision;
+    cleat_reference_result result;
+    double seconds;
+    cleat_error error;
+} row;
 
-/* What the self-check logs about one reference training. */
-typedef struct summary {
-    unsigned comparisons, sets;
-    double worst; /* relative to the tolerance; NaN: no reference training was made */
-    char text[256];
-} summary;
-
-/* Keeps the result of the reference training, and prints warnings. */
-static void keep_summary(void *user, cleat_log_level level, const char *text) {
-    summary *kept = user;
-    if (level <= CLEAT_LOG_WARNING) fprintf(stderr, "%s\n", text);
-    if (strncmp(text, "self-check: ", 12) != 0 || (!strstr(text, "reference training") && !strstr(text, "skipped")))
-        return;
-    snprintf(kept->text, sizeof kept->text, "%s", text + 12);
-    if (sscanf(kept->text, "%u comparisons of %*[^,], with %u sets of kernels: the worst at %lf", &kept->comparisons,
-               &kept->sets, &kept->worst) != 3)
-        kept->worst = NAN;
-}
-
-static cleat_status check(cleat_device *device, const char *model, const char *precision, cleat_error *error) {
-    char assignments[2][128];
-    cleat_profile *profile = NULL;
-    snprintf(assignments[0], sizeof assignments[0], "model.type=%s", model);
-    snprintf(assignments[1], sizeof assignments[1], "train.precision=%s", precision);
-    cleat_status status = cleat_profile_create(&profile, error);
-    if (status == CLEAT_OK) status = cleat_profile_set(profile, assignments[0], error);
-    if (status == CLEAT_OK) status = cleat_profile_set(profile, assignments[1], error);
-    if (status == CLEAT_OK) status = cleat_profile_set(profile, "run.self_check=always", error);
-    if (status == CLEAT_OK) status = cleat_self_check(device, profile, error);
-    cleat_profile_destroy(profile);
-    return status;
-}
-
-static void print_row(const char *model, const char *precision, const summary *found, double seconds,
-                      const cleat_error *error, bool json) {
+static void print_row(const row *r, bool json) {
+    const char *model = r->model ? r->model : "single operations";
+    const cleat_reference_result *found = &r->result;
     if (json) {
-        printf("{\"model\": \"%s\", \"precision\": \"%s\", \"ok\": %s, \"comparisons\": %u, \"worst\": ", model,
-               precision, error->status ? "false" : "true", found->comparisons);
-        cli_print_json_number(found->worst);
-        printf(", \"seconds\": %.2f, \"error\": ", seconds);
-        cli_print_json_string(error->text);
+        printf("{\"model\": ");
+        if (r->model)
+            cli_print_json_string(r->model);
+        else
+            printf("null");
+        printf(", \"precision\": \"%s\", \"ok\": %s, \"comparisons\": %zu, \"worst\": ", r->precision,
+               r->error.status ? "false" : "true", found->comparisons);
+        cli_print_json_number(r->error.status || !found->comparisons ? NAN : found->worst);
+        printf(", \"seconds\": %.2f, \"error\": ", r->seconds);
+        cli_print_json_string(r->error.text);
         printf("}\n");
-    } else if (error->status) {
-        printf("  %-20s %-5s FAILED: %s\n", model, precision, error->text);
-    } else if (isnan(found->worst)) {
-        printf("  %-20s %-5s ok       %s\n", model, precision, found->text);
+    } else if (r->error.status) {
+        printf("  %-20s %-5s FAILED: %s\n", model, r->precision, r->error.text);
+    } else if (!found->comparisons) {
+        printf("  %-20s %-5s skipped: the device has too little memory\n", model, r->precision);
     } else {
-        printf("  %-20s %-5s ok  %8u comparisons, %2u sets of kernels, the worst at %.2f of its tolerance, %.1f s\n",
-               model, precision, found->comparisons, found->sets, found->worst, seconds);
+        printf("  %-20s %-5s ok  %8zu comparisons, %2d sets of kernels, the worst at %.2f of its tolerance, %.1f s\n",
+               model, r->precision, found->comparisons, found->kernel_sets, found->worst, r->seconds);
     }
     fflush(stdout);
 }
@@ -103,37 +81,44 @@ static double wall_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Checks `model`, or all models if it is NULL, in `precision`, or in all. A failure does not keep others from being
- * checked. */
-static int verify_all(const char *selector, const char *model, const char *precision, bool json) {
-    static const char *const precisions[] = {"f32", "f16", "bf16"};
+static bool verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
+                       bool json) {
+    row r = {.model = model, .precision = precision};
+    const double started = wall_seconds();
+    cleat_verify_reference(device, model, value, &r.result, &r.error);
+    r.seconds = wall_seconds() - started;
+    print_row(&r, json);
+    return r.error.status == CLEAT_OK;
+}
+
+/* Checks `model`, or all models and the single operations if it is NULL, in `precision`, or in all. A failure does not
+ * keep others from being checked. */
+static int verify_library(const char *selector, const char *model, const char *precision, bool json) {
+    static const char *const names[] = {"f32", "f16", "bf16"};
+    static const cleat_precision values[] = {CLEAT_PRECISION_F32, CLEAT_PRECISION_F16, CLEAT_PRECISION_BF16};
     cleat_device *device = NULL;
     cleat_error error = {0};
-    cleat_status status = cleat_device_open(selector, &device, &error);
+    cleat_status status = cleat_doctor_open_device(selector, &device, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     if (!json) printf("%s, %s, driver %s\n", facts->name, facts->platform, facts->driver);
-    bool failed = false;
-    for (size_t p = 0; p < 3; ++p)
-        for (const char *const *type = cli_model_types; *type; ++type) {
-            if ((precision && strcmp(precision, precisions[p]) != 0) || (model && strcmp(model, *type) != 0)) continue;
-            summary found = {.worst = NAN};
-            const double started = wall_seconds();
-            error = (cleat_error){0};
-            cleat_set_log(keep_summary, &found, CLEAT_LOG_INFO);
-            check(device, *type, precisions[p], &error);
-            print_row(*type, precisions[p], &found, wall_seconds() - started, &error, json);
-            failed = failed || error.status;
-        }
-    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
-    if (!json) printf("  %s\n", failed ? "FAILED" : "passed");
+    bool passed = true;
+    for (size_t p = 0; p < 3; ++p) {
+        if (precision && strcmp(precision, names[p]) != 0) continue;
+        const char *name;
+        for (size_t i = 0; (name = cleat_reference_model(i)) != NULL; ++i)
+            if (!model || strcmp(model, name) == 0) passed &= verify_one(device, name, names[p], values[p], json);
+        if (!model) passed &= verify_one(device, NULL, names[p], values[p], json);
+    }
+    if (!json) printf("  %s\n", passed ? "passed" : "FAILED");
     cleat_device_close(device);
-    return failed ? EXIT_DEVICE : 0;
+    return passed ? 0 : EXIT_DEVICE;
 }
 
-static bool is_model_type(const char *name) {
-    for (const char *const *type = cli_model_types; *type; ++type)
-        if (strcmp(*type, name) == 0) return true;
+static bool is_model_type(const char *model) {
+    const char *name;
+    for (size_t i = 0; (name = cleat_reference_model(i)) != NULL; ++i)
+        if (strcmp(name, model) == 0) return true;
     return false;
 }
 
@@ -160,7 +145,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
         {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16 (files: f32; without a file: all)"},
-        {"--model", CLI_TEXT, &model, "NAME", "only the reference training of this model.type; not with a file"},
+        {"--model", CLI_TEXT, &model, "NAME", "only the reference training of this model.type"},
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object per file, or per training"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
@@ -169,7 +154,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if ((exit_code = cli_precision(command, precision ? precision : "f32", &request.precision)) != 0) return exit_code;
     if (model && files.count) return cli_usage(command, "--model chooses a training of the library: give it or a file");
     if (model && !is_model_type(model)) return cli_usage(command, "--model %s: no such reference training", model);
-    if (files.count == 0) return verify_all(device, model, precision, json);
+    if (files.count == 0) return verify_library(device, model, precision, json);
     return verify_files(&request, &files, precision ? precision : "f32", json);
 }
 

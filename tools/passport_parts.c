@@ -86,26 +86,10 @@ static int print_rates(const char *selector) {
 
 /* --- check ------------------------------------------------------------------------------------------------------ */
 
-/* Keeps what the self-check logs about the reference training, or why it made none. All lines go to stderr: if the
- * process crashes, the last ones tell which kernel was being built. */
-static void keep_summary(void *user, cleat_log_level level, const char *text) {
-    static const char start[] = "self-check: ";
-    (void)level;
+/* All lines go to stderr: if the process crashes, the last ones tell which kernel was being built. */
+static void print_log(void *user, cleat_log_level level, const char *text) {
+    (void)user, (void)level;
     fprintf(stderr, "%s\n", text);
-    if (strncmp(text, start, sizeof start - 1) == 0 && (strstr(text, "reference training") || strstr(text, "skipped")))
-        snprintf(user, PASSPORT_VALUE, "%s", text + sizeof start - 1);
-}
-
-/* "ok, worst at 0.13 of its tolerance, 36 comparisons, 2 sets of kernels", or the message as it is. */
-static void print_summary(const char *summary) {
-    unsigned comparisons = 0, sets = 0;
-    double worst = 0;
-    if (sscanf(summary,
-               "%u comparisons of a reference training of %*s in %*[^,], with %u sets of kernels: the worst at %lf",
-               &comparisons, &sets, &worst) == 3)
-        printf("ok, worst at %.2g of its tolerance, %u comparisons, %u sets of kernels\n", worst, comparisons, sets);
-    else
-        printf("%s%s\n", strstr(summary, "skipped") == summary ? "" : "ok, ", summary);
 }
 
 static cleat_status make_profile(const char *model, const char *precision, const char *device, cleat_profile **profile,
@@ -119,19 +103,27 @@ static cleat_status make_profile(const char *model, const char *precision, const
     return status;
 }
 
-/* The cache is new, so the check runs; that of single operations, once for each precision. */
+/* The reference training of a model; with the first of a precision, also the single operations (cleat_self_check; the
+ * cache is new). */
 static int print_check(const char *model, const char *precision, const char *selector) {
-    char summary[PASSPORT_VALUE] = "no comparison";
+    cleat_reference_result result = {.comparisons = 0};
     cleat_device *device = NULL;
     cleat_profile *profile = NULL;
     cleat_error error = {0};
-    cleat_set_log(keep_summary, summary, CLEAT_LOG_DEBUG);
+    cleat_precision value = CLEAT_PRECISION_AUTO;
+    cleat_set_log(print_log, NULL, CLEAT_LOG_DEBUG);
+    if (cli_precision(&cli_passport, precision, &value) != 0) return EXIT_USAGE;
     cleat_status status = make_profile(model, precision, selector, &profile, &error);
     if (!status) status = cleat_device_open(selector, &device, &error);
+    if (!status) status = cleat_verify_reference(device, model, value, &result, &error);
     if (!status) status = cleat_self_check(device, profile, &error);
     cleat_device_close(device);
     cleat_profile_destroy(profile);
-    if (!status) print_summary(summary);
+    if (!status && result.comparisons)
+        printf("ok, worst at %.2g of its tolerance, %zu comparisons, %d sets of kernels\n", result.worst,
+               result.comparisons, result.kernel_sets);
+    else if (!status)
+        printf("skipped, the device has too little memory for it\n");
     return cli_finish(status, &error);
 }
 

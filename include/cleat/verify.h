@@ -62,6 +62,22 @@ CLEAT_API void cleat_verify_free(cleat_verify_report *report);
  * The error message names the device, the kernels, the comparison with the largest error, and the operation
  * that computed the first wrong tensor. */
 CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error);
+/* The parts of the self-check one by one, as `cleat verify` shows them. */
+typedef struct cleat_reference_result {
+    size_t comparisons; /* 0: skipped, because the device has too little memory */
+    int kernel_sets;    /* the training was repeated with each, so that every kernel that serves it ran */
+    double worst;       /* largest rel_error / tolerance of a comparison */
+} cleat_reference_result;
+
+/* The model.type of the i-th reference training that is built into the library; NULL after the last.
+ * Small ones, which take little time, come first. */
+CLEAT_API const char *cleat_reference_model(size_t i);
+/* Repeats the reference training of `model` on the device, or checks the single operations if `model` is NULL.
+ * `precision` auto: that of the device. A pass is recorded, so that cleat_self_check does not repeat it.
+ * CLEAT_ERR_DEVICE: wrong results, with the message of cleat_self_check; CLEAT_ERR_NOT_SUPPORTED: there is no
+ * training of this model. */
+CLEAT_API cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
+                                              cleat_reference_result *result, cleat_error *error);
 /* Whether this combination of device, driver, kernels, model family and precision is recorded as having passed. Runs no
  * check. */
 CLEAT_API bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile);

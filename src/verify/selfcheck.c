@@ -18,15 +18,19 @@
 /* The files of src/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded cleat_embedded_checks[];
 
-enum { FORMAT = 3, HASH = 33, PATH = 1024 }; /* FORMAT: incremented when the checks or their files change */
+enum {
+    FORMAT = 3,
+    HASH = 33,
+    PATH = 1024,
+    SUMMARY = 256
+}; /* FORMAT: incremented when the checks or their files change */
 
 typedef struct checker {
     cleat_device *device;
     const char *model;   /* model type; NULL: the single operations shared by all types */
     cleat_dtype storage; /* resolved value of train.precision */
     cleat_safetensors *file;
-    size_t comparisons;
-    double worst; /* maximum over all comparisons of rel_error / tolerance */
+    cleat_reference_result result;
 } checker;
 
 /* Description of the subject for messages. */
@@ -73,7 +77,7 @@ static bool has_passed(const char *path) {
 
 /* If no folder is available, the next run repeats the check. */
 static void save_passed(const char *path, const char *summary) {
-    char folder[PATH], text[512];
+    char folder[PATH + HASH + 16], text[512];
     snprintf(text, sizeof text, "%s%s", summary, passed_line);
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
@@ -134,9 +138,9 @@ static cleat_status check_report(checker *c, int rank, const cleat_verify_report
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         if (excess(c, item) > excess(c, furthest)) furthest = item;
-        c->worst = fmax(c->worst, share(item->rel_error, item->tolerance));
+        c->result.worst = fmax(c->result.worst, share(item->rel_error, item->tolerance));
     }
-    c->comparisons += report->count;
+    c->result.comparisons += report->count;
     return excess(c, furthest) > 1 ? refuse(c, rank, report, furthest, error) : CLEAT_OK;
 }
 
@@ -161,18 +165,17 @@ static cleat_status cannot_check(const checker *c, int rank, cleat_status status
 
 /* Runs the check once per rank of variants, so that every kernel that supports a node of the trajectory is
  * executed. */
-static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
+static cleat_status check_all(checker *c, cleat_error *error) {
     bool more = true;
-    int rank = 0;
-    for (; more; ++rank) {
+    for (int rank = 0; more; ++rank) {
         cleat_verify_report report = {0};
         cleat_status status = repeat(c, rank, &report, &more, error);
         if (status != CLEAT_OK) return cannot_check(c, rank, status, error);
         status = check_report(c, rank, &report, error);
         cleat_verify_free(&report);
         if (status != CLEAT_OK) return status;
+        c->result.kernel_sets = rank + 1;
     }
-    *ranks = rank;
     return CLEAT_OK;
 }
 
@@ -190,36 +193,39 @@ static cleat_status open_trajectory(checker *c, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "no self-check exists for model '%s'", c->model);
 }
 
-static cleat_status check(checker *c, const char *path, cleat_error *error) {
+/* Writes what was found to `summary` [SUMMARY], or "" if the check was skipped. */
+static cleat_status check(checker *c, char *summary, cleat_error *error) {
     const double start = cleat_seconds();
-    char summary[256], what[96];
-    int ranks = 0;
+    char what[96];
+    summary[0] = 0;
     cleat_status status = c->model ? open_trajectory(c, error) : CLEAT_OK;
-    if (status == CLEAT_OK) status = check_all(c, &ranks, error);
+    if (status == CLEAT_OK) status = check_all(c, error);
     cleat_safetensors_close(c->file);
     if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: skipped, the device has too little memory for it%s%s",
                   error ? ": " : "", error ? error->text : "");
+        c->result = (cleat_reference_result){.comparisons = 0};
         return CLEAT_OK;
     }
     if (status != CLEAT_OK) return status;
-    snprintf(summary, sizeof summary,
+    snprintf(summary, SUMMARY,
              "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its tolerance; %.1f s",
-             c->comparisons, subject_of(c, what), cleat_dtype_name(c->storage), ranks, c->worst,
-             cleat_seconds() - start);
-    cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
-    if (path[0]) save_passed(path, summary);
+             c->result.comparisons, subject_of(c, what), cleat_dtype_name(c->storage), c->result.kernel_sets,
+             c->result.worst, cleat_seconds() - start);
+    char path[PATH + HASH + 16];
+    if (passed_path(c, path, sizeof path, NULL) == CLEAT_OK) save_passed(path, summary);
     return CLEAT_OK;
 }
 
 static cleat_status check_unless_passed(checker *c, cleat_self_check_policy policy, cleat_error *error) {
-    char path[PATH + HASH + 16];
-    if (passed_path(c, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
-    if (policy == CLEAT_SELF_CHECK_ONCE && path[0] && has_passed(path)) return CLEAT_OK;
-    char what[96];
+    char path[PATH + HASH + 16], what[96], summary[SUMMARY];
+    if (policy == CLEAT_SELF_CHECK_ONCE && passed_path(c, path, sizeof path, NULL) == CLEAT_OK && has_passed(path))
+        return CLEAT_OK;
     cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s in %s (run.self_check)", subject_of(c, what),
               cleat_dtype_name(c->storage));
-    return check(c, path, error);
+    const cleat_status status = check(c, summary, error);
+    if (status == CLEAT_OK && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
+    return status;
 }
 
 /* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
@@ -261,4 +267,29 @@ bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile)
     for (int i = has_trajectory(model) ? TRAINING : OPERATIONS; i < PARTS; ++i)
         if (passed_path(&parts[i], path, sizeof path, NULL) != CLEAT_OK || !has_passed(path)) return false;
     return true;
+}
+
+/* How many files are smaller. No two have one size. */
+static size_t place_by_size(const cleat_embedded *file) {
+    size_t place = 0;
+    for (const cleat_embedded *other = cleat_embedded_checks; other->name; ++other) place += other->size < file->size;
+    return place;
+}
+
+const char *cleat_reference_model(size_t i) {
+    for (const cleat_embedded *file = cleat_embedded_checks; file->name; ++file)
+        if (place_by_size(file) == i) return file->name;
+    return NULL;
+}
+
+cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
+                                    cleat_reference_result *result, cleat_error *error) {
+    checker c = {.device = device,
+                 .model = model,
+                 .storage = cleat_precision_storage(precision, cleat_device_get_facts(device))};
+    char summary[SUMMARY];
+    use_tuned_clblast(device);
+    const cleat_status status = check(&c, summary, error);
+    if (status == CLEAT_OK) *result = c.result;
+    return status;
 }
