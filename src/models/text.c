@@ -86,7 +86,7 @@ static const cleat_key classifier_keys[] = {
     {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
     {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
     {AT(data, id_column), TEXT(0, 127, ""),
-     .help = "Column that identifies rows in predictions; empty: the row number."},
+     .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."},
     TOKEN_ROWS,
     {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
      .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},

@@ -69,6 +69,11 @@ static void refuses_broken_files(void **state) {
         {"a,b\n1,\xED\xA0\x80\n", 0, ":2:", "not UTF-8"},
         {"a,b\n1,\0\n", 8, ":2:", "zero byte"},
         {"\x1F\x8B\x08\0", 4, ":1:", "gunzip"},
+        {"\xFF\xFE"
+         "a\0,\0b\0",
+         8, ":1:", "iconv -f UTF-16"},
+        {"\xFE\xFF\0a\0,", 6, ":1:", "iconv -f UTF-16"},
+        {"a;b\n1\n", 0, ":2:", "separator not quoted"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const char *path = test_path("broken.csv");
@@ -84,6 +89,35 @@ static void refuses_broken_files(void **state) {
     assert_int_equal(read_all(test_path("absent.csv"), &error), CLEAT_ERR_NOT_FOUND);
     assert_int_equal(read_all(test_folder("folder.csv"), &error), CLEAT_ERR_IO);
     assert_int_equal(read_all(test_path("absent.csv"), NULL), CLEAT_ERR_NOT_FOUND);
+}
+
+static void separators_are_recognised_by_the_header(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        char separator;
+        const char *b; /* field of column b in the first row */
+    } rows[] = {
+        {"s.csv", "a;b\n1;\"x;y\"\n", ';', "x;y"},      {"s.csv", "\xEF\xBB\xBF\"a, c\";b\r\n1;2,5\r\n", ';', "2,5"},
+        {"s.csv", "\n\na\tb\n1\t\"2;\"\n", '\t', "2;"}, {"s.csv", "a|b|c;d\n1|2|3\n", '|', "2"},
+        {"s.csv", "a,b,c;d;e;f\n1,2,3\n", ',', "2"},    {"s.csv", "sep=;\r\na,c;b\r\n1;2\r\n", ';', "2"},
+        {"s.csv", "sep=;,b\n1,2\n", ',', "2"},          {"s.tsv", "a\tb;c;d\tb\n1\t3\t\"2\n", '\t', "\"2"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const char *path = test_path(rows[i].name);
+        cleat_csv csv;
+        cleat_error error = {0};
+        bool more = false;
+        test_write_text(path, rows[i].text);
+        if (cleat_csv_open(path, &csv, &error) != CLEAT_OK) fail_msg("row %zu: %s", i, error.text);
+        int b = cleat_csv_column(&csv, "b");
+        assert_int_equal(csv.separator, rows[i].separator);
+        assert_true(b > 0);
+        if (cleat_csv_next(&csv, &more, &error) != CLEAT_OK) fail_msg("row %zu: %s", i, error.text);
+        assert_true(more);
+        assert_string_equal(csv.fields[b], rows[i].b);
+        cleat_csv_close(&csv);
+    }
 }
 
 static void parses_decimals(void **state) {
@@ -133,6 +167,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_quoted_fields),
         cmocka_unit_test(refuses_broken_files),
+        cmocka_unit_test(separators_are_recognised_by_the_header),
         cmocka_unit_test(parses_decimals),
         cmocka_unit_test(shows_only_what_is_printable),
     };

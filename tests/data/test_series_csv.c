@@ -148,7 +148,10 @@ static void refuses_bad_files(void **state) {
         {HEAD, ":1:", "0 rows", "requires more"},
         {HEAD R1, ":2:", "1 rows", "requires more"},
         {R1 R2 R3, ":1:", "begins with the time '2020-01-01'", "add a header"},
-        {"t;a;b\n2020-01-01;1;2\n", ":1:", "semicolons", "commas"},
+        {"t;a\n2020-01-01;1,5\n2020-01-02;1.250\n", ":3:", "'1.250', not a finite number with a decimal comma", "use"},
+        {"t;a\n2020-01-01;1.5\n2020-01-02;1,250\n", ":3:", "with a decimal point, as those before", "use"},
+        {"t;a\n2020-01-01;1.234,5\n", ":2:", "'1.234,5', not a finite number;", "use"},
+        {"t\ta\n2020-01-01\t1,5\n", ":2:", "'1,5', not a finite number;", "decimal point"},
         {"t\n2020-01-01\n", ":1:", "no column besides the time", ""},
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
         {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "set data.features"},
@@ -367,6 +370,8 @@ static void reads_other_line_ends_and_quotes(void **state) {
         "\xEF\xBB\xBFwhen,price\r\n2020-01-01,1\r\n2020-01-02,-37.63\r\n2020-01-03,3",
         "\"when\",\"price\",note\n2020-01-01,\"1\",\"a\n\"\"b\"\"\"\n\n\"2020-01-02\", -3763e-2 ,\n2020-01-03,3,x\n",
         "note,price,when\n,1.0,1577836800\n,-37.630,1577923200\n,+3,1578009600\n",
+        "when;price\r\n2020-01-01;1\r\n2020-01-02;-37,63\r\n2020-01-03;\"3,0\"\r\n",
+        "when\tprice\n2020-01-01\t1.0\n2020-01-02\t-37.63\n2020-01-03\t3\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
         options.time_column = i == 3 ? "when" : NULL;

@@ -77,6 +77,24 @@ static void reads_a_table(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* As a spreadsheet writes it where the comma is the decimal mark; the profile's id column is of other data. */
+static void reads_semicolons_without_the_id_column(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
+    options.id_column = "textID";
+    const char *path = test_path("t.csv");
+    test_write_text(path, "\xEF\xBB\xBF"
+                          "text;label\r\n\"good; day\";up\r\nbad, day;down\r\n");
+    assert_opens(path, &options, &dataset);
+    assert_int_equal(cleat_dataset_count(dataset), 2);
+    assert_string_equal(cleat_text_sample(dataset, 0), "good; day");
+    assert_string_equal(cleat_text_sample(dataset, 1), "bad, day");
+    assert_string_equal(cleat_dataset_id(dataset, 0), "1");
+    assert_string_equal(cleat_dataset_id(dataset, 1), "2");
+    cleat_dataset_destroy(dataset);
+}
+
 static void reads_tabs_without_quotes(void **state) {
     (void)state;
     cleat_dataset *dataset = NULL;
@@ -455,6 +473,7 @@ static void refuses_other_paths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_table),
+        cmocka_unit_test(reads_semicolons_without_the_id_column),
         cmocka_unit_test(reads_tabs_without_quotes),
         cmocka_unit_test(reads_conll),
         cmocka_unit_test(reads_plain_lines),

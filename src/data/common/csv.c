@@ -55,7 +55,7 @@ static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end,
 
 /* Whether this character is invalid in an unquoted field. */
 static bool must_be_quoted(const cleat_csv *csv, char c) {
-    return csv->separator == ',' && (c == '"' || c == '\r');
+    return csv->quotes && (c == '"' || c == '\r');
 }
 
 static cleat_status plain_field(cleat_csv *csv, char **field, char **field_end, cleat_error *error) {
@@ -78,7 +78,7 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
     csv->count = 0;
     for (;;) {
         char *field = NULL, *field_end = NULL;
-        bool quoted = csv->separator == ',' && source->at < source->end && *source->at == '"';
+        bool quoted = csv->quotes && source->at < source->end && *source->at == '"';
         cleat_status status =
             quoted ? quoted_field(csv, &field, &field_end, error) : plain_field(csv, &field, &field_end, error);
         if (status == CLEAT_OK) status = add_field(csv, field, error);
@@ -106,19 +106,68 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: %zu fields, but the header has %zu; is the line truncated, or a %s?",
                           csv->source.path, csv->line, csv->count, csv->expected,
-                          csv->separator == ',' ? "comma not quoted" : "tab inside a field");
+                          csv->separator == ','    ? "comma not quoted"
+                          : csv->separator == '\t' ? "tab inside a field"
+                                                   : "separator not quoted");
     *more = true;
     return CLEAT_OK;
 }
 
-static char separator_of(const char *path) {
+static bool is_tab_separated(const char *path) {
     const char *dot = strrchr(path, '.');
-    return dot && (strcmp(dot, ".tsv") == 0 || strcmp(dot, ".tab") == 0) ? '\t' : ',';
+    return dot && (strcmp(dot, ".tsv") == 0 || strcmp(dot, ".tab") == 0);
+}
+
+/* Excel writes a line "sep=;" before the header, and honours it. */
+static char separator_line(cleat_csv *csv) {
+    cleat_source *source = &csv->source;
+    if (source->end - source->at < 6 || memcmp(source->at, "sep=", 4) != 0) return 0;
+    const char separator = source->at[4];
+    source->at += 5;
+    if (at_line_end(source) && strchr(",;\t|", separator)) {
+        skip_line_end(csv);
+        return separator;
+    }
+    source->at -= 5;
+    return 0;
+}
+
+/* The separator of the header: a comma if it has one outside of quotes, else the most frequent of the others
+ * that spreadsheets write. */
+static char separator_of_header(const cleat_source *source) {
+    static const char others[] = {';', '\t', '|'};
+    size_t counts[sizeof others] = {0}, best = 0;
+    bool quoted = false;
+    const char *p = source->at;
+    while (p < source->end && (*p == '\r' || *p == '\n')) ++p;
+    for (; p < source->end && (quoted || *p != '\n'); ++p) {
+        if (*p == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (*p == ',') return ',';
+        for (size_t i = 0; i < sizeof others; ++i) counts[i] += *p == others[i];
+    }
+    for (size_t i = 1; i < sizeof others; ++i)
+        if (counts[i] > counts[best]) best = i;
+    return counts[best] ? others[best] : ',';
+}
+
+static void choose_separator(cleat_csv *csv) {
+    const char *path = csv->source.path;
+    csv->separator = '\t';
+    csv->quotes = !is_tab_separated(path);
+    if (!csv->quotes) return;
+    const char written = separator_line(csv);
+    csv->separator = written ? written : separator_of_header(&csv->source);
+    if (csv->separator == '\t')
+        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by tabs", path);
+    else if (csv->separator != ',')
+        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by '%c'", path, csv->separator);
 }
 
 cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *error) {
-    cleat_csv opened = {.source = *source, .separator = separator_of(source->path), .next_line = 1};
+    cleat_csv opened = {.source = *source, .next_line = 1};
     *source = (cleat_source){0};
+    choose_separator(&opened);
     bool more = false;
     cleat_status status = cleat_csv_next(&opened, &more, error);
     if (status == CLEAT_OK && !more)

@@ -1,7 +1,8 @@
 /* Reads the records of a table in a text file, one at a time.
  *
- * The format is RFC 4180. In a file that ends in .tsv or .tab fields are separated by tabs, and a quote is an
- * ordinary character. */
+ * The format is RFC 4180. A header without a comma is separated by ';', tabs or '|', whichever it has most of, and
+ * so is the file; a first line "sep=;", as Excel writes it, decides. In a file that ends in .tsv or .tab fields are
+ * separated by tabs, and a quote is an ordinary character. */
 #ifndef CLEAT_SRC_CSV_H
 #define CLEAT_SRC_CSV_H
 
@@ -9,7 +10,8 @@
 
 typedef struct cleat_csv {
     cleat_source source;
-    char separator;   /* ',' or '\t' */
+    char separator;   /* ',', ';', '\t' or '|' */
+    bool quotes;      /* fields may be in quotes */
     size_t next_line; /* line number of the next record, from 1 */
     size_t line;      /* line number of the current record */
     char **fields;    /* [count], zero-terminated, unquoted; valid until the next record */

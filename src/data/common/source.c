@@ -19,11 +19,12 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
     size_t bad;
     if (cleat_text_check(source->at, (size_t)(source->end - source->at), &bad)) return CLEAT_OK;
     const char *p = source->at + bad;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (a damaged "
-                      "copy? compare its checksum)",
-                      source->path, line_of(source, p), (unsigned)(unsigned char)*p,
-                      source->bytes_before + (size_t)(p - source->data));
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (from a "
+        "Windows program: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW; a damaged copy? compare its checksum)",
+        source->path, line_of(source, p), (unsigned)(unsigned char)*p,
+        source->bytes_before + (size_t)(p - source->data));
 }
 
 cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error) {
@@ -34,6 +35,11 @@ cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *er
     if (start && size >= 2 && memcmp(source->at, "\x1F\x8B", 2) == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
                           path);
+    if (start && size >= 2 && (memcmp(source->at, "\xFF\xFE", 2) == 0 || memcmp(source->at, "\xFE\xFF", 2) == 0))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:1: the file is UTF-16 (Excel's \"Unicode text\"); convert it: iconv -f UTF-16 -t UTF-8 "
+                          "'%s' > NEW (NEW with the same ending)",
+                          path, path);
     if (start && size >= 3 && memcmp(source->at, "\xEF\xBB\xBF", 3) == 0) source->at += 3;
     if (start && source->at == source->end) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
     if (zero)

@@ -43,11 +43,6 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     int64_t seconds;
     cleat_time_kind kind;
-    if (csv->count == 1 && strchr(first, ';'))
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: only one column, '%s': are the fields separated by semicolons? use commas (and decimal points)",
-            path, csv->line, cleat_format_excerpt(first, strlen(first), shown));
     if (!cleat_time_parse(first, false, &seconds, &kind))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: begins with the time '%s' instead of column names; add a header line", path,

@@ -16,7 +16,8 @@ typedef struct reader {
     cleat_time_kind kind; /* of the first row */
     int64_t step;         /* 0: unknown before the second row */
     const char *step_source;
-    int64_t *carried; /* [columns] number of consecutive cells that were filled */
+    int64_t *carried;  /* [columns] number of consecutive cells that were filled */
+    char decimal_mark; /* of the first number that has one; 0 before it */
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
@@ -174,15 +175,35 @@ static bool is_missing(const char *text) {
     return false;
 }
 
-static cleat_status parse_value(const reader *r, size_t column, const char *text, float *value, cleat_error *error) {
+/* Spreadsheets of countries with a decimal comma separate fields by ';'. In such files, and only there, a number may
+ * have a comma; one file has one mark, since '1.234' may be thousands where '1,5' has a fraction. */
+static bool parse_number(reader *r, const char *text, double *number) {
+    char copy[64];
+    const size_t length = strlen(text), mark = strcspn(text, ".,");
+    if (r->stream.csv.separator != ';' || mark == length) return cleat_parse_decimal(text, length, number);
+    if (length >= sizeof copy || (r->decimal_mark && r->decimal_mark != text[mark])) return false;
+    memcpy(copy, text, length);
+    copy[mark] = '.';
+    if (!cleat_parse_decimal(copy, length, number)) return false;
+    if (!r->decimal_mark && text[mark] == ',')
+        cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path_of(r));
+    r->decimal_mark = text[mark];
+    return true;
+}
+
+static cleat_status parse_value(reader *r, size_t column, const char *text, float *value, cleat_error *error) {
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
-    if (!cleat_parse_decimal(text, strlen(text), &number))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%.100s' is '%s', not a finite number; use a decimal point, no units, or remove the "
-                          "column from the features",
-                          path_of(r), line_of(r), r->table.columns.used.names[column],
-                          cleat_format_excerpt(text, strlen(text), shown));
+    if (!parse_number(r, text, &number))
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no units, or remove the "
+            "column from the features",
+            path_of(r), line_of(r), r->table.columns.used.names[column],
+            cleat_format_excerpt(text, strlen(text), shown),
+            r->decimal_mark == ','   ? " with a decimal comma, as those before it"
+            : r->decimal_mark == '.' ? " with a decimal point, as those before it"
+                                     : "");
     if (!(fabs(number) < 1e37))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),

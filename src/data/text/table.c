@@ -14,9 +14,20 @@ static bool is_blank(const char *text) {
     return text[strspn(text, " \t\r\n")] == 0;
 }
 
+/* A profile names the id column of other data perhaps; without it, rows have their numbers as ids. */
+static cleat_status find_id_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error) {
+    if (!*name) return CLEAT_OK;
+    if (cleat_csv_column(csv, name) < 0) {
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: no column '%s' (data.id_column); row numbers are the ids, as with an empty data.id_column",
+                  csv->source.path, name);
+        return CLEAT_OK;
+    }
+    return cleat_csv_need_column(csv, name, column, error);
+}
+
 static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
                                  cleat_error *error) {
-    const char *id = cleat_text_option(options->id_column);
     *columns = (text_columns){.label = -1, .id = -1};
     cleat_status status = cleat_csv_need_column(csv, cleat_text_option(options->text_column), &columns->text, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_column");
@@ -24,11 +35,8 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
         if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.label_column");
     }
-    if (*id) {
-        status = cleat_csv_need_column(csv, id, &columns->id, error);
-        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.id_column");
-    }
-    return CLEAT_OK;
+    status = find_id_column(csv, cleat_text_option(options->id_column), &columns->id, error);
+    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "data.id_column");
 }
 
 static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set *set, int32_t *label,
