@@ -40,7 +40,8 @@ static timeline make_timeline(const cleat_profile *profile, int64_t steps_per_ep
     int64_t epochs = profile->train.epochs, steps = profile->train.warmup_steps;
     timeline line = {.epoch_steps = steps_per_epoch, .steps_known = steps_per_epoch > 0};
     if (!line.steps_known) line.epoch_steps = steps < 1000 ? 1000 : steps + 1;
-    line.warmup = profile->train.warmup_epochs > 0 ? profile->train.warmup_epochs * line.epoch_steps : steps;
+    /* the error, if any, is that of the first point */
+    if (cleat_warmup_steps(profile, line.epoch_steps, &line.warmup, NULL)) line.warmup = 0;
     line.total = epochs * line.epoch_steps;
     line.epochs_known = line.steps_known || steps == 0;
     return line;
@@ -57,6 +58,9 @@ static void add_point(const cleat_profile *profile, const timeline *line, int64_
 
 static void add_points(const cleat_profile *profile, int64_t steps_per_epoch, plan_rates *rates) {
     timeline line = make_timeline(profile, steps_per_epoch);
+    const int64_t wanted = profile->train.warmup_epochs > 0 ? profile->train.warmup_epochs * line.epoch_steps
+                                                            : profile->train.warmup_steps;
+    rates->cut_warmup = line.steps_known && line.warmup < wanted ? line.warmup : -1;
     /* A cosine schedule starts at the end of the warm-up, so its points are counted from there if the
      * warm-up's fraction of the run is unknown. */
     bool after = !line.epochs_known && profile->train.schedule == CLEAT_SCHEDULE_COSINE;
@@ -105,7 +109,10 @@ static void print_scalings(const plan_result *plan) {
 }
 
 static void print_schedule_rule(const cleat_profile *profile) {
-    if (profile->train.warmup_epochs > 0)
+    if (profile->train.warmup_ratio > 0)
+        printf("  warm-up over %g of the run from %g, then ", profile->train.warmup_ratio,
+               profile->train.warmup_start_lr);
+    else if (profile->train.warmup_epochs > 0)
         printf("  warm-up of %lld epochs from %g, then ", (long long)profile->train.warmup_epochs,
                profile->train.warmup_start_lr);
     else if (profile->train.warmup_steps > 0)
@@ -125,6 +132,9 @@ static void print_schedule_rule(const cleat_profile *profile) {
 static void print_schedule(const plan_result *plan) {
     printf("\n");
     print_schedule_rule(plan->profile);
+    if (plan->rates.cut_warmup >= 0)
+        printf("  not shorter than the run: the warm-up is cut to %lld steps, a tenth of the run\n",
+               (long long)plan->rates.cut_warmup);
     printf("  %-18s %10s %10s %14s\n", "", "epoch", "step", "learning rate");
     for (size_t i = 0; i < plan->rates.n_points; ++i) {
         const plan_point *point = &plan->rates.points[i];

@@ -67,6 +67,7 @@ typedef struct cleat_profile {
         int64_t base_batch_size; /* CLEAT_NONE: not given */
         int lr_scaling;          /* cleat_lr_scaling */
         int64_t warmup_epochs, warmup_steps;
+        double warmup_ratio; /* at most one of the three is not 0 */
         double warmup_start_lr;
         int schedule; /* cleat_schedule_type */
         int64_t step_epochs;

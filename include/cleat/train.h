@@ -148,9 +148,14 @@ CLEAT_API double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double lea
 
 /* Learning rate of optimizer step `step` (from 0) of a run of `profile` with `steps_per_epoch` steps per
  * epoch: scaled to the effective batch size, then warm-up and schedule. It does not depend on the device.
- * Errors: a warm-up that is at least as long as the run, or that would decrease; a minimum above the peak. */
+ * Errors: a warm-up that would decrease; a minimum above the peak. */
 CLEAT_API cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step,
                                            double *rate, cleat_error *error);
+
+/* Length of the warm-up of such a run in optimizer steps. If the profile's is at least as long as the run, it is a tenth
+ * of the run. The same errors. */
+CLEAT_API cleat_status cleat_warmup_steps(const cleat_profile *profile, int64_t steps_per_epoch, int64_t *steps,
+                                          cleat_error *error);
 
 #ifdef __cplusplus
 }

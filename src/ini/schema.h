@@ -35,6 +35,7 @@ typedef struct cleat_key {
     size_t room;                /* size of a string's field in bytes */
     bool unordered;             /* the list need not be ascending */
     bool computes;              /* the value influences the bits that a run computes */
+    bool later;                 /* with `computes`: the key is newer than checkpoints; its default is not hashed */
     /* The value determines the parameters or their meaning; checkpoints store it. */
     bool shapes;
     uint64_t kinds;   /* bit k set: the key applies to records of kind k; 0: to all */

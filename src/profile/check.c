@@ -123,14 +123,14 @@ static cleat_status check_rates(const cleat_profile *p, const cleat_record *reco
 }
 
 static cleat_status check_schedule(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    cleat_key_name epochs = {"train", "epochs"};
+    const cleat_key_name steps = {"train", "warmup_steps"}, warm_epochs = {"train", "warmup_epochs"};
     if (p->train.warmup_epochs > 0 && p->train.warmup_steps > 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_steps"},
-                                       (cleat_key_name){"train", "warmup_epochs"},
+        return cleat_record_contradict(record, error, steps, warm_epochs,
                                        "set the warm-up in epochs or in steps, not both");
-    if (p->train.warmup_epochs >= p->train.epochs)
-        return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_epochs"}, epochs,
-                                       "the warm-up must be shorter than the run");
+    if (p->train.warmup_ratio > 0 && (p->train.warmup_steps > 0 || p->train.warmup_epochs > 0))
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_ratio"},
+                                       p->train.warmup_steps > 0 ? steps : warm_epochs,
+                                       "set the warm-up one way only, and the other to 0");
     if (p->train.schedule == CLEAT_SCHEDULE_STEP && p->train.step_epochs == CLEAT_NONE)
         return cleat_record_refuse(record, error, "train", "schedule",
                                    "requires train.step_epochs: the epochs between decays");

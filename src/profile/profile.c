@@ -317,9 +317,14 @@ void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
     cleat_text all = {0};
     for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
         if (!key->computes) continue;
+        const size_t before = all.size;
         cleat_text_add(&all, "%s.%s=", key->section, key->name);
+        const size_t value = all.size;
         print_value(profile, key, &all);
-        cleat_text_add(&all, "\n");
+        if (key->later && !all.failed && strcmp(all.data + value, key->initial) == 0)
+            all.size = before;
+        else
+            cleat_text_add(&all, "\n");
     }
     if (all.failed)
         text[0] = 0; /* an empty hash equals no other */

@@ -44,6 +44,8 @@ const cleat_key cleat_run_keys[] = {
     {AT(train, warmup_epochs), INT(0, 1e6, "0"), COMPUTES, .help = "Length of the linear warm-up in epochs."},
     {AT(train, warmup_steps), INT(0, 1e9, "0"), COMPUTES,
      .help = "Length of the linear warm-up in optimizer steps, instead of warmup_epochs."},
+    {AT(train, warmup_ratio), FLOAT(0, 0.99, "0"), COMPUTES, .later = true,
+     .help = "Length of the linear warm-up as a share of the run's optimizer steps, instead of the other two."},
     {AT(train, warmup_start_lr), FLOAT(0, 10, "0"), COMPUTES, .help = "Learning rate at the first warm-up step."},
     {AT(train, schedule), CHOICE(schedules, "constant"), COMPUTES, .help = "Learning rate schedule after the warm-up."},
     {AT(train, step_epochs), INT(1, 1e6, "none"), OR_NONE, COMPUTES,

@@ -27,7 +27,9 @@ void cleat_deadline_open(cleat_deadline *deadline, const cleat_profile *profile,
     const cleat_workload *work = engine->session->work;
     double copies = cleat_average_is_on(&engine->average) ? 4 : 3;
     double bytes = copies * sizeof(float) * (double)cleat_session_flat(engine->session);
-    int64_t warm_up = (schedule->warmup_steps + schedule->steps_per_epoch - 1) / schedule->steps_per_epoch;
+    const bool follows = schedule->warmup_ratio > 0 || schedule->warmup_steps < schedule->warmup_wanted;
+    int64_t warm_up =
+        follows ? 0 : (schedule->warmup_steps + schedule->steps_per_epoch - 1) / schedule->steps_per_epoch;
     *deadline = (cleat_deadline){.session = engine->session,
                                  .may_shorten = profile->run.budget == CLEAT_BUDGET_FIT,
                                  .shape = {.steps_per_epoch = schedule->steps_per_epoch,

@@ -63,6 +63,7 @@ static void copy_rates(cleat_profile *copy, const cleat_profile *from) {
     copy->train.lr_scaling = from->train.lr_scaling;
     copy->train.warmup_epochs = from->train.warmup_epochs;
     copy->train.warmup_steps = from->train.warmup_steps;
+    copy->train.warmup_ratio = from->train.warmup_ratio;
     copy->train.warmup_start_lr = from->train.warmup_start_lr;
     copy->train.schedule = from->train.schedule;
     copy->train.step_epochs = from->train.step_epochs;

@@ -5,6 +5,8 @@
 
 static const double pi = 3.14159265358979323846;
 
+enum { SHARE_OF_CUT_WARMUP = 10 }; /* a warm-up at least as long as the run becomes a tenth of it */
+
 double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch, int64_t batch) {
     if (scaling == CLEAT_LR_SCALING_NONE) return learning_rate;
     double ratio = (double)batch / (double)base_batch;
@@ -12,11 +14,6 @@ double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate
 }
 
 static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
-    if (schedule->warmup_steps >= schedule->total_steps)
-        return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "the warm-up of %lld optimizer steps is not shorter than the run of %lld: reduce "
-                          "train.warmup_steps or train.warmup_epochs, or increase train.epochs",
-                          (long long)schedule->warmup_steps, (long long)schedule->total_steps);
     if (schedule->warmup_steps > 0 && schedule->start > schedule->peak)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
                           "the learning rate would decrease during the warm-up: train.warmup_start_lr is %g, the "
@@ -28,9 +25,19 @@ static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* A warm-up that a small run would never leave is that of profiles made for more data. */
+static int64_t warmup_within(const cleat_schedule *schedule) {
+    const int64_t total = schedule->total_steps;
+    if (schedule->warmup_ratio <= 0)
+        return schedule->warmup_wanted < total ? schedule->warmup_wanted : total / SHARE_OF_CUT_WARMUP;
+    const int64_t steps = llround(schedule->warmup_ratio * (double)total);
+    return steps < total ? steps : total - 1;
+}
+
 void cleat_schedule_set_epochs(cleat_schedule *schedule, int64_t epochs) {
     schedule->epochs = epochs;
     schedule->total_steps = epochs * schedule->steps_per_epoch;
+    schedule->warmup_steps = warmup_within(schedule);
 }
 
 cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
@@ -46,7 +53,8 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
         .start = profile->train.warmup_start_lr,
         .floor = profile->train.min_learning_rate,
         .gamma = profile->train.step_gamma,
-        .warmup_steps = warmup_epochs > 0 ? warmup_epochs * steps_per_epoch : profile->train.warmup_steps,
+        .warmup_ratio = profile->train.warmup_ratio,
+        .warmup_wanted = warmup_epochs > 0 ? warmup_epochs * steps_per_epoch : profile->train.warmup_steps,
         .decay_steps = profile->train.step_epochs * steps_per_epoch,
         .steps_per_epoch = steps_per_epoch,
     };
@@ -92,5 +100,13 @@ cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per
                           (long long)step);
     cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
     if (status == CLEAT_OK) *rate = cleat_schedule_rate(&schedule, step);
+    return status;
+}
+
+cleat_status cleat_warmup_steps(const cleat_profile *profile, int64_t steps_per_epoch, int64_t *steps,
+                                cleat_error *error) {
+    cleat_schedule schedule = {0};
+    cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
+    if (status == CLEAT_OK) *steps = schedule.warmup_steps;
     return status;
 }

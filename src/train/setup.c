@@ -71,14 +71,26 @@ static void warn_other_micro_batches(const cleat_workload *work, const cleat_int
                       (long long)earlier->values[b]);
 }
 
-/* Rejects a sample that is too long for every bucket, and a warm-up at least as long as the run, before
- * anything is planned. */
+static void warn_cut_warmup(const cleat_schedule *schedule) {
+    if (schedule->warmup_steps >= schedule->warmup_wanted) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "the warm-up of %lld optimizer steps is not shorter than the run of %lld (%lld epochs of %lld steps): it is "
+        "cut to %lld steps, a tenth of the run; set train.warmup_ratio instead of train.warmup_steps or "
+        "warmup_epochs to choose another share",
+        (long long)schedule->warmup_wanted, (long long)schedule->total_steps, (long long)schedule->epochs,
+        (long long)schedule->steps_per_epoch, (long long)schedule->warmup_steps);
+}
+
+/* Rejects a sample that is too long for every bucket, and a schedule that cannot be, before anything is planned. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
     cleat_status status = cleat_run_data_count(&trainer->data, trainer->engine.model, profile, error);
     if (status) return status;
     int64_t steps = cleat_lengths_steps(&trainer->data.lengths, cleat_profile_effective_batch(profile));
-    return cleat_schedule_create(profile, steps, &trainer->schedule, error);
+    status = cleat_schedule_create(profile, steps, &trainer->schedule, error);
+    if (status == CLEAT_OK) warn_cut_warmup(&trainer->schedule);
+    return status;
 }
 
 /* Chooses micro-batches that fit the device, and creates a session for them. */

@@ -98,12 +98,23 @@ test_check_finite() {
 
 # The schedule needs the number of steps, and so the data. It is validated as soon as they are known, before memory is
 # planned and kernels are compiled; the device was checked before the data were read.
-test_warmup() {
-    exits 1 "$cleat" train "$profile" "${tiny[@]}" --set run.self_check=always --set train.warmup_steps=1000 --out "$scratch/warm"
-    says err train.warmup_steps
+test_schedule() {
+    exits 1 "$cleat" train "$profile" "${tiny[@]}" --set run.self_check=always --set train.lr_scaling=linear \
+        --set train.base_batch_size=100000 --set train.min_learning_rate=1e-4 --out "$scratch/floor"
+    says err "train.min_learning_rate 0.0001 is above the scaled learning rate"
     says err "self-check: "
     says err "training samples"
     lacks err "planned"
+}
+
+# A profile for more data than there are here.
+test_warmup() {
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.warmup_steps=1000 --out "$scratch/warm"
+    says err "the warm-up of 1000 optimizer steps is not shorter than the run of"
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.warmup_steps=0 --set train.warmup_ratio=0.5 --out "$scratch/ratio"
+    lacks err "the warm-up of"
+    exits 1 "$cleat" train "$profile" "${tiny[@]}" --set train.warmup_ratio=0.5 --out "$scratch/both"
+    says err "set the warm-up one way only"
 }
 
 require_device
@@ -112,5 +123,6 @@ test_train
 test_eval
 test_predict
 test_check_finite "$@"
+test_schedule
 test_warmup
 finish

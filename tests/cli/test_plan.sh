@@ -87,9 +87,12 @@ test_data() {
     exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card t4 --json
     says out '"data_known":true'
     lacks out '"epoch_seconds":null'
-    # The plan refuses this schedule as training would: at most two optimizer steps per epoch.
-    exits 1 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1000 --card t4
-    says err train.warmup_steps
+    # At most two optimizer steps per epoch. The plan cuts the warm-up as training does, and refuses the same schedules.
+    exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1000 --card t4
+    says out "the warm-up is cut to"
+    exits 1 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.lr_scaling=linear --set train.base_batch_size=100000 \
+        --set train.min_learning_rate=1e-4 --card t4
+    says err "above the scaled learning rate"
     says out "  fits    "
     exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card all
     says out epoch
