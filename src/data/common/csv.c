@@ -100,9 +100,11 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
         *more = false;
         return CLEAT_OK;
     }
+    csv->misfit = false;
     cleat_status status = read_record(csv, error);
     if (status != CLEAT_OK) return status;
-    if (csv->expected && csv->count != csv->expected)
+    csv->misfit = csv->expected && csv->count != csv->expected;
+    if (csv->misfit)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: %zu fields, but the header has %zu; is the line truncated, or a %s?",
                           csv->source.path, csv->line, csv->count, csv->expected,
@@ -111,6 +113,19 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
                                                    : "separator not quoted");
     *more = true;
     return CLEAT_OK;
+}
+
+cleat_status cleat_csv_each(cleat_csv *csv, cleat_csv_row row, void *user, cleat_faults *faults, cleat_error *error) {
+    cleat_error why;
+    for (;;) {
+        bool more = true;
+        cleat_status status = cleat_csv_next(csv, &more, &why);
+        const bool ends = status != CLEAT_OK && !csv->misfit;
+        if (status == CLEAT_OK && !more) return CLEAT_OK;
+        if (status == CLEAT_OK) status = row(user, &why);
+        if (status != CLEAT_OK) status = cleat_faults_add(faults, &why, error);
+        if (status != CLEAT_OK || ends) return status;
+    }
 }
 
 static bool is_tab_separated(const char *path) {

@@ -6,6 +6,7 @@
 #ifndef CLEAT_SRC_CSV_H
 #define CLEAT_SRC_CSV_H
 
+#include "data/common/faults.h"
 #include "data/common/source.h"
 
 typedef struct cleat_csv {
@@ -17,6 +18,7 @@ typedef struct cleat_csv {
     char **fields;    /* [count], zero-terminated, unquoted; valid until the next record */
     size_t count, capacity;
     size_t expected; /* number of fields of the header; 0 before it is read */
+    bool misfit;     /* the record was read, but its number of fields is wrong: the next one can be read */
 } cleat_csv;
 
 /* Opens the file and reads its first record, the header. The caller closes *csv; `path` must stay valid until
@@ -34,5 +36,11 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
 /* Reads the next non-empty record. *more is false at the end. A record whose number of fields differs from
  * the header's is an error. */
 cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error);
+
+typedef cleat_status (*cleat_csv_row)(void *user, cleat_error *error);
+/* Calls row(user, ...) for each further record, also after bad ones, which are collected: local errors of `row`, and
+ * wrong numbers of fields. Ends at a syntax error, which is collected, too, and with an error that is not local. The
+ * caller reports the faults. */
+cleat_status cleat_csv_each(cleat_csv *csv, cleat_csv_row row, void *user, cleat_faults *faults, cleat_error *error);
 
 #endif

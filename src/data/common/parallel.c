@@ -2,6 +2,7 @@
 #include "data/common/parallel.h"
 
 #include "core/cpus.h"
+#include "data/common/faults.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,20 +17,24 @@ typedef struct job {
     atomic_size_t next;
     atomic_bool stop;
     pthread_mutex_t lock; /* protects the members below */
-    size_t failed;
+    size_t failed;        /* index of the error that ended the loop */
     cleat_status status;
     cleat_error error;
+    cleat_faults faults;
 } job;
 
 static void keep_failure(job *j, size_t index, cleat_status status, const cleat_error *error) {
+    const bool local = cleat_fault_is_local(error);
     pthread_mutex_lock(&j->lock);
-    if (j->status == CLEAT_OK || index < j->failed) {
+    if (local) {
+        (void)cleat_faults_keep(&j->faults, index, error, NULL);
+    } else if (j->status == CLEAT_OK || index < j->failed) {
         j->failed = index;
         j->status = status;
         j->error = *error;
     }
     pthread_mutex_unlock(&j->lock);
-    atomic_store(&j->stop, true);
+    if (!local) atomic_store(&j->stop, true);
 }
 
 static void *run(void *argument) {
@@ -54,5 +59,5 @@ cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, 
     for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&j.lock);
     if (j.status != CLEAT_OK && error) *error = j.error;
-    return j.status;
+    return j.status != CLEAT_OK ? j.status : cleat_faults_report(&j.faults, error);
 }

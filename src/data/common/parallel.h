@@ -5,8 +5,8 @@
 #include "cleat/core.h"
 
 /* Calls work(user, i, ...) once for each i = 0 .. count - 1, on as many threads as there are processors
- * (at most 8), until a call fails. The error returned is always that of the smallest failing index, whatever
- * the scheduling of the threads. */
+ * (at most 8). Local errors (data/common/faults.h) are collected by index and reported at the end, whatever the
+ * scheduling of the threads; any other ends the loop. */
 typedef cleat_status (*cleat_parallel_work)(void *user, size_t index, cleat_error *error);
 cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error);
 

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/name_table.h"
+#include "data/common/faults.h"
 #include "data/common/source.h"
 #include "data/dataset.h"
 
@@ -45,6 +46,8 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
                                 cleat_split *splits, bool *there, cleat_error *error) {
     char path[PATH_BYTES], name[NAME_BYTES];
     cleat_source source;
+    cleat_faults faults = {0};
+    cleat_error why;
     *there = false;
     snprintf(name, sizeof name, "%s.txt", cleat_split_name(split));
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
@@ -53,8 +56,10 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
     if (status != CLEAT_OK) return status;
     for (size_t line = 1; source.at < source.end && status == CLEAT_OK; ++line) {
         status = next_line(&source, line, name, error);
-        if (status == CLEAT_OK && *name) status = assign_line(&source, line, name, split, known, splits, error);
+        if (status == CLEAT_OK && *name && assign_line(&source, line, name, split, known, splits, &why) != CLEAT_OK)
+            status = cleat_faults_add(&faults, &why, error);
     }
+    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
     cleat_source_close(&source);
     *there = true;
     return status;

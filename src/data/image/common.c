@@ -1,6 +1,8 @@
 /* Options of image datasets, and means and standard deviations of channels. */
 #include "data/image/common.h"
 
+#include "data/common/faults.h"
+
 #include <math.h>
 
 /* --- options -------------------------------------------------------------------------------------------------- */
@@ -54,8 +56,7 @@ cleat_status cleat_image_check_options(const cleat_image_options *options, cleat
 }
 
 bool cleat_image_skips(const cleat_error *why) {
-    const bool skips = why->status == CLEAT_ERR_FORMAT || why->status == CLEAT_ERR_IO ||
-                       why->status == CLEAT_ERR_NOT_FOUND || why->status == CLEAT_ERR_NOT_SUPPORTED;
+    const bool skips = cleat_fault_is_local(why);
     if (skips) cleat_log(CLEAT_LOG_WARNING, "%s", why->text);
     return skips;
 }

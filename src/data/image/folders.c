@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/common/faults.h"
 #include "data/common/parallel.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ typedef struct walk {
     char first[PATH_BYTES];    /* the first of them */
     size_t outside;            /* number of images outside of class folders */
     char outsider[PATH_BYTES]; /* the first of them */
+    cleat_faults faults;       /* class folders without images */
 } walk;
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
@@ -113,9 +115,12 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status == CLEAT_OK) status = cleat_image_set_name(w->set, name, path, &label, error);
     if (status == CLEAT_OK) status = walk_images(w, above, name, label, split, error);
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
-    if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: no images in this class folder; add PNG or JPEG files, or remove the folder", path);
+    if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
+        cleat_error why;
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s: no images in this class folder; add PNG or JPEG files, or remove the folder", path);
+        return cleat_faults_add(&w->faults, &why, error);
+    }
     cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);
     return CLEAT_OK;
 }
@@ -215,6 +220,7 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
         status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
                                                   : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
     cleat_listing_free(&listing);
+    if (status == CLEAT_OK) status = cleat_faults_report(&w->faults, error);
     if (status != CLEAT_OK) return status;
     if (!w->set->n_rows) return no_images(w->set->root, error);
     if (w->skipped)

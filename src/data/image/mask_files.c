@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/common/faults.h"
 #include "data/common/parallel.h"
 #include "data/common/split_files.h"
 #include "data/image/formats.h"
@@ -167,22 +168,26 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
 static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_error *error) {
     cleat_listing listing = {0};
     size_t skipped = 0;
+    cleat_faults faults = {0};
+    cleat_error why;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
-        if (is_png(listing.names[i]) || is_jpeg(listing.names[i]))
-            status = add_mask(folder, listing.names[i], set, error);
-        else
+        if (!is_png(listing.names[i]) && !is_jpeg(listing.names[i]))
             ++skipped;
+        else if (add_mask(folder, listing.names[i], set, &why) != CLEAT_OK)
+            status = cleat_faults_add(&faults, &why, error);
     }
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && skipped)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png are ignored", folder, skipped);
-    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
-        if (!set->samples[i].mask)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
-                                set->samples[i].image, folder, set->samples[i].name);
-    return status;
+    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {
+        if (set->samples[i].mask) continue;
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
+                         set->samples[i].image, folder, set->samples[i].name);
+        status = cleat_faults_add(&faults, &why, error);
+    }
+    return status == CLEAT_OK ? cleat_faults_report(&faults, error) : status;
 }
 
 /* --- sizes and splits ----------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "data/common/faults.h"
 #include "data/common/time.h"
 #include "data/maps/esri_grid.h"
 
@@ -259,6 +260,8 @@ static cleat_status missing_day(const reader *r, int64_t day, size_t channel, cl
 static cleat_status number_days(reader *r, cleat_error *error) {
     size_t needed = r->options->predict ? r->inputs : r->used.count;
     bool strict = !r->options->skip_missing;
+    cleat_faults faults = {0};
+    cleat_error why;
     for (size_t i = 0; i < r->n_days; ++i) {
         map_day *day = &r->days[i];
         size_t there = 0, missing = 0;
@@ -266,14 +269,21 @@ static cleat_status number_days(reader *r, cleat_error *error) {
             there += day->files[c] != NULL;
             if (!day->files[c]) missing = c;
         }
-        if (strict && i && day->day != day[-1].day + 1) return missing_day(r, day[-1].day + 1, 0, error);
-        if (strict && there < needed) return missing_day(r, day->day, missing, error);
+        if (strict && i && day->day != day[-1].day + 1) {
+            (void)missing_day(r, day[-1].day + 1, 0, &why);
+            (void)cleat_faults_add(&faults, &why, NULL);
+        }
+        if (strict && there < needed) {
+            (void)missing_day(r, day->day, missing, &why);
+            (void)cleat_faults_add(&faults, &why, NULL);
+        }
         r->incomplete += there < needed;
         bool whole = true;
         for (size_t c = 0; c < r->inputs; ++c) whole = whole && day->files[c];
         if (whole) day->step = r->maps->n_steps++;
         if (day->files[r->target]) day->target = r->maps->n_targets++;
     }
+    if (faults.count) return cleat_faults_report(&faults, error);
     if (r->maps->n_steps) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no day has grids of all inputs", r->folder);
 }
@@ -317,9 +327,12 @@ static cleat_status read_grid(reader *r, const map_day *day, size_t channel, cle
 
 static cleat_status read_grids(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
+    cleat_faults faults = {0};
+    cleat_error why;
     for (size_t i = 0; i < r->n_days; ++i)
-        for (size_t c = 0; c < r->used.count && status == CLEAT_OK; ++c) status = read_grid(r, &r->days[i], c, error);
-    return status;
+        for (size_t c = 0; c < r->used.count && status == CLEAT_OK; ++c)
+            if (read_grid(r, &r->days[i], c, &why) != CLEAT_OK) status = cleat_faults_add(&faults, &why, error);
+    return status == CLEAT_OK ? cleat_faults_report(&faults, error) : status;
 }
 
 /* --- samples -------------------------------------------------------------------------------------------------- */

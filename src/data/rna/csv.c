@@ -43,8 +43,17 @@ static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_sp
     return CLEAT_OK;
 }
 
-static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *columns, cleat_rna_set *set,
-                                 cleat_error *error) {
+typedef struct sequence_rows {
+    cleat_csv csv;
+    sequence_columns columns;
+    cleat_rna_set *set;
+} sequence_rows;
+
+static cleat_status add_sequence(void *user, cleat_error *error) {
+    const sequence_rows *rows = user;
+    const cleat_csv *csv = &rows->csv;
+    const sequence_columns *columns = &rows->columns;
+    cleat_rna_set *set = rows->set;
     const char *id = csv->fields[columns->id], *sequence = csv->fields[columns->sequence];
     char shown[CLEAT_EXCERPT_SIZE];
     cleat_split split = CLEAT_SPLITS;
@@ -81,21 +90,20 @@ static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *c
 }
 
 cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, cleat_error *error) {
-    cleat_csv csv;
-    sequence_columns columns;
-    cleat_status status = cleat_csv_open(path, &csv, error);
+    sequence_rows rows = {.set = set};
+    cleat_csv *csv = &rows.csv;
+    cleat_faults faults = {0};
+    cleat_status status = cleat_csv_open(path, csv, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_csv_need_column(&csv, "target_id", &columns.id, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "sequence", &columns.sequence, error);
-    columns.length = cleat_csv_column(&csv, "length");
-    columns.split = cleat_csv_column(&csv, "split");
-    for (bool more = true; status == CLEAT_OK && more;) {
-        status = cleat_csv_next(&csv, &more, error);
-        if (status == CLEAT_OK && more) status = add_sequence(&csv, &columns, set, error);
-    }
+    status = cleat_csv_need_column(csv, "target_id", &rows.columns.id, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "sequence", &rows.columns.sequence, error);
+    rows.columns.length = cleat_csv_column(csv, "length");
+    rows.columns.split = cleat_csv_column(csv, "split");
+    if (status == CLEAT_OK) status = cleat_csv_each(csv, add_sequence, &rows, &faults, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
     if (status == CLEAT_OK && !set->count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no sequence after the header", path);
-    cleat_csv_close(&csv);
+    cleat_csv_close(csv);
     return status;
 }
 
@@ -146,7 +154,7 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
 }
 
 /* Checks that the row is the next residue of its chain. */
-static cleat_status check_order(const cleat_csv *csv, const label_columns *columns, const cleat_rna_entry *chain,
+static cleat_status check_order(const cleat_csv *csv, const label_columns *columns, cleat_rna_entry *chain,
                                 cleat_error *error) {
     const char *id = csv->fields[columns->id];
     size_t resid, id_resid;
@@ -160,11 +168,12 @@ static cleat_status check_order(const cleat_csv *csv, const label_columns *colum
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: resid %zu of '%s' is out of range: its sequence has %zu residues", csv->source.path,
                           csv->line, resid, chain->id, chain->length);
-    if (resid != chain->labelled + 1)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: resid %zu of '%s' where %zu is expected; every residue has one row, in order",
-                          csv->source.path, csv->line, resid, chain->id, chain->labelled + 1);
-    return CLEAT_OK;
+    if (resid == chain->labelled + 1) return CLEAT_OK;
+    const size_t expected = chain->labelled + 1;
+    chain->labelled = resid; /* the rows that follow are in order again */
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: resid %zu of '%s' where %zu is expected; every residue has one row, in order",
+                      csv->source.path, csv->line, resid, chain->id, expected);
 }
 
 static cleat_status check_resname(const cleat_csv *csv, const char *resname, const cleat_rna_entry *chain, char letter,
@@ -179,14 +188,24 @@ static cleat_status check_resname(const cleat_csv *csv, const char *resname, con
                       letter, chain->labelled + 1);
 }
 
-static cleat_status add_label(const cleat_csv *csv, const label_columns *columns, cleat_rna_set *set,
-                              cleat_error *error) {
+typedef struct label_rows {
+    cleat_csv csv;
+    label_columns columns;
+    cleat_rna_set *set;
+} label_rows;
+
+static cleat_status add_label(void *user, cleat_error *error) {
+    const label_rows *rows = user;
+    const cleat_csv *csv = &rows->csv;
+    const label_columns *columns = &rows->columns;
+    cleat_rna_set *set = rows->set;
     cleat_rna_entry *chain = NULL;
     cleat_status status = find_chain(csv, csv->fields[columns->id], set, &chain, error);
     if (status == CLEAT_OK) status = check_order(csv, columns, chain, error);
     if (status != CLEAT_OK) return status;
     cleat_rna_residue *residue = &set->residues[chain->first + chain->labelled];
     status = check_resname(csv, csv->fields[columns->resname], chain, residue->letter, error);
+    ++chain->labelled;
 
     static const char *const names[3] = {"x_1", "y_1", "z_1"};
     const int at[3] = {columns->x, columns->y, columns->z};
@@ -205,7 +224,6 @@ static cleat_status add_label(const cleat_csv *csv, const label_columns *columns
                           csv->source.path, csv->line);
     residue->known = missing_axes == 0;
     if (!residue->known) memset(residue->xyz, 0, sizeof residue->xyz);
-    ++chain->labelled;
     return CLEAT_OK;
 }
 
@@ -235,16 +253,14 @@ static cleat_status check_complete(const char *path, size_t last_line, const cle
 }
 
 cleat_status cleat_rna_read_labels(const char *path, cleat_rna_set *set, cleat_error *error) {
-    cleat_csv csv;
-    label_columns columns;
-    cleat_status status = cleat_csv_open(path, &csv, error);
+    label_rows rows = {.set = set};
+    cleat_faults faults = {0};
+    cleat_status status = cleat_csv_open(path, &rows.csv, error);
     if (status != CLEAT_OK) return status;
-    status = find_label_columns(&csv, &columns, error);
-    for (bool more = true; status == CLEAT_OK && more;) {
-        status = cleat_csv_next(&csv, &more, error);
-        if (status == CLEAT_OK && more) status = add_label(&csv, &columns, set, error);
-    }
-    if (status == CLEAT_OK) status = check_complete(path, csv.line, set, error);
-    cleat_csv_close(&csv);
+    status = find_label_columns(&rows.csv, &rows.columns, error);
+    if (status == CLEAT_OK) status = cleat_csv_each(&rows.csv, add_label, &rows, &faults, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
+    if (status == CLEAT_OK) status = check_complete(path, rows.csv.line, set, error);
+    cleat_csv_close(&rows.csv);
     return status;
 }

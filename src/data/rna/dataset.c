@@ -1,5 +1,6 @@
 /* The RNA dataset: finds the files, reads them into a set, selects the usable chains, and fills samples. */
 #include "data/dataset.h"
+#include "data/common/faults.h"
 #include "data/rna/set.h"
 
 #include "core/files.h"
@@ -273,12 +274,16 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: the folder contains neither sequences.csv (with labels.csv) nor a *.pdb file", folder);
     size_t without_rna = 0;
+    cleat_faults faults = {0};
+    cleat_error why;
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         size_t before = set->count;
         status = cleat_path_join(folder, listing.names[i], path, sizeof path, error);
-        if (status == CLEAT_OK) status = cleat_rna_read_pdb(path, set, error);
+        if (status == CLEAT_OK && cleat_rna_read_pdb(path, set, &why) != CLEAT_OK)
+            status = cleat_faults_add(&faults, &why, error);
         without_rna += set->count == before;
     }
+    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
     if (status == CLEAT_OK && without_rna)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files contain no RNA chain", folder, without_rna, listing.count);
     cleat_listing_free(&listing);

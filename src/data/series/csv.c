@@ -16,7 +16,9 @@ typedef struct reader {
     cleat_time_kind kind; /* of the first row */
     int64_t step;         /* 0: unknown before the second row */
     const char *step_source;
-    int64_t *carried;  /* [columns] number of consecutive cells that were filled */
+    int64_t *carried; /* [columns] number of consecutive cells that were filled */
+    bool is_broken;   /* the previous row is not in the table */
+    cleat_faults faults;
     char decimal_mark; /* of the first number that has one; 0 before it */
 } reader;
 
@@ -148,7 +150,9 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
 }
 
 static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
-    if (r->table.rows == 0) return CLEAT_OK;
+    const bool unknown = r->is_broken;
+    r->is_broken = false;
+    if (r->table.rows == 0 || unknown) return CLEAT_OK;
     cleat_status status = check_order(r, time, error);
     if (status != CLEAT_OK) return status;
     int64_t distance = time - r->table.times[r->table.rows - 1];
@@ -239,30 +243,57 @@ static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t
     return CLEAT_OK;
 }
 
-static cleat_status add_row(reader *r, cleat_error *error) {
-    cleat_series_table *t = &r->table;
-    int64_t time = 0;
-    uint8_t flags = 0;
-    cleat_status status = parse_time(r, &time, error);
-    if (status == CLEAT_OK) status = follow(r, time, &flags, error);
-    if (status == CLEAT_OK) status = reserve(r, error);
-    if (status != CLEAT_OK) return status;
-    size_t width = t->columns.used.count;
-    float *row = t->cells + (size_t)t->rows * width;
-    for (size_t c = 0; c < width && status == CLEAT_OK; ++c) {
-        const char *text = r->stream.csv.fields[t->columns.at[c]];
+static cleat_status parse_cells(reader *r, float *row, uint8_t *flags, cleat_error *error) {
+    const cleat_series_columns *columns = &r->table.columns;
+    for (size_t c = 0; c < columns->used.count; ++c) {
+        const char *text = r->stream.csv.fields[columns->at[c]];
+        cleat_status status;
         if (is_missing(text)) {
-            status = handle_missing(r, c, row, &flags, error);
+            status = handle_missing(r, c, row, flags, error);
         } else {
             r->carried[c] = 0;
             status = parse_value(r, c, text, &row[c], error);
         }
+        if (status != CLEAT_OK) return status;
     }
+    return CLEAT_OK;
+}
+
+/* A row with a bad cell is kept, so that the next one is not said to be after a gap. */
+static cleat_status add_row(reader *r, cleat_error *error) {
+    cleat_series_table *t = &r->table;
+    int64_t time = 0;
+    uint8_t flags = 0;
+    cleat_error why;
+    cleat_status status = parse_time(r, &time, error);
+    if (status != CLEAT_OK) return status;
+    if (follow(r, time, &flags, &why) != CLEAT_OK) status = cleat_faults_add(&r->faults, &why, error);
+    if (status == CLEAT_OK) status = reserve(r, error);
+    if (status != CLEAT_OK) return status;
+    if (parse_cells(r, t->cells + (size_t)t->rows * t->columns.used.count, &flags, &why) != CLEAT_OK)
+        status = cleat_faults_add(&r->faults, &why, error);
     if (status != CLEAT_OK) return status;
     t->times[t->rows] = time;
     t->flags[t->rows] = flags;
     ++t->rows;
     return CLEAT_OK;
+}
+
+/* Reads all rows; bad ones are collected. A syntax error ends the file. */
+static cleat_status read_rows(reader *r, cleat_error *error) {
+    cleat_error why;
+    for (;;) {
+        bool more = true;
+        cleat_status status = cleat_csv_stream_next(&r->stream, &more, &why);
+        const bool ends = status != CLEAT_OK && !r->stream.csv.misfit;
+        if (status == CLEAT_OK && !more) return CLEAT_OK;
+        if (status == CLEAT_OK) status = add_row(r, &why);
+        if (status != CLEAT_OK) {
+            r->is_broken = true;
+            status = cleat_faults_add(&r->faults, &why, error);
+        }
+        if (status != CLEAT_OK || ends) return status;
+    }
 }
 
 static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
@@ -284,10 +315,8 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
-    for (bool more = true; status == CLEAT_OK && more;) {
-        status = cleat_csv_stream_next(&r.stream, &more, error);
-        if (status == CLEAT_OK && more) status = add_row(&r, error);
-    }
+    if (status == CLEAT_OK) status = read_rows(&r, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&r.faults, error);
     if (status == CLEAT_OK && r.table.rows < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);

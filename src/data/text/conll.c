@@ -55,7 +55,8 @@ static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *err
 /* I-x must continue an entity of type x. */
 static cleat_status check_order(conll *in, const char *tag, int32_t *label, cleat_error *error) {
     bool inside = *label > 0 && *label % 2 == 0;
-    bool goes_on = in->before > 0 && (in->before - 1) / 2 == (*label - 1) / 2;
+    /* after a bad tag, nothing is known */
+    bool goes_on = in->before == CLEAT_TEXT_NO_LABEL || (in->before > 0 && (in->before - 1) / 2 == (*label - 1) / 2);
     char shown[CLEAT_EXCERPT_SIZE];
     if (!inside || goes_on) return CLEAT_OK;
     if (!in->set->options->repair_tags)
@@ -132,11 +133,13 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
         char *end = memchr(source.at, '\n', (size_t)(source.end - source.at));
         stretch line = {source.at, end ? end : source.end};
         source.at = end ? end + 1 : source.end;
+        cleat_error why;
         ++in.line;
-        status = read_line(&in, line, error);
+        status = read_line(&in, line, &why);
+        if (status != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
     }
     end_sentence(&in);
-    if (status == CLEAT_OK && !in.sentences)
+    if (status == CLEAT_OK && !in.sentences && !set->faults.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no sentence in this file", file->path, in.line);
     cleat_source_close(&source);
     return status;

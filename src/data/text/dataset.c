@@ -196,7 +196,10 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
                                cleat_error *error) {
     const cleat_text_options *options = set->options;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i) status = read_file(&files->files[i], set, error);
+    cleat_error why;
+    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i)
+        if (read_file(&files->files[i], set, &why) != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&set->faults, error);
     if (status != CLEAT_OK) return status;
     count_rows(set);
     if (!set->n_rows)

@@ -144,9 +144,13 @@ static cleat_status rename_units(cleat_text_set *set, const names_list *list, cl
     int32_t *ids = cleat_alloc(set->n_names, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu labels", set->n_names);
     for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i) {
+        cleat_error why;
         ids[i] = find(list, set->names[i].name);
-        if (ids[i] < 0) status = unknown_label(set, &set->names[i], list, error);
+        if (ids[i] >= 0) continue;
+        (void)unknown_label(set, &set->names[i], list, &why);
+        status = cleat_faults_add(&set->faults, &why, error);
     }
+    if (status == CLEAT_OK) status = cleat_faults_report(&set->faults, error);
     for (size_t i = 0; i < set->n_units && status == CLEAT_OK; ++i) {
         int32_t *label = &set->units[i].label;
         if (*label == CLEAT_TEXT_NO_LABEL || (tags && *label == 0)) continue;

@@ -8,6 +8,7 @@
 #include "cleat/texts.h"
 #include "core/name_table.h"
 #include "core/text.h"
+#include "data/common/faults.h"
 #include "data/common/source.h"
 
 extern const char *const cleat_text_empty_names[]; /* in settings: by cleat_text_empty; ends in NULL */
@@ -45,6 +46,7 @@ typedef struct cleat_text_set {
     size_t n_names, names_capacity;
     cleat_name_table index; /* from a name to its index in `names` */
     cleat_text_summary summary;
+    cleat_faults faults; /* bad rows of all files */
 } cleat_text_set;
 
 /* A file and the split of its rows: `split`, except for the fractions that are moved, by a hash of the text,
@@ -70,7 +72,7 @@ const char *cleat_text_option(const char *text);
 cleat_status cleat_text_find_files(const char *path, const cleat_text_options *options, cleat_text_files *files,
                                    cleat_error *error);
 
-/* Read a file into the set, which keeps a pointer to `file`'s path. */
+/* Read a file into the set, which keeps a pointer to `file`'s path, and bad rows into its faults. */
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);

@@ -55,10 +55,23 @@ static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set 
     return cleat_text_name_id(set, name, csv->source.path, csv->line, label, error);
 }
 
-static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, size_t number,
-                            const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+typedef struct table {
+    cleat_csv *csv;
+    text_columns columns;
+    size_t number; /* of the row, from 1 */
+    const cleat_text_file *file;
+    cleat_text_set *set;
+} table;
+
+static cleat_status add_row(void *user, cleat_error *error) {
+    table *t = user;
+    const cleat_csv *csv = t->csv;
+    const cleat_text_file *file = t->file;
+    cleat_text_set *set = t->set;
+    const text_columns *columns = &t->columns;
     const char *text = csv->fields[columns->text];
     int32_t label;
+    ++t->number;
     if (is_blank(text) && set->options->empty == CLEAT_TEXT_EMPTY_SKIP) {
         ++set->summary.skipped;
         return CLEAT_OK;
@@ -70,7 +83,7 @@ static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, s
             csv->source.path, csv->line);
     cleat_status status = read_label(csv, columns->label, set, &label, error);
     if (status == CLEAT_OK)
-        status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], number, error);
+        status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
     if (status == CLEAT_OK) status = cleat_text_add_unit(set, text, strlen(text), label, error);
     if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;
@@ -84,14 +97,11 @@ static bool is_unlabelled_test(const cleat_csv *csv, const cleat_text_file *file
 }
 
 static cleat_status read_rows(cleat_csv *csv, const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
-    text_columns columns;
-    size_t number = 0;
-    cleat_status status = find_columns(csv, set->options, &columns, error);
-    for (bool more = true; status == CLEAT_OK && more;) {
-        status = cleat_csv_next(csv, &more, error);
-        if (status == CLEAT_OK && more) status = add_row(csv, &columns, ++number, file, set, error);
-    }
-    if (status == CLEAT_OK && !number)
+    table t = {.csv = csv, .file = file, .set = set};
+    const size_t faults = set->faults.count;
+    cleat_status status = find_columns(csv, set->options, &t.columns, error);
+    if (status == CLEAT_OK) status = cleat_csv_each(csv, add_row, &t, &set->faults, error);
+    if (status == CLEAT_OK && !t.number && set->faults.count == faults)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no row below the header", file->path, csv->line);
     return status;
 }

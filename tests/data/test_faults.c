@@ -1,0 +1,222 @@
+/* Bad rows and files of every reader: one error names the first five and counts all, without faults that only follow
+ * from another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleat/data.h"
+#include "data/common/faults.h"
+#include "data/common/parallel.h"
+#include "drawn.h"
+#include "files.h"
+
+/* The error of all faults: its first line, and a part of each of the following lines in order. */
+static void expect(cleat_status status, const cleat_error *error, const char *first_line, const char *const *lines) {
+    const char *at = error->text;
+    if (status != CLEAT_ERR_FORMAT) fail_msg("status %d: %s", status, error->text);
+    if (strncmp(at, first_line, strlen(first_line)) != 0) fail_msg("'%s' instead of '%s'", at, first_line);
+    for (; *lines; ++lines) {
+        at = strchr(at, '\n');
+        if (!at) fail_msg("no line with '%s' in '%s'", *lines, error->text);
+        const size_t length = strcspn(++at, "\n");
+        char line[CLEAT_ERROR_TEXT];
+        snprintf(line, sizeof line, "%.*s", (int)length, at);
+        if (!strstr(line, *lines)) fail_msg("'%s' instead of '%s' in '%s'", line, *lines, error->text);
+    }
+    if (strchr(at, '\n')) fail_msg("more lines than expected: '%s'", error->text);
+}
+
+static void write_in(const char *folder, const char *name, const char *text) {
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    test_write_text(path, text);
+}
+
+static void rows_of_tables(void **state) {
+    (void)state;
+    char folder[512];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_text_options options = cleat_text_defaults();
+    snprintf(folder, sizeof folder, "%s", test_folder("texts"));
+    write_in(folder, "train.csv", "text,label\ngood,up\n,up\nbad,\nbad\nfine,down\nx,y,z\n");
+    write_in(folder, "val.csv", "text,label\n\" \",up\ngood,up\n\"never,closed\nbad,down\n");
+    expect(cleat_text_open(folder, &options, &dataset, &error), &error, "6 faults in the data, the first five:",
+           (const char *const[]){"train.csv:3: the text is empty", "train.csv:4: the label is empty",
+                                 "train.csv:5: 1 fields", "train.csv:7: 3 fields", "val.csv:2: the text is empty",
+                                 NULL});
+    write_in(folder, "train.csv", "text,label\ngood,up\nbad,down\n");
+    write_in(folder, "val.csv", "text,label\ngood,upp\nbad,dwon\nbad,upp\n");
+    expect(cleat_text_open(folder, &options, &dataset, &error), &error, "2 faults in the data:",
+           (const char *const[]){"val.csv:2: unknown label 'upp'", "val.csv:3: unknown label 'dwon'", NULL});
+    write_in(folder, "val.csv", "text,label\ngood,up\nbad\n");
+    assert_int_equal(cleat_text_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "val.csv:3: 1 fields, but the header has 2"));
+    assert_null(strchr(error.text, '\n'));
+    assert_int_equal(cleat_text_open(folder, &options, &dataset, NULL), CLEAT_ERR_FORMAT);
+    assert_null(dataset);
+}
+
+static void words_of_sentences(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_text_options options = cleat_text_defaults();
+    options.task = CLEAT_TEXT_TAGS;
+    const char *path = test_path("t.conll");
+    test_write_text(path, "a\tX-x\nb\tI-x\nc\tI-x\nd\tO\ne\tI-x\nf\tI-x\n\ng\n");
+    expect(cleat_text_open(path, &options, &dataset, &error), &error, "3 faults in the data:",
+           (const char *const[]){":1: the tag 'X-x'", ":5: 'I-x' continues", ":8: a word without a tag", NULL});
+}
+
+static void rows_of_series(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_series_options options = cleat_series_defaults();
+    options.lookback = 2;
+    options.horizon = 1;
+    const char *path = test_path("s.csv");
+    test_write_text(path, "t,a,b\n2020-01-01,1,2\n2020-01-02,x,2\n2020-01-03,1,y\nyesterday,1,2\n2020-01-05,1,2\n"
+                          "2020-01-06,1\n2020-01-07,1,2\n2020-01-08,1,2\n2020-01-10,,2\n2020-01-11,1,2\n");
+    expect(cleat_series_open(path, &options, &dataset, &error), &error, "6 faults in the data, the first five:",
+           (const char *const[]){":3: 'a' is 'x'", ":4: 'b' is 'y'", ":5: the time 'yesterday'", ":7: 2 fields",
+                                 ":10: this row is 172800 s after", NULL});
+}
+
+static void rows_of_chains(void **state) {
+    (void)state;
+    char folder[512];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    snprintf(folder, sizeof folder, "%s", test_folder("rna"));
+    write_in(folder, "labels.csv", "");
+    write_in(folder, "sequences.csv", "target_id,sequence\nA,AC7U\nB,\nA,AC\n");
+    expect(cleat_rna_open(folder, NULL, &dataset, &error), &error, "3 faults in the data:",
+           (const char *const[]){":2: letter 3 of 'A' is '7'", ":3: the sequence of 'B' is empty",
+                                 ":4: duplicate target_id 'A'", NULL});
+    write_in(folder, "sequences.csv", "target_id,sequence\nA,ACGUA\n");
+    write_in(folder, "labels.csv",
+             "ID,resname,resid,x_1,y_1,z_1\nA_1,A,1,1,2,3\nA_2,G,2,1,2,3\nA_3,G,3,1,x,3\nA_5,A,5,1,2,3\n");
+    expect(cleat_rna_open(folder, NULL, &dataset, &error), &error, "3 faults in the data:",
+           (const char *const[]){":3: resname is 'G'", ":4: y_1 is 'x'", ":5: resid 5 of 'A' where 4", NULL});
+}
+
+/* Many threads read the files; the message names the first ones in the order of the folder. */
+static void files_of_images(void **state) {
+    (void)state;
+    char folder[512], path[600];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_image image = drawn_image(8, 8, 3, 1);
+    cleat_image_options options = cleat_image_defaults();
+    options.size = 8;
+    snprintf(folder, sizeof folder, "%s", test_folder("images"));
+    (void)test_folder("images/a");
+    for (int i = 0; i < 60; ++i) {
+        snprintf(path, sizeof path, "%s/a/%02d.png", folder, i);
+        if (i % 8 == 3)
+            test_write_text(path, i == 11 ? "" : "not a picture");
+        else
+            assert_int_equal(cleat_image_write_png(path, &image, NULL), CLEAT_OK);
+    }
+    for (int again = 0; again < 3; ++again)
+        expect(cleat_images_open(folder, &options, &dataset, &error), &error, "8 faults in the data, the first five:",
+               (const char *const[]){"a/03.png", "a/11.png", "a/19.png", "a/27.png", "a/35.png", NULL});
+    cleat_image_free(&image);
+}
+
+static void files_of_masks(void **state) {
+    (void)state;
+    char folder[512], path[600];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_image image = drawn_image(8, 8, 1, 1);
+    snprintf(folder, sizeof folder, "%s", test_folder("masked"));
+    (void)test_folder("masked/images");
+    (void)test_folder("masked/masks");
+    static const char *const files[] = {"images/a.png", "images/b.png", "images/c.png", "masks/b.png", "masks/d.png"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        assert_int_equal(cleat_image_write_png(path, &image, NULL), CLEAT_OK);
+    }
+    expect(cleat_masks_open(folder, NULL, &dataset, &error), &error, "3 faults in the data:",
+           (const char *const[]){"masks/d.png: a mask without its image", "images/a.png: an image without its mask",
+                                 "images/c.png: an image without its mask", NULL});
+    cleat_image_free(&image);
+}
+
+static void grids_of_days(void **state) {
+    (void)state;
+    char folder[512];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    static const char grid[] = "ncols 2\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\nNODATA_value -9\n1 2\n";
+    snprintf(folder, sizeof folder, "%s", test_folder("grids"));
+    write_in(folder, "heat_20200101.asc", grid);
+    write_in(folder, "heat_20200103.asc", grid);
+    write_in(folder, "heat_20200106.asc", grid);
+    expect(cleat_maps_open(folder, NULL, &dataset, &error), &error, "2 faults in the data:",
+           (const char *const[]){"heat_20200102.asc is missing", "heat_20200104.asc is missing", NULL});
+    write_in(folder, "heat_20200102.asc", "ncols x\n");
+    write_in(folder, "heat_20200104.asc", grid);
+    write_in(folder, "heat_20200105.asc", "ncols 3\n");
+    expect(cleat_maps_open(folder, NULL, &dataset, &error), &error,
+           "2 faults in the data:", (const char *const[]){"heat_20200102.asc:1:", "heat_20200105.asc", NULL});
+}
+
+/* --- the collection ------------------------------------------------------------------------------------------- */
+
+static void first_ones_are_kept_in_order(void **state) {
+    (void)state;
+    cleat_faults faults = {0};
+    cleat_error error = {0}, why;
+    assert_int_equal(cleat_faults_report(&faults, &error), CLEAT_OK);
+    static const size_t order[] = {7, 3, 9, 1, 8, 2, 6, 0};
+    for (size_t i = 0; i < sizeof order / sizeof *order; ++i) {
+        char text[1001];
+        memset(text, 'x', 1000);
+        text[1000] = 0;
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT, "file %zu: %s", order[i], text);
+        assert_int_equal(cleat_faults_keep(&faults, order[i], &why, &error), CLEAT_OK);
+    }
+    expect(cleat_faults_report(&faults, &error), &error, "8 faults in the data, the first five:",
+           (const char *const[]){"file 0: x", "file 1: x", "file 2: x", "file 3: x", "file 6: x", NULL});
+    (void)cleat_fail(&why, CLEAT_ERR_MEMORY, "no memory");
+    assert_int_equal(cleat_faults_keep(&faults, 0, &why, &error), CLEAT_ERR_MEMORY);
+    assert_string_equal(error.text, "no memory");
+}
+
+static cleat_status out_of_memory_at_70(void *user, size_t index, cleat_error *error) {
+    (void)user;
+    if (index == 70) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory");
+    return index % 10 == 5 ? cleat_fail(error, CLEAT_ERR_FORMAT, "%zu", index) : CLEAT_OK;
+}
+
+static void other_errors_end_the_loop(void **state) {
+    (void)state;
+    cleat_error error = {0};
+    assert_int_equal(cleat_parallel(200, out_of_memory_at_70, NULL, &error), CLEAT_ERR_MEMORY);
+    assert_string_equal(error.text, "no memory");
+    expect(cleat_parallel(70, out_of_memory_at_70, NULL, &error), &error,
+           "7 faults in the data, the first five:", (const char *const[]){"5", "15", "25", "35", "45", NULL});
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_tables),
+        cmocka_unit_test(words_of_sentences),
+        cmocka_unit_test(rows_of_series),
+        cmocka_unit_test(rows_of_chains),
+        cmocka_unit_test(files_of_images),
+        cmocka_unit_test(files_of_masks),
+        cmocka_unit_test(grids_of_days),
+        cmocka_unit_test(first_ones_are_kept_in_order),
+        cmocka_unit_test(other_errors_end_the_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, test_remove_all);
+}
