@@ -80,6 +80,8 @@ typedef struct cleat_image_info {
 CLEAT_API cleat_image_info cleat_image_describe(const cleat_dataset *dataset);
 /* Name of a class, borrowed; NULL past the last one. */
 CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t index);
+/* The class of a sample; -1 if it has none. */
+CLEAT_API int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample);
 /* Number of training samples of a class, read from `fitted` if it contains them; 0 past the last class. */
 CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index);
 

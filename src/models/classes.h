@@ -34,12 +34,19 @@ typedef struct cleat_class {
 typedef struct cleat_class_source {
     const char *(*name)(const cleat_dataset *dataset, size_t index);
     int64_t (*samples)(const cleat_dataset *dataset, size_t index); /* number of training samples */
+    int32_t (*label)(const cleat_dataset *dataset, size_t sample);  /* class of a sample; below 0: none */
 } cleat_class_source;
 
 /* Reads names, weights and counts of classes [count]. The weights are all 1, or with CLEAT_WEIGHTING_BALANCED
  * w[c] = N / (C n[c]), whose mean over the training samples is 1. */
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class *classes);
+
+/* Logs, before a training, that classes are unbalanced, and which ones have no training or validation samples, with the
+ * settings that help. */
+cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
+                                cleat_weighting weighting, int64_t count, const cleat_class *classes,
+                                cleat_error *error);
 
 /* Index of the largest of logits [classes]; the first one among equals. */
 int32_t cleat_class_argmax(const float *logits, int64_t classes);

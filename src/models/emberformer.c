@@ -105,6 +105,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     own->height = info.height;
     own->width = info.width;
     model->sizes.inputs = info.channels;
+    if (mode == CLEAT_MODE_TRAIN && !*options.fitted) cleat_masks_log_balance(model, path);
     *dataset = opened;
     return CLEAT_OK;
 }

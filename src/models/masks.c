@@ -12,6 +12,8 @@
 
 enum { PATH_BYTES = 4096 };
 
+static const double RARE = 0.02; /* share of the pixels below which a mask is called unbalanced */
+
 cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error) {
     cleat_mask_own *own = cleat_alloc(1, sizeof *own);
     if (!own) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
@@ -89,6 +91,18 @@ static float positive_weight(const cleat_model *model) {
     double asked = settings_of(model)->positive_weight;
     if (asked != CLEAT_AUTO) return (float)asked;
     return own && own->positive > 0 && own->positive < 1 ? (float)sqrt((1 - own->positive) / own->positive) : 1.0f;
+}
+
+void cleat_masks_log_balance(const cleat_model *model, const char *path) {
+    const double positive = ((const cleat_mask_own *)model->own)->positive, weight = (double)positive_weight(model);
+    if (!(positive > 0 && (positive < RARE || positive > 1 - RARE))) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "%s: the masks are unbalanced: %.2g %% of the training pixels are 1, which weigh %.3g times as much as the "
+        "others in the loss (loss.positive_weight; auto: the square root of the ratio of their numbers). loss.dice "
+        "adds an overlap loss. See iou (run.metric = iou), since an empty or a full mask is right in %.3g %% of the "
+        "pixels",
+        path, 100 * positive, weight, 100 * fmax(positive, 1 - positive));
 }
 
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,

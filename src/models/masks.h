@@ -64,6 +64,9 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
 /* Sets the graph's error if images [height, width] are too small for the reductions of the stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 
+/* Logs, before a training, that few pixels of the training masks are 1, or few 0, with the settings that help. */
+void cleat_masks_log_balance(const cleat_model *model, const char *path);
+
 /* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation
  * to `inputs`. */
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,

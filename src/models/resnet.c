@@ -74,7 +74,8 @@ static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.options.size;
 }
 
-static const cleat_class_source class_source = {.name = cleat_images_class, .samples = cleat_images_class_samples};
+static const cleat_class_source class_source = {
+    .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
 
 /* model->own: cleat_class [classes] */
 static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, int64_t classes,
@@ -95,6 +96,9 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     if (status != CLEAT_OK) return status;
     cleat_image_info info = cleat_image_describe(opened);
     status = read_classes(model, opened, info.classes, error);
+    if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
+        status = cleat_classes_warn(&class_source, opened, path, settings_of(model)->loss.class_weights, info.classes,
+                                    model->own, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;

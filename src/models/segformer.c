@@ -65,6 +65,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_image_info info = cleat_image_describe(opened);
     ((cleat_mask_own *)model->own)->positive = info.positive;
     model->sizes.inputs = info.channels;
+    if (mode == CLEAT_MODE_TRAIN && !(fitted && *fitted)) cleat_masks_log_balance(model, path);
     *dataset = opened;
     return CLEAT_OK;
 }

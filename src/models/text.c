@@ -128,7 +128,8 @@ static const cleat_metric_info tag_metrics[] = {
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
 /* model->own: cleat_class [classes] */
-static const cleat_class_source label_source = {.name = cleat_text_label_name, .samples = cleat_text_label_samples};
+static const cleat_class_source label_source = {
+    .name = cleat_text_label_name, .samples = cleat_text_label_samples, .label = cleat_text_label};
 
 static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
     int64_t classes = model->sizes.classes;
@@ -159,6 +160,9 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     model->sizes.vocabulary = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(opened));
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
     status = read_classes(model, opened, error);
+    if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
+        status = cleat_classes_warn(&label_source, opened, path, settings_of(model)->loss.class_weights,
+                                    model->sizes.classes, model->own, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;

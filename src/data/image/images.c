@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "data/common/parallel.h"
 #include "data/image/augment.h"
 
@@ -295,6 +296,14 @@ static cleat_status count_samples(images *im, cleat_error *error) {
     return CLEAT_OK;
 }
 
+static void log_classes(const images *im, const char *path) {
+    cleat_text line = {0};
+    for (size_t i = 0; i < im->fitted.n_classes && line.size < 800; ++i)
+        cleat_text_add(&line, "%s%s %lld", i ? ", " : "", im->fitted.classes[i], (long long)im->fitted.samples[i]);
+    if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
+    cleat_text_free(&line);
+}
+
 static void init_dataset(images *im) {
     const cleat_image_options *options = im->set.options;
     cleat_image_dataset *p = &im->common;
@@ -341,6 +350,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     if (status != CLEAT_OK) return status;
     init_dataset(im);
     status = count_samples(im, error);
+    if (status == CLEAT_OK && !fitted) log_classes(im, path);
     if (status == CLEAT_OK && !fitted) status = fit_means(im, error);
     return status == CLEAT_OK ? make_table(im, error) : status;
 }
@@ -372,6 +382,11 @@ static const images *as_images(const cleat_dataset *dataset) {
 const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
     return im && index < im->fitted.n_classes ? im->fitted.classes[index] : NULL;
+}
+
+int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
+    const images *im = as_images(dataset);
+    return im && sample < im->set.n_rows ? im->set.rows[sample].label : CLEAT_NO_CLASS;
 }
 
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {

@@ -1,0 +1,77 @@
+/* Says how the classes of the training data are distributed, and which of them the validation data lack. */
+#include "models/classes.h"
+
+#include "core/memory.h"
+#include "core/text.h"
+
+enum { NAMED = 5, UNEVEN = 10 }; /* a class with UNEVEN times the samples of another is worth a warning */
+
+/* Appends the first classes without samples, and how many more there are. */
+static void name_classes(const cleat_class *classes, const int64_t *counts, int64_t count, cleat_text *names) {
+    int64_t found = 0;
+    for (int64_t c = 0; c < count; ++c) {
+        if (counts[c] > 0) continue;
+        if (++found <= NAMED) cleat_text_add(names, "%s'%s'", found > 1 ? ", " : "", classes[c].name);
+    }
+    if (found > NAMED) cleat_text_add(names, " and %lld more", (long long)(found - NAMED));
+}
+
+static int64_t count_absent(const int64_t *counts, int64_t count) {
+    int64_t absent = 0;
+    for (int64_t c = 0; c < count; ++c) absent += counts[c] == 0;
+    return absent;
+}
+
+/* One warning for the classes that `counts` [count] has no samples of. */
+static void warn_absent(const char *path, const cleat_class *classes, const int64_t *counts, int64_t count,
+                        const char *split, const char *effect) {
+    cleat_text names = {0};
+    const int64_t absent = count_absent(counts, count);
+    if (absent == 0) return;
+    name_classes(classes, counts, count, &names);
+    cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %lld classes have no %s samples (%s): %s", path, (long long)absent,
+              (long long)count, split, names.data ? names.data : "", effect);
+    cleat_text_free(&names);
+}
+
+static void warn_uneven(const char *path, const cleat_class *classes, const int64_t *counts, int64_t count,
+                        cleat_weighting weighting) {
+    int64_t most = 0, least = -1, all = 0;
+    for (int64_t c = 0; c < count; ++c) {
+        all += counts[c];
+        if (counts[c] > counts[most]) most = c;
+        if (counts[c] > 0 && (least < 0 || counts[c] < counts[least])) least = c;
+    }
+    if (least < 0 || weighting != CLEAT_WEIGHTING_NONE || counts[most] < UNEVEN * counts[least]) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "%s: the classes are unbalanced: '%s' has %lld of %lld training samples, '%s' %lld. Always predicting '%s' "
+        "has an accuracy of %.2f: see macro_f1 (run.metric = macro_f1); loss.class_weights = balanced gives rare "
+        "classes larger weights",
+        path, classes[most].name, (long long)counts[most], (long long)all, classes[least].name,
+        (long long)counts[least], classes[most].name, (double)counts[most] / (double)all);
+}
+
+cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
+                                cleat_weighting weighting, int64_t count, const cleat_class *classes,
+                                cleat_error *error) {
+    int64_t *counts = cleat_alloc((size_t)count, sizeof *counts);
+    bool any = false;
+    if (!counts)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %lld classes", (long long)count);
+    for (int64_t c = 0; c < count; ++c) counts[c] = classes[c].samples;
+    warn_absent(path, classes, counts, count, "training", "the model cannot learn them");
+    warn_uneven(path, classes, counts, count, weighting);
+    for (int64_t c = 0; c < count; ++c) counts[c] = 0;
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
+        const int32_t label = cleat_dataset_split(dataset, i) == CLEAT_SPLIT_VAL ? source->label(dataset, i) : -1;
+        if (label < 0) continue;
+        ++counts[label];
+        any = true;
+    }
+    if (any)
+        warn_absent(path, classes, counts, count, "validation",
+                    "metrics say nothing about them; data.val_fraction, or a validation set, with more samples");
+    cleat_free(counts);
+    return CLEAT_OK;
+}
