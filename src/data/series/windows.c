@@ -9,10 +9,13 @@ static cleat_status borders_by_rows(const char *path, const cleat_series_options
     int64_t at = 0;
     for (int s = 0; s < CLEAT_SPLITS; ++s) {
         if (wanted[s] > rows - at)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "%s: the %s split would be rows %lld to %lld, but the file has %lld; use fewer rows",
-                              path, cleat_split_name((cleat_split)s), (long long)at + 1, (long long)(at + wanted[s]),
-                              (long long)rows);
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "%s: the %s split would be rows %lld to %lld, but the file has %lld; use fewer rows, or shares "
+                "of the file: --set data.train_rows=none --set data.val_rows=none --set "
+                "data.test_rows=none",
+                path, cleat_split_name((cleat_split)s), (long long)at + 1, (long long)(at + wanted[s]),
+                (long long)rows);
         windows->begin[s] = at;
         windows->end[s] = at += wanted[s];
     }

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# The examples with own data of profiles/README.md, and of README.md where it has them: their commands run as written,
+# on little data and for one epoch.
+#   test_own_data.sh CLEAT SOURCE_DIR
+set -euo pipefail
+cleat=$1 source=$2
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+small=(--device "${CLEAT_TEST_DEVICE:-auto}" --set run.self_check=never --set train.epochs=1)
+
+# commands FILE: the indented commands of the section "Your own data", one a line.
+commands() {
+    awk '/^## / { on = $0 == "## Your own data" } on && (/^    cleat / || more) { sub(/^ +/, ""); more = sub(/ *\\$/, " ")
+        printf "%s%s", $0, more ? "" : "\n" }' "$1"
+}
+
+# What a stranger has: a table saved by a German spreadsheet, with a class that is rare; folders of images; a series with
+# a decimal comma.
+make_data() {
+    local i
+    {
+        printf '\xef\xbb\xbftext;label\r\n'
+        for ((i = 0; i < 60; ++i)); do printf '"nice; day %d";up\r\nbad day %d, really;down\r\n' "$i" "$i"; done
+        printf 'day by day;so\r\nday after day;so\r\n'
+    } >reviews.csv
+    printf 'text,other\nnice day,1\nbad day,2\n' >new.csv
+    {
+        printf 'date;shop;web\r\n'
+        for ((i = 0; i < 300; ++i)); do
+            printf '%s;%d,5;%d\r\n' "$(date -u -d "2020-01-01 +$i days" +%F)" $((10 + i % 7)) $((i % 5))
+        done
+    } >sales.csv
+    python3 - <<'END'
+import os, struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def picture(path, step):
+    rows = b"".join(b"\0" + bytes((x * step + y * c) % 256 for x in range(16) for c in range(3)) for y in range(16))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+for i in range(24):
+    picture("photos/cat/%d.png" % i, 3 + i % 3)
+    picture("photos/dog/%d.png" % i, 40 + i % 3)
+for i in range(3):
+    picture("new_photos/%d.png" % i, 3 + 20 * i)
+END
+}
+
+test_examples() {
+    local line words
+    commands "$source/profiles/README.md" >commands
+    exits 0 test "$(grep -c '^cleat train' commands)" = 3
+    commands "$source/README.md" >>commands
+    awk '!seen[$0]++' commands >once
+    while IFS= read -r line <&3; do
+        read -ra words <<<"$line"
+        [[ ${words[1]} != train ]] || words+=("${small[@]}")
+        exits 0 "$cleat" "${words[@]:1}"
+        cat "$scratch/err" >>log
+    done 3<once
+    cp log "$scratch/err"
+}
+
+cd "$scratch"
+require_device
+make_data
+test_examples
+says err "reviews.csv: its fields are separated by ';'"
+says err "reviews.csv: no column 'textID' (data.id_column)"
+says err "reviews.csv: the classes are unbalanced"
+says err "the warm-up of 200 optimizer steps is not shorter than the run"
+says err "sales.csv: its numbers have a decimal comma"
+says err "photos: training split: cat "
+exits 0 test "$(cut -d , -f 1 runs/reviews/new/predictions.csv | paste -s -d ' ')" = "id 1 2"
+exits 0 test "$(head -n 1 runs/reviews/new/predictions.csv)" = "id,label,probability,down,so,up"
+exits 0 test "$(head -n 1 runs/photos/new/predictions.csv)" = "id,label,probability,cat,dog"
+exits 0 test "$(wc -l <runs/photos/new/predictions.csv)" = 4
+exits 0 test "$(head -n 1 runs/sales/new/predictions.csv)" = "made_at,time,step,shop,web"
+finish
