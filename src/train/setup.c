@@ -78,7 +78,7 @@ static void warn_cut_warmup(const cleat_schedule *schedule) {
     cleat_log(
         CLEAT_LOG_WARNING,
         "the warm-up of %lld optimizer steps is not shorter than the run of %lld (%lld epochs of %lld steps): it is "
-        "cut to %lld steps, a tenth of the run; set train.warmup_ratio instead of train.warmup_steps or "
+        "cut to a tenth of the run, %lld steps; set train.warmup_ratio instead of train.warmup_steps or "
         "warmup_epochs to choose another share",
         (long long)schedule->warmup_wanted, (long long)schedule->total_steps, (long long)schedule->epochs,
         (long long)schedule->steps_per_epoch, (long long)schedule->warmup_steps);

@@ -15,8 +15,8 @@ commands() {
         printf "%s%s", $0, more ? "" : "\n" }' "$1"
 }
 
-# What a stranger has: a table saved by a German spreadsheet, with a class that is rare; folders of images; a series with
-# a decimal comma.
+# What a stranger has: a table saved by a German spreadsheet, with a class that is rare; folders of images; a series
+# with its dates and a decimal comma.
 make_data() {
     local i
     {
@@ -28,7 +28,7 @@ make_data() {
     {
         printf 'date;shop;web\r\n'
         for ((i = 0; i < 300; ++i)); do
-            printf '%s;%d,5;%d\r\n' "$(date -u -d "2020-01-01 +$i days" +%F)" $((10 + i % 7)) $((i % 5))
+            printf '%s;%d,5;%d\r\n' "$(date -u -d "2020-01-01 +$i days" +%d.%m.%Y)" $((10 + i % 7)) $((i % 5))
         done
     } >sales.csv
     python3 - <<'END'

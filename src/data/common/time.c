@@ -58,9 +58,20 @@ static void skip_spaces(const char **p) {
     while (**p == ' ') ++*p;
 }
 
+/* DD.MM.YYYY: where dates have points, the day comes first. */
+static bool date_with_points(const char **p, int *year, int *month, int *day) {
+    const char *at = *p;
+    if (!number(&at, 2, day) || !letter(&at, '.') || !number(&at, 2, month) || !letter(&at, '.') ||
+        !number(&at, 4, year))
+        return false;
+    *p = at;
+    return true;
+}
+
 static const char *parse_date(const char **p, int64_t *days) {
-    int year, month, day;
-    if (!number(p, 4, &year) || !letter(p, '-') || !number(p, 2, &month) || !letter(p, '-') || !number(p, 2, &day))
+    int year = 0, month = 0, day = 0;
+    if (!date_with_points(p, &year, &month, &day) &&
+        (!number(p, 4, &year) || !letter(p, '-') || !number(p, 2, &month) || !letter(p, '-') || !number(p, 2, &day)))
         return FORMS;
     if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_in(year, month)) return NO_DAY;
     *days = days_to_date(year, month, day);
@@ -151,6 +162,7 @@ const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cle
     skip_spaces(&p);
     if (!*p) return "is empty; every row requires a time";
     size_t digits = strspn(p, "0123456789");
+    if (digits == 2 && strspn(p, "0123456789.") >= strlen("DD.MM.YYYY")) return parse_calendar(p, seconds, kind);
     if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
     if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);
     return parse_unix(p, first, seconds, kind);
