@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples with own data of profiles/README.md, and of README.md where it has them: their commands run as written,
+# The examples with own data of README.md and profiles/README.md: their commands run as written,
 # on little data and for one epoch.
 #   test_own_data.sh CLEAT SOURCE_DIR
 set -euo pipefail
@@ -11,7 +11,7 @@ small=(--device "${CLEAT_TEST_DEVICE:-auto}" --set run.self_check=never --set tr
 
 # commands FILE: the indented commands of the section "Your own data", one a line.
 commands() {
-    awk '/^## / { on = $0 == "## Your own data" } on && (/^    cleat / || more) { sub(/^ +/, ""); more = sub(/ *\\$/, " ")
+    awk '/^## / { on = $0 == "## Your own data" } on && (/^    cleat / || more) { sub(/^ +/, ""); sub(/ +#.*/, ""); more = sub(/ *\\$/, " ")
         printf "%s%s", $0, more ? "" : "\n" }' "$1"
 }
 
@@ -49,25 +49,26 @@ for i in range(3):
 END
 }
 
-test_examples() {
+# run_examples FILE: those of one README.
+run_examples() {
     local line words
-    commands "$source/profiles/README.md" >commands
+    commands "$1" >commands
     exits 0 test "$(grep -c '^cleat train' commands)" = 3
-    commands "$source/README.md" >>commands
-    awk '!seen[$0]++' commands >once
+    rm -rf runs
     while IFS= read -r line <&3; do
         read -ra words <<<"$line"
         [[ ${words[1]} != train ]] || words+=("${small[@]}")
         exits 0 "$cleat" "${words[@]:1}"
         cat "$scratch/err" >>log
-    done 3<once
+    done 3<commands
     cp log "$scratch/err"
 }
 
 cd "$scratch"
 require_device
 make_data
-test_examples
+run_examples "$source/README.md"
+run_examples "$source/profiles/README.md"
 says err "reviews.csv: its fields are separated by ';'"
 says err "reviews.csv: no column 'textID' (data.id_column)"
 says err "reviews.csv: the classes are unbalanced"

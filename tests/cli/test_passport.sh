@@ -72,7 +72,7 @@ test_failures() {
     exits 0 env CLEAT_KERNEL_DIR="$scratch/cl" TMPDIR="$scratch" "$cleat" passport --device "${CLEAT_TEST_DEVICE:-auto}" \
         --seconds 45 --out "$text"
     lacks "$text" "$scratch"
-    contains "$text" "environment = CLEAT_KERNEL_DIR=FOLDER"
+    contains "$text" "CLEAT_KERNEL_DIR=FOLDER"
     contains "$text" "series_dense f32 = failed, 0"
     contains "$text" " = check:series_dense:f32"
     contains "$text" "error: relu.cl:4:"
