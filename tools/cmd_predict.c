@@ -28,7 +28,7 @@ static bool is_stream(const char *path) {
 static const places *interrupted; /* by a signal, whose handler may call unlink and rmdir only */
 
 static void on_signal(int number) {
-    unlink(interrupted->input);
+    if (is_stream(interrupted->data)) unlink(interrupted->input); /* else it is the user's file */
     if (is_stream(interrupted->out)) rmdir(interrupted->output);
     rmdir(interrupted->temporary);
     signal(number, SIG_DFL);
@@ -117,8 +117,8 @@ static cleat_status prepare(const cleat_profile *profile, places *at, cleat_erro
     cleat_status status = CLEAT_OK;
     if (strlen(at->data) >= CLEAT_PATH || strlen(at->out) >= CLEAT_PATH)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--data, --out: path too long");
-    snprintf(at->input, sizeof at->input, "%s", at->data);
-    snprintf(at->output, sizeof at->output, "%s", at->out);
+    snprintf(at->input, sizeof at->input, "%s", is_stream(at->data) ? "" : at->data);
+    snprintf(at->output, sizeof at->output, "%s", is_stream(at->out) ? "" : at->out);
     if (!is_stream(at->data) && !is_stream(at->out)) return CLEAT_OK;
     status = make_temporary(at, error);
     if (status == CLEAT_OK && is_stream(at->out)) snprintf(at->output, sizeof at->output, "%s/out", at->temporary);
@@ -143,7 +143,9 @@ static cleat_status print_output(const places *at, cleat_error *error) {
     cleat_status status = copy_stream(file, path, stdout, "the standard output", error);
     const bool unread = status != CLEAT_OK && errno == EPIPE;
     fclose(file);
-    return unread ? CLEAT_OK : status;
+    if (!unread) return status;
+    if (!freopen("/dev/null", "w", stdout)) return status; /* what is buffered for the reader would fail again */
+    return CLEAT_OK;
 }
 
 /* Messages name the standard input, not its copy. */
