@@ -117,7 +117,8 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
     const char *wanted = run->options->out ? run->options->out : profile->run.out;
     const bool existed = again || cleat_folder_exists(wanted);
     cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
-    if (status == CLEAT_OK) status = lock(run, error);
+    if (status == CLEAT_OK && (status = lock(run, error)) != CLEAT_OK)
+        run->existing = strlen(run->folder); /* another run, perhaps started at the same time, may be using it */
     if (status == CLEAT_OK && !again && run->resume && !cleat_checkpoint_exists(run->folder))
         status = check_nothing_to_resume(run, existed, error);
     if (status != CLEAT_OK || again || run->resume) return status;

@@ -11,7 +11,7 @@ typedef struct cleat_run {
     cleat_train_report *report;
     bool resume;                     /* continue from the folder's last checkpoint */
     char folder[CLEAT_PATH];         /* empty until it is chosen */
-    size_t existing;                 /* length of the part of its path that existed before this run */
+    size_t existing;                 /* length of the part of its path that this run did not create */
     int lock;                        /* lock of the folder, ... */
     bool is_locked;                  /* ... held while the run is open */
     cleat_metrics_log *log;          /* NULL until it is opened */
