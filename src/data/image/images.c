@@ -124,11 +124,13 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
     if (!slots[IMAGE] || row->unreadable) return CLEAT_OK;
     cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], &why);
-    row->unreadable = im->predicts && cleat_image_skips(&why);
-    if (row->unreadable) return CLEAT_OK;
+    if (status != CLEAT_OK && im->predicts && cleat_image_skips(&why)) {
+        row->unreadable = true;
+        return CLEAT_OK;
+    }
     if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
-    if (status == CLEAT_OK && length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
-    return status;
+    if (length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
+    return CLEAT_OK;
 }
 
 static cleat_sample_state images_state(const cleat_dataset *dataset, size_t sample) {

@@ -107,11 +107,12 @@ static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int6
     cleat_status status = CLEAT_OK;
     cleat_error why = {0};
     if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], &why);
-    own->unreadable = m->predicts && cleat_image_skips(&why);
-    if (own->unreadable) return CLEAT_OK;
+    if (status != CLEAT_OK && m->predicts && cleat_image_skips(&why)) {
+        own->unreadable = true;
+        return CLEAT_OK;
+    }
     if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
-    if (status == CLEAT_OK && slots[MASK]) status = fill_mask(m, sample, &params, length, slots[MASK], error);
-    return status;
+    return slots[MASK] ? fill_mask(m, sample, &params, length, slots[MASK], error) : CLEAT_OK;
 }
 
 /* --- the class ------------------------------------------------------------------------------------------------ */
