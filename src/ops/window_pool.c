@@ -31,7 +31,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
             node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with at most 2^30 pixels and channels",
             text);
     if (attr->size < 1 || attr->size > MAX_SIZE || attr->stride < 1 || attr->padding < 0 ||
-        2 * attr->padding > attr->size)
+        attr->padding > attr->size / 2)
         return cleat_infer_fail(node, error,
                                 "size %d, stride %d, padding %d: the size must be 1 to %d, the stride at least 1, the "
                                 "padding 0 to half the size",
