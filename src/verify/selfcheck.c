@@ -269,10 +269,11 @@ bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile)
     return true;
 }
 
-/* How many files are smaller. No two have one size. */
+/* How many files are smaller, or as large and earlier in the list. */
 static size_t place_by_size(const cleat_embedded *file) {
     size_t place = 0;
-    for (const cleat_embedded *other = cleat_embedded_checks; other->name; ++other) place += other->size < file->size;
+    for (const cleat_embedded *other = cleat_embedded_checks; other->name; ++other)
+        place += other->size < file->size || (other->size == file->size && other < file);
     return place;
 }
 
