@@ -95,7 +95,9 @@ static void *load(const cleat_driver *driver, const event_sink *out) {
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map || !realpath(map->l_name, path)) path[0] = 0;
     bool has_entry = dlsym(library, "clGetExtensionFunctionAddress") || dlsym(library, "clIcdGetPlatformIDsKHR");
     send_event(out, EVENT_LOADED, path, 0, has_entry);
-    return has_entry ? library : NULL;
+    if (has_entry) return library;
+    dlclose(library);
+    return NULL;
 }
 
 static void list_platform(cl_platform_id platform, const event_sink *out) {
