@@ -48,12 +48,13 @@ static bool find_driver(char driver[PATH_MAX]) {
 }
 
 static bool is_command(const char *name) {
-    char folders[PATH_MAX], path[PATH_MAX + 8], *rest = NULL;
-    const char *all = getenv("PATH");
-    if (!all || snprintf(folders, sizeof folders, "%s", all) >= (int)sizeof folders) return false;
-    for (char *folder = strtok_r(folders, ":", &rest); folder; folder = strtok_r(NULL, ":", &rest)) {
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        if (access(path, X_OK) == 0) return true;
+    char path[PATH_MAX];
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        const int length = (int)strcspn(at, ":");
+        const int size = snprintf(path, sizeof path, "%.*s/%s", length, at, name);
+        if (length > 0 && size < (int)sizeof path && access(path, X_OK) == 0) return true;
+        at += length + (at[length] == ':');
     }
     return false;
 }
