@@ -66,7 +66,7 @@ test_refusals() {
     exits 1 "$cleat" train "$profile" "${tiny[@]}" "${synthetic[@]}" --profile 5,2,3,1 --out "$scratch/none"
     says err "run.profile: the profile schedule '5,2,3,1': '5' at character 1 is not of the form key=value"
     exits 2 "$cleat" profile
-    says err "exactly one profile"
+    says err "a profile is expected: a file"
 }
 
 # The checker must find what is wrong.
