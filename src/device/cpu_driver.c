@@ -3,8 +3,8 @@
 
 #include "cleat/core.h"
 #include "core/files.h"
+#include "core/own_file.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,24 +25,10 @@ static bool driver_is_installed(void) {
     return any;
 }
 
-/* The folder of the file that holds this code, a library or the program. */
-static bool find_own_folder(char path[PATH_MAX]) {
-    Dl_info about;
-    union {
-        void (*function)(void);
-        void *data;
-    } code = {.function = cleat_use_own_cpu_driver};
-    if (!dladdr(code.data, &about) || !about.dli_fname) return false;
-    /* The program is known by its argv[0], which need not be a path. */
-    const char *file = strstr(about.dli_fname, ".so") ? about.dli_fname : "/proc/self/exe";
-    if (!realpath(file, path)) return false;
-    *strrchr(path, '/') = 0;
-    return true;
-}
-
 static bool find_driver(char driver[PATH_MAX]) {
     char folder[PATH_MAX], path[PATH_MAX + sizeof "/../lib/cleat/cpu_driver"];
-    if (!find_own_folder(folder)) return false;
+    if (!cleat_own_file(folder)) return false;
+    *strrchr(folder, '/') = 0;
     snprintf(path, sizeof path, "%s/../lib/cleat/cpu_driver", folder);
     return realpath(path, driver) != NULL;
 }

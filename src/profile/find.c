@@ -3,14 +3,12 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/own_file.h"
 #include "core/text.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,20 +24,6 @@ typedef struct folders {
 } folders;
 
 /* --- the folders ---------------------------------------------------------------------------------------------- */
-
-/* Writes the resolved path of the file that holds this code, a library or the program, to `path`. */
-static bool find_own_file(char path[PATH_MAX]) {
-    Dl_info own, program;
-    union {
-        bool (*function)(char *);
-        void *data;
-    } code = {.function = find_own_file};
-    if (!dladdr(code.data, &own)) return false;
-    /* The linker knows the program only as argv[0], which need not be a path. */
-    void *header = (void *)(uintptr_t)getauxval(AT_PHDR);
-    bool in_program = header && dladdr(header, &program) && program.dli_fbase == own.dli_fbase;
-    return realpath(in_program ? "/proc/self/exe" : own.dli_fname, path) != NULL;
-}
 
 static void add_folder(folders *all, const char *path) {
     struct stat about, known;
@@ -66,7 +50,7 @@ static void find_folders(folders *all) {
     char own[PATH_MAX];
     all->count = 0;
     add_folder(all, "profiles");
-    bool found = find_own_file(own);
+    bool found = cleat_own_file(own);
     if (found) {
         add_beside(all, own, 1, "share/cleat/profiles");
         add_beside(all, own, 2, "share/cleat/profiles"); /* lib/x86_64-linux-gnu */
