@@ -78,14 +78,24 @@ update_lists() {
     fi
 }
 
-install_packages() {
+# apt_install LOG PACKAGE...
+apt_install() {
     local log=$1
     shift
     echo "setup: installing $*"
-    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$@" >"$log" 2>&1 </dev/null; then
-        tail -n 15 "$log" >&2
-        fail "apt-get could not install: $*" "its last lines are shown above; check the network and the mirror in /etc/apt"
-    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$@" >"$log" 2>&1 </dev/null
+}
+
+# install_packages LOG PACKAGE...: if that fails because of an optional one, the required ones are installed alone.
+install_packages() {
+    local log=$1 required
+    shift
+    if apt_install "$log" "$@"; then return; fi
+    mapfile -t required < <(missing_required)
+    if ((${#required[@]} == 0)); then return; fi # say_what_is_left_out names the others
+    if ((${#required[@]} < $#)) && apt_install "$log" "${required[@]}"; then return; fi
+    tail -n 15 "$log" >&2
+    fail "apt-get could not install: ${required[*]}" "its last lines are shown above; check the network and the mirror in /etc/apt"
 }
 
 # check_cmake: the cmake that a build would use, or else the one that would be installed. Before anything is installed: that takes a minute.
@@ -110,10 +120,14 @@ without_cmake() {
     if command -v cmake >/dev/null; then sed '/^cmake$/d'; else cat; fi
 }
 
+missing_required() {
+    missing_packages "${packages[@]}" | without_cmake
+}
+
 # missing_of_all: the packages to install, one a line: of the optional ones those that this release has.
 missing_of_all() {
     local word
-    missing_packages "${packages[@]}" | without_cmake
+    missing_required
     for word in "${optional[@]}"; do
         ! available "${word%%:*}" || missing_packages "${word%%:*}"
     done
@@ -128,7 +142,7 @@ install_missing() {
     mapfile -t missing < <(missing_of_all)
     ((${#missing[@]})) || return 0
     # Nobody is asked for a password for what is only optional.
-    [[ $(missing_packages "${packages[@]}" | without_cmake) ]] || is_root_without_asking || return 0
+    [[ $(missing_required) ]] || is_root_without_asking || return 0
     log=$(mktemp)
     # shellcheck disable=SC2064 # the name of this moment
     trap "rm -f '$log'" EXIT
