@@ -66,6 +66,7 @@ run_examples() {
 
 cd "$scratch"
 require_device
+require_python
 make_data
 run_examples "$source/README.md"
 run_examples "$source/profiles/README.md"

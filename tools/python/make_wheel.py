@@ -14,6 +14,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -185,6 +186,8 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the wheel")
     parser.add_argument("--local", action="store_true", help="tag linux_MACHINE if a manylinux tag would be wrong")
     arguments = parser.parse_args()
+    if not shutil.which("objdump"):
+        sys.exit("objdump is missing: install binutils")
     files = collect(arguments.prefix)
     said = subprocess.run([files["bin/cleat"], "--version"], check=True, capture_output=True, text=True).stdout
     version = said.split()[1]

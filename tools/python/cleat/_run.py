@@ -24,7 +24,7 @@ def _kind(model_type: str) -> Any:
     try:
         from . import _images, _rna, _series, _texts
     except ImportError as error:
-        raise ImportError("cleat: arrays need NumPy: pip install numpy (paths do not)") from error
+        raise ImportError("cleat: arrays and predictions need NumPy: pip install numpy") from error
     kinds = {
         "image_resnet": _images.Classes,
         "mask_segformer": _images.Masks,
@@ -283,7 +283,7 @@ def predict(
         images, texts       the labels, an array [N]: integers if all names of classes are;
                             with `probabilities` the classes [C] and their probabilities [N, C]
         images with masks   masks, bool [N, H, W] (a list where sizes differ); with `probabilities` those
-        {times, values}     a cleat.Forecast: values, times, made_at, columns
+        {times, values}     a named tuple Forecast: values, times, made_at, columns
         RNA sequences       a list of coordinates [L, 3] in Angstrom
         sentences           a list of lists of tags
         frames of maps      as images with masks
