@@ -62,8 +62,9 @@ static int run_command(int argc, char **argv) {
     return command ? command->run(command, argc - 1, argv + 1) : EXIT_USAGE;
 }
 
-/* `cleat help`, `cleat help COMMAND` */
+/* `cleat help`, `cleat help COMMAND`; `help` is no command of the table, but may be asked about. */
 static int run_help(int argc, char **argv) {
+    if (argc && (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0)) argc = 0;
     const cli_command *command = argc ? find_command(argv[0]) : NULL;
     if (command) return command->run(command, 1, (char *[]){(char *)"--help", NULL});
     if (argc) return EXIT_USAGE;

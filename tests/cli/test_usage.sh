@@ -121,6 +121,7 @@ test_meant() {
 
 # --log, --quiet and --help also after the command; `cleat help COMMAND`.
 test_common_options() {
+    exits 0 "$cleat" help help
     exits 0 "$cleat" help
     says out "usage: cleat [--log"
     exits 0 "$cleat" help train
