@@ -120,6 +120,7 @@ build=$(cd "$1" && pwd) out=$2 wheel=${4:-}
 command -v patchelf >/dev/null || fail "patchelf is missing: apt-get install patchelf"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+[[ ! $wheel ]] || command -v unzip >/dev/null || fail "unzip is missing: apt-get install unzip"
 version=$("$build/cleat" --version | sed -n '1s/^cleat //p')
 name=cleat-$version-linux-$(uname -m)
 tree=$out/$name
