@@ -186,6 +186,6 @@ else
     if command -v cmake >/dev/null; then check_cmake; fi
     install_missing
     say_what_is_left_out
-    echo "setup: all packages are installed"
+    echo "setup: all required packages are installed"
 fi
 "$(dirname "$0")/driver_hints.sh"
