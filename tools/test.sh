@@ -5,7 +5,7 @@
 #     all        every step below, as continuous integration does
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
-#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests except the slow ones
+#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and scripts without code of ours
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
