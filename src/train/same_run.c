@@ -67,12 +67,14 @@ static cleat_status check_schedules(const cleat_checkpoint *checkpoint, const cl
                   cleat_schedule_rate(then, state->step - 1));
         return CLEAT_OK;
     }
-    return cleat_fail(error, CLEAT_ERR_PROFILE,
-                      "%s was trained with another schedule of the learning rate (%s): step %lld had %g and would have "
-                      "had %g. To continue with the new schedule, as a separate run: --resume-from %s --out FOLDER. "
-                      "Only the epochs of train.schedule = constant or step can be changed in the same run",
-                      checkpoint->folder, differences, (long long)step + 1, cleat_schedule_rate(then, step),
-                      cleat_schedule_rate(now, step), run->folder);
+    return cleat_fail(
+        error, CLEAT_ERR_PROFILE,
+        "%s was trained with another schedule of the learning rate (%s): step %lld had %g and would have "
+        "had %g. To continue with the new schedule, as a separate run: --resume-from %s --out FOLDER. "
+        "Only the epochs of train.schedule = constant or step, with a warm-up that does not depend on them, can "
+        "be changed in the same run",
+        checkpoint->folder, differences, (long long)step + 1, cleat_schedule_rate(then, step),
+        cleat_schedule_rate(now, step), run->folder);
 }
 
 /* Whether the checkpoint was trained with these settings except for the number of epochs, or the whole schedule;
