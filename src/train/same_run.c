@@ -96,8 +96,10 @@ cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const clea
                                   const cleat_schedule *schedule, const cleat_run *run, bool *replan,
                                   cleat_error *error) {
     const cleat_train_state *state = &checkpoint->state;
-    *replan = false;
-    if (settings->cut || !*state->profile_hash || strcmp(settings->hash, state->profile_hash) == 0) return CLEAT_OK;
+    if (settings->cut || !*state->profile_hash || strcmp(settings->hash, state->profile_hash) == 0) {
+        *replan = false;
+        return CLEAT_OK;
+    }
     cleat_profile *then = profile_of(checkpoint);
     cleat_schedule earlier;
     const bool epochs = then && is_same_with_schedule(checkpoint, settings, then, true, schedule, &earlier),
@@ -106,8 +108,9 @@ cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const clea
     cleat_profile_destroy(then);
     if (!schedules) return refuse(checkpoint, settings, run->folder, error);
     if (state->epochs > 0) cleat_schedule_set_epochs(&earlier, state->epochs); /* as shortened by a time budget */
-    *replan = true;
     char differences[1024];
     format_differences(settings, run->folder, differences, sizeof differences);
-    return check_schedules(checkpoint, &earlier, schedule, differences, run, error);
+    cleat_status status = check_schedules(checkpoint, &earlier, schedule, differences, run, error);
+    if (status == CLEAT_OK) *replan = true;
+    return status;
 }

@@ -101,15 +101,17 @@ cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_e
     static const char *const always[] = {".lines", NULL}, *const maybe[] = {".txt", ".text", "", NULL};
     char *text;
     size_t size;
-    *sentences = ends_in(path, always);
-    if (*sentences || !ends_in(path, maybe)) return CLEAT_OK;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
-    for (char *at = text; at < text + size && !*sentences;) {
-        const stretch line = next_line(&at, text + size);
-        *sentences = line.at < line.end && !may_be_conll(line);
+    bool found = ends_in(path, always);
+    if (!found && ends_in(path, maybe)) {
+        cleat_status status = cleat_file_read(path, &text, &size, error);
+        if (status != CLEAT_OK) return status;
+        for (char *at = text; at < text + size && !found;) {
+            const stretch line = next_line(&at, text + size);
+            found = line.at < line.end && !may_be_conll(line);
+        }
+        cleat_free(text);
     }
-    cleat_free(text);
+    *sentences = found;
     return CLEAT_OK;
 }
 
