@@ -87,7 +87,8 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
 /* Returns the exit code of a status; prints the error to stderr unless the status is ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
 
-/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0, after a message, if any of the output was lost. */
+/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0, after a message, if any of the output was
+ * lost. */
 int cli_finish_output(int exit_code);
 
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
@@ -104,17 +105,17 @@ const volatile int *cli_stop_on_signals(void);
         "--progress", CLI_TEXT, target, "FORM",                                                                        \
             "bar, lines, or none: evaluations only (default: bar; lines in a notebook, a file or with TERM=dumb)"      \
     }
-/* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL. Returns
- * 0, or cli_usage's exit code for an unknown form. */
+/* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL.
+ * Returns 0, or cli_usage's exit code for an unknown form. */
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
-/* Whether this program runs in a notebook of Jupyter, Kaggle or Colab. There `!cleat` gets a terminal, but each redrawing
- * is kept as output. */
+/* Whether this program runs in a notebook of Jupyter, Kaggle or Colab. There `!cleat` gets a terminal, but each
+ * redrawing is kept as output. */
 bool cli_is_notebook(void);
 /* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
 bool cli_can_redraw(int file);
 
-/* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it is
- * NULL. */
+/* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it
+ * is NULL. */
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 

@@ -86,8 +86,8 @@ CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT
  * empty text, if it does not fit. */
 CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
 
-/* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you mean"; NULL if
- * none is near. Points into `names`. */
+/* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you mean"; NULL
+ * if none is near. Points into `names`. */
 CLEAT_API const char *cleat_nearest_name(const char *name, const char *const *names, size_t count);
 
 /* The version of the running library, "0.1.0", which may be newer than this header. Static string. */

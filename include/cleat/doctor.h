@@ -73,9 +73,9 @@ CLEAT_API cleat_status cleat_doctor_run(const cleat_doctor_request *request, cle
 /* NULL is allowed. */
 CLEAT_API void cleat_doctor_free(cleat_doctor_report *report);
 
-/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the log gets one
- * warning with the card and what keeps it from being used; where no device fits, the error's text gets it. Starts no
- * process and loads nothing that the OpenCL loader has not tried. */
+/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the log gets
+ * one warning with the card and what keeps it from being used; where no device fits, the error's text gets it. Starts
+ * no process and loads nothing that the OpenCL loader has not tried. */
 CLEAT_API cleat_status cleat_doctor_open_device(const char *selector, cleat_device **device, cleat_error *error);
 
 /* Appends a check of the caller to the section `name`, which is created with `title` if the report has no

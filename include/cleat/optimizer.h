@@ -37,6 +37,7 @@ CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
  * setting is out of range, or the store has no parameters. */
 CLEAT_API cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec,
                                               cleat_optimizer **optimizer, cleat_error *error);
+
 /* The settings of SGD, stochastic gradient descent. */
 typedef struct cleat_sgd_spec {
     float momentum;     /* in [0, 1); 0: none, and no optimizer state */

@@ -186,15 +186,16 @@ CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const clea
  * were trained for, to `name` [size]; false past the last one. */
 CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
-/* Writes the name ("section.key") of the i-th setting of the profile's family to `name` [size]; false past the last one. */
+/* Writes the name ("section.key") of the i-th setting of the profile's family to `name` [size]; false past the last
+ * one. */
 CLEAT_API bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
-/* Writes where the setting `name` ("section.key") got its value to `text` [size]: "FILE:LINE", "--set" for an assignment,
- * or "default". CLEAT_ERR_NOT_FOUND: the profile's family has no such key. */
+/* Writes where the setting `name` ("section.key") got its value to `text` [size]: "FILE:LINE", "--set" for an
+ * assignment, or "default". CLEAT_ERR_NOT_FOUND: the profile's family has no such key. */
 CLEAT_API cleat_status cleat_profile_origin(const cleat_profile *profile, const char *name, char *text, size_t size,
                                             cleat_error *error);
-/* Returns the sentence that describes the setting `name`, which lives as long as the profile; NULL: the profile's family
- * has no such key. */
+/* Returns the sentence that describes the setting `name`, which lives as long as the profile; NULL: the profile's
+ * family has no such key. */
 CLEAT_API const char *cleat_profile_key_help(const cleat_profile *profile, const char *name);
 
 /* Samples per optimizer step: effective_batch_size; if that is auto, batch_size x

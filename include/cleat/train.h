@@ -22,8 +22,9 @@ typedef struct cleat_train_options {
     /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
     /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that
-     * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule = constant. Without a checkpoint, a new run starts,
-     * with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or is a checkpoint folder. */
+     * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule = constant.
+     * Without a checkpoint, a new run starts, with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or
+     * is a checkpoint folder. */
     bool resume;
     /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint, and resume
      * there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together with `resume`.
@@ -34,16 +35,16 @@ typedef struct cleat_train_options {
     const volatile int *stop;
     void (*print)(void *user, const char *text); /* receives progress text, including newlines; may be NULL */
     void *user;
-    bool
-        terminal; /* true: a bar, redrawn 10 times a second; false: a line every 5 seconds, after an hour every minute */
-    int width;    /* columns of the bar's terminal */
+    /* true: a bar, redrawn 10 times a second; false: a line every 5 seconds, after an hour every minute */
+    bool terminal;
+    int width; /* columns of the bar's terminal */
     /* How the run was started and the path of its profile, for records and hints; may be NULL. */
     const char *command, *profile_path;
-    /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If data.path
-     * does not exist, it trains on synthetic samples of the longest length. */
+    /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If
+     * data.path does not exist, it trains on synthetic samples of the longest length. */
     bool profile_only;
-    /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on the
-     * thread of the run; may be NULL. */
+    /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
+     * the thread of the run; may be NULL. */
     void (*record)(void *user, const char *line);
 } cleat_train_options;
 
@@ -112,17 +113,17 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 /* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]
  * ("section.key=value") in order, and checks it. `checkpoint` as for cleat_evaluate. run.device, run.out and
  * loader.num_workers are auto, because another machine may be in use; data.path is absolute. Of a checkpoint of an
- * earlier version, the resolved.ini in its run folder is read. CLEAT_ERR_NOT_FOUND: no checkpoint, or it has no profile.
- * The caller destroys the profile. */
+ * earlier version, the resolved.ini in its run folder is read. CLEAT_ERR_NOT_FOUND: no checkpoint, or it has no
+ * profile. The caller destroys the profile. */
 CLEAT_API cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const char *const *assignments, size_t count,
                                                    cleat_profile **profile, cleat_error *error);
 
-/* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a
- * checkpoint folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train", "val", "test", or
+/* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a checkpoint
+ * folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train", "val", "test", or
  * "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not apply to the data
- * (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test" evaluate the whole
- * data and "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not finite; *metrics are
- * written nevertheless, and the message counts the samples and names the first. */
+ * (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test" evaluate the whole data and
+ * "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not finite; *metrics are written
+ * nevertheless, and the message counts the samples and names the first. */
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_metrics *metrics, cleat_error *error);
 
@@ -131,11 +132,11 @@ CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *
 CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
                                                const char *path, cleat_metrics *metrics, cleat_error *error);
 
-/* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder
- * `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of
- * them are written and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT, CLEAT_ERR_FORMAT, with
- * *count written: samples are longer than data.max_length and their ends are not predicted, or files cannot be read;
- * the rest is written, and the message names the first five. */
+/* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder `out`.
+ * *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of them are written
+ * and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT, CLEAT_ERR_FORMAT, with *count written:
+ * samples are longer than data.max_length and their ends are not predicted, or files cannot be read; the rest is
+ * written, and the message names the first five. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 
@@ -152,8 +153,8 @@ CLEAT_API double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double lea
 CLEAT_API cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step,
                                            double *rate, cleat_error *error);
 
-/* Length of the warm-up of such a run in optimizer steps. If the profile's is at least as long as the run, it is a tenth
- * of the run. The same errors. */
+/* Length of the warm-up of such a run in optimizer steps. If the profile's is at least as long as the run, it is a
+ * tenth of the run. The same errors. */
 CLEAT_API cleat_status cleat_warmup_steps(const cleat_profile *profile, int64_t steps_per_epoch, int64_t *steps,
                                           cleat_error *error);
 

@@ -184,7 +184,8 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 
 /* --- its profile ---------------------------------------------------------------------------------------------- */
 
-/* The folder of the checkpoint that `path` names, or of one of a run folder: all checkpoints of a run share a profile. */
+/* The folder of the checkpoint that `path` names, or of one of a run folder: all checkpoints of a run share a
+ * profile. */
 static cleat_status find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name, *names;

@@ -1,11 +1,12 @@
-/* A PoCL whose LLVM does not know the processor: LLVM then names it "generic", which clang does not accept, and no kernel
- * compiles (PoCL 1.6 of Debian 11 with LLVM 9, 1.8 of Ubuntu 22.04 with LLVM 11; pocl#1049). */
+/* A PoCL whose LLVM does not know the processor: LLVM then names it "generic", which clang does not accept, and no
+ * kernel compiles (PoCL 1.6 of Debian 11 with LLVM 9, 1.8 of Ubuntu 22.04 with LLVM 11; pocl#1049). */
 #include "device/device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Copies what follows `word`, up to a blank or comma: "OpenCL 2.0 pocl 1.8  Linux, None+Asserts, LLVM 11.1.0, SLEEF". */
+/* Copies what follows `word`, up to a blank or comma: "OpenCL 2.0 pocl 1.8  Linux, None+Asserts, LLVM 11.1.0,
+ * SLEEF". */
 static void copy_version(const char *text, const char *word, char *version, size_t size) {
     const char *at = strcasestr(text, word);
     if (!at) return;

@@ -165,8 +165,8 @@ void cleat_check_host(cleat_doctor *doctor);
 const char *cleat_device_fault(const cleat_doctor_device *device);
 
 enum { CLEAT_UNUSED_CARD = 2 * CLEAT_CHECK_TEXT + 300 };
-/* In a process whose OpenCL loader lists no GPU: names a card that is installed all the same, and writes why it cannot be
- * used, as sentences. False: there is none, or out of memory. */
+/* In a process whose OpenCL loader lists no GPU: names a card that is installed all the same, and writes why it cannot
+ * be used, as sentences. False: there is none, or out of memory. */
 bool cleat_unused_card(const cleat_doctor_request *request, char *text, size_t size);
 /* cleat_doctor_open_device gives no warning from now on: a child process has given it. */
 void cleat_unused_card_warned(void);

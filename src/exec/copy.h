@@ -4,8 +4,8 @@
 
 #include "cleat/exec.h"
 
-/* cleat_exec_write and cleat_exec_read without the checks that protect their callers: any tensor that has memory, at any
- * time; `values` has the bytes of the tensor. */
+/* cleat_exec_write and cleat_exec_read without the checks that protect their callers: any tensor that has memory, at
+ * any time; `values` has the bytes of the tensor. */
 cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error);
 cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
