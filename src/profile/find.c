@@ -153,7 +153,7 @@ static bool look_everywhere(const folders *where, const char *name, char path[PA
     return false;
 }
 
-/* Appends "; did you mean 'rna'?" and the names of all profiles. */
+/* Appends the names of all profiles, and "; did you mean 'rna'?". */
 static void add_known(const char *name, cleat_text *text) {
     cleat_profile_entry *known = NULL;
     size_t count = 0;
@@ -164,8 +164,8 @@ static void add_known(const char *name, cleat_text *text) {
     snprintf(stem, sizeof stem, "%.*s", (int)(strlen(base) - (is_profile_name(base) ? 4 : 0)), base);
     for (size_t i = 0; names && i < count; ++i) names[i] = known[i].name;
     const char *near = names ? cleat_nearest_name(stem, names, count) : NULL;
-    if (near) cleat_text_add(text, "; did you mean '%s'?", near);
     for (size_t i = 0; i < count; ++i) cleat_text_add(text, "%s%s", i ? ", " : "; the profiles are ", known[i].name);
+    if (near) cleat_text_add(text, "; did you mean '%s'?", near);
     cleat_free(names);
     cleat_free(known);
 }
