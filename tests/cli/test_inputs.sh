@@ -56,6 +56,28 @@ test_texts() {
     says err "lines.txt: unsupported file for text classification; use a table"
 }
 
+# Readers of the standard output that are slow, or end early: the output is longer than a pipe holds.
+test_readers() {
+    local pid i status=0 arguments=(predict --checkpoint "$scratch/texts.run" --device "$device" --data "$scratch/long.csv" --out -)
+    seq -f 'good day %g' 4000 | sed '1i text' >"$scratch/long.csv"
+    { TMPDIR=$scratch "$cleat" "${arguments[@]}" 2>"$scratch/err" || echo "exit status $?" >>"$scratch/err"; } | head -n 1 >"$scratch/out"
+    says out "id,label"
+    lacks err "exit status"
+    mkfifo "$scratch/pipe"
+    exec 3<>"$scratch/pipe"
+    TMPDIR=$scratch "$cleat" "${arguments[@]}" >"$scratch/pipe" 2>"$scratch/err" 3>&- &
+    pid=$!
+    for ((i = 0; i < 1200; ++i)); do
+        ! compgen -G "$scratch/cleat-predict-*/out/predictions.csv" >/dev/null || break
+        sleep 0.05
+    done
+    kill -TERM "$pid"
+    wait "$pid" || status=$?
+    exec 3>&-
+    exits 0 test "$status" = 143
+    exits 0 test -s "$scratch/long.csv"
+}
+
 # The sentence that is too long for the model gets tags as far as that reaches, which is an error.
 test_tags() {
     local i
@@ -141,6 +163,7 @@ test_masks() {
 require_device
 require_python
 test_texts
+test_readers
 test_tags
 test_images
 test_masks
