@@ -23,13 +23,13 @@ cp -r "$source/profiles" "$package/share/cleat/profiles"
 tiny="run.device=${CLEAT_TEST_DEVICE:-auto} model.d_model=32 model.heads=2 model.layers=1 model.d_ff=64 train.warmup_steps=1"
 tiny+=" run.self_check=never run.evaluate_every_epochs=none"
 
-# execute NOTEBOOK NAME VARIABLE=VALUE...: runs all cells, with the folders NAME/input and NAME/work; the result is
+# execute NOTEBOOK NAME VARIABLE=VALUE...: runs all cells, with the folders NAME/input and NAME/kept; the result is
 # $scratch/NAME.ipynb.
 execute() {
     local notebook=$1 name=$2
     shift 2
-    mkdir -p "$scratch/$name/input" "$scratch/$name/work" "$scratch/$name/tmp"
-    exits 0 env HOME="$scratch/home" TMPDIR="$scratch/$name/tmp" CLEAT_INPUT="$scratch/$name/input" CLEAT_WORK="$scratch/$name/work" \
+    mkdir -p "$scratch/$name/input" "$scratch/$name/kept" "$scratch/$name/tmp"
+    exits 0 env HOME="$scratch/home" TMPDIR="$scratch/$name/tmp" CLEAT_INPUT="$scratch/$name/input" CLEAT_WORK="$scratch/$name/kept" \
         CLEAT_MOLECULES=16 "$@" jupyter-nbconvert --to notebook --execute --ExecutePreprocessor.timeout=300 \
         --output-dir "$scratch" --output "$name.ipynb" "$source/tools/$notebook.ipynb"
     if [[ -f $scratch/$name.ipynb ]]; then exits 0 python3 "$here/executed.py" "$scratch/$name.ipynb"; else : >"$scratch/out"; fi
@@ -44,9 +44,9 @@ test_first_session() {
     says out "fits  "
     says out "time is up at step"
     says out "the time is up: the next session continues from the checkpoint"
-    exits 0 test -s "$scratch/first/work/runs/rna/report.html"
-    exits 0 test -s "$scratch/first/work/runs/rna/last"
-    exits 0 test -d "$scratch/first/work/cache"
+    exits 0 test -s "$scratch/first/kept/runs/rna/report.html"
+    exits 0 test -s "$scratch/first/kept/runs/rna/last"
+    exits 0 test -d "$scratch/first/kept/cache"
 }
 
 # The second one finds the output of the first, which stays as it is, and continues.
@@ -54,7 +54,7 @@ test_second_session() {
     local before
     mkdir -p "$scratch/second/input/notebooks/me"
     cp -r "$scratch/first/input/cleat" "$scratch/second/input/cleat"
-    cp -r "$scratch/first/work" "$scratch/second/input/notebooks/me/first"
+    cp -r "$scratch/first/kept" "$scratch/second/input/notebooks/me/first"
     chmod -R a-w "$scratch/second/input"
     before=$(find "$scratch/second/input" -printf '%p %s %T@ %C@\n' | sort | sha256sum)
     execute kaggle second CLEAT_SETTINGS="$tiny train.epochs=1000000 run.budget=stop" CLEAT_SESSION=4
@@ -67,7 +67,7 @@ test_second_session() {
 # step_of NAME: steps of its last checkpoint.
 step_of() {
     local last
-    last=$(<"$scratch/$1/work/runs/rna/last")
+    last=$(<"$scratch/$1/kept/runs/rna/last")
     last=${last##*-S}
     echo $((10#${last%%.*}))
 }
@@ -80,13 +80,13 @@ test_complete_run() {
     execute colab complete CLEAT_SETTINGS="$tiny train.epochs=2"
     says out "best evaluation"
     says out "the run is complete"
-    exits 0 test -s "$scratch/complete/work/runs/rna/report.html"
+    exits 0 test -s "$scratch/complete/kept/runs/rna/report.html"
 }
 
 # Without cleat, the first cell says what to do.
 test_nothing_attached() {
     mkdir -p "$scratch/nothing/input"
-    exits 1 env HOME="$scratch/home" CLEAT_INPUT="$scratch/nothing/input" CLEAT_WORK="$scratch/nothing/work" TMPDIR="$scratch" \
+    exits 1 env HOME="$scratch/home" CLEAT_INPUT="$scratch/nothing/input" CLEAT_WORK="$scratch/nothing/kept" TMPDIR="$scratch" \
         jupyter-nbconvert --to notebook --execute --output-dir "$scratch" --output nothing.ipynb "$source/tools/kaggle.ipynb"
     says err "add cleat-VERSION-linux-x86_64.tar.gz there, or set REPOSITORY"
 }
