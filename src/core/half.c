@@ -1,4 +1,4 @@
-/* Rounding to half types. The code has no branches, so that compilers vectorize its loops. */
+/* Conversion between floats and half types. The code has no branches, so that compilers vectorize its loops. */
 #include "core/half.h"
 
 #include <string.h>
@@ -40,4 +40,20 @@ void cleat_to_bf16(const float *values, size_t count, uint16_t *bits) {
         uint32_t x = bits_of(values[i]);
         bits[i] = (uint16_t)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : round_off(x, 16));
     }
+}
+
+/* A subnormal half is a whole number of units of 2^-24, which f32 holds exactly. */
+static float from_f16(uint16_t bits) {
+    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    if (exponent == 31) return float_of(sign | 0x7f800000 | fraction << 13);
+    if (exponent == 0) return float_of(sign | bits_of((float)fraction * 0x1p-24f));
+    return float_of(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+void cleat_from_f16(const uint16_t *bits, size_t count, float *values) {
+    for (size_t i = 0; i < count; ++i) values[i] = from_f16(bits[i]);
+}
+
+void cleat_from_bf16(const uint16_t *bits, size_t count, float *values) {
+    for (size_t i = 0; i < count; ++i) values[i] = float_of((uint32_t)bits[i] << 16);
 }

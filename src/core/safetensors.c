@@ -1,17 +1,21 @@
 /* Reading safetensors files. The header is not trusted: its length is limited; every tensor must have a
  * supported dtype, a shape whose size in bytes does not overflow, and a range of exactly that size; together
- * the ranges must tile the data without gap or overlap. The file is read, not memory-mapped, because a mapped
- * file that shrinks kills the process. */
+ * the ranges must tile the data without gap or overlap. The file is read, as a whole or tensor by tensor, and not
+ * memory-mapped, because a mapped file that shrinks kills the process. */
 #include "core/safetensors.h"
 
 #include "core/files.h"
 #include "core/memory.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors are little-endian; this machine is not"
@@ -22,8 +26,11 @@ enum { LENGTH_BYTES = 8, LONGEST_HEADER = 16 << 20 };
 struct cleat_safetensors {
     char *path;
     char *owned;              /* the file's bytes if it was read from a path or adopted */
-    const char *data;         /* the data section */
+    const char *data;         /* the data section; not read if `on_disk` */
     size_t data_size;         /* bytes */
+    size_t data_offset;       /* of the data section in the file */
+    bool on_disk;             /* opened by cleat_safetensors_open_headers */
+    int descriptor;           /* of the open file if `on_disk` */
     cJSON *header;            /* owns the names */
     const cJSON *metadata;    /* within header; NULL if there is none */
     cleat_st_tensor *tensors; /* [count] in order of their offsets */
@@ -41,7 +48,9 @@ static const struct {
 } dtypes[CLEAT_ST_DTYPES] = {
     [CLEAT_ST_F64] = {"F64", 8},   [CLEAT_ST_F32] = {"F32", 4}, [CLEAT_ST_F16] = {"F16", 2},
     [CLEAT_ST_BF16] = {"BF16", 2}, [CLEAT_ST_I64] = {"I64", 8}, [CLEAT_ST_I32] = {"I32", 4},
-    [CLEAT_ST_U32] = {"U32", 4},   [CLEAT_ST_U8] = {"U8", 1},
+    [CLEAT_ST_U32] = {"U32", 4},   [CLEAT_ST_U8] = {"U8", 1},   [CLEAT_ST_BOOL] = {"BOOL", 1},
+    [CLEAT_ST_I8] = {"I8", 1},     [CLEAT_ST_I16] = {"I16", 2}, [CLEAT_ST_U16] = {"U16", 2},
+    [CLEAT_ST_U64] = {"U64", 8},
 };
 
 size_t cleat_st_dtype_size(cleat_st_dtype dtype) {
@@ -118,7 +127,8 @@ static cleat_status parse_tensor(const cleat_safetensors *file, const cJSON *ite
     if (!cJSON_IsObject(item)) return malformed(file, error, name, "is not described by an object");
     const cJSON *range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
     if (!parse_dtype(cJSON_GetObjectItemCaseSensitive(item, "dtype"), &tensor->dtype))
-        return malformed(file, error, name, "has no supported dtype (F64 F32 F16 BF16 I64 I32 U32 U8)");
+        return malformed(file, error, name,
+                         "has no supported dtype (F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL)");
     const char *complaint = parse_shape(cJSON_GetObjectItemCaseSensitive(item, "shape"), tensor);
     if (complaint) return malformed(file, error, name, complaint);
     if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
@@ -229,6 +239,7 @@ static cleat_status parse_header(cleat_safetensors *file, const char *bytes, siz
     if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "the file ends within its header");
     const char *header = bytes + LENGTH_BYTES;
     file->data = header + length;
+    file->data_offset = LENGTH_BYTES + (size_t)length;
     file->data_size = size - LENGTH_BYTES - (size_t)length;
     file->header = cJSON_ParseWithLengthOpts(header, (size_t)length, &end, false);
     if (!file->header || !cJSON_IsObject(file->header))
@@ -261,7 +272,7 @@ static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
     status = sort_by_offset(file, error);
     if (status == CLEAT_OK) status = check_tiling(file, error);
     if (status == CLEAT_OK) status = sort_by_name(file, error);
-    if (status == CLEAT_OK) status = place_data(file, error);
+    if (status == CLEAT_OK && !file->on_disk) status = place_data(file, error);
     return status;
 }
 
@@ -302,8 +313,74 @@ cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, 
     return status;
 }
 
+/* Fills `bytes` [size] from `offset` of the file; a file that became shorter is an error. */
+static cleat_status read_at(const cleat_safetensors *file, size_t offset, char *bytes, size_t size,
+                            cleat_error *error) {
+    while (size > 0) {
+        const ssize_t got = pread(file->descriptor, bytes, size, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot be read: %s", file->path, strerror(errno));
+        if (got == 0) return malformed(file, error, NULL, "the file ended while it was read");
+        offset += (size_t)got;
+        bytes += got;
+        size -= (size_t)got;
+    }
+    return CLEAT_OK;
+}
+
+/* Reads the length, the header and nothing else. */
+static cleat_status read_header(cleat_safetensors *file, cleat_error *error) {
+    struct stat about;
+    uint64_t length = 0;
+    if (fstat(file->descriptor, &about) != 0 || !S_ISREG(about.st_mode))
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: is not a file that can be read", file->path);
+    const size_t size = (size_t)about.st_size;
+    if (size < LENGTH_BYTES) return malformed(file, error, NULL, "the file is shorter than 8 bytes");
+    cleat_status status = read_at(file, 0, (char *)&length, LENGTH_BYTES, error);
+    if (status) return status;
+    const size_t most = size - LENGTH_BYTES < LONGEST_HEADER ? size - LENGTH_BYTES : LONGEST_HEADER;
+    const size_t header = length < most ? (size_t)length : most; /* parse_header reports one that is too long */
+    file->owned = cleat_alloc(LENGTH_BYTES + header + 1, 1);
+    if (!file->owned) return no_memory(file, error);
+    status = read_at(file, 0, file->owned, LENGTH_BYTES + header, error);
+    return status ? status : parse_header(file, file->owned, size, error);
+}
+
+cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors **file, cleat_error *error) {
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return cleat_fail(error, errno == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO, "%s: %s", path, strerror(errno));
+    cleat_safetensors *made = cleat_alloc(1, sizeof *made);
+    char *copy = cleat_strdup(path);
+    if (!made || !copy) {
+        close(descriptor);
+        cleat_free(made);
+        cleat_free(copy);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", path);
+    }
+    *made = (cleat_safetensors){.path = copy, .on_disk = true, .descriptor = descriptor};
+    cleat_status status = read_header(made, error);
+    if (status == CLEAT_OK) status = parse_tensors(made, error);
+    if (status != CLEAT_OK) {
+        cleat_safetensors_close(made);
+        return status;
+    }
+    *file = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t first,
+                                    int64_t count, void *elements, cleat_error *error) {
+    const size_t size = dtypes[tensor->dtype].size;
+    const size_t offset = file->offsets[tensor - file->tensors] + (size_t)first * size;
+    if (file->on_disk) return read_at(file, file->data_offset + offset, elements, (size_t)count * size, error);
+    if (count > 0) memcpy(elements, file->data + offset, (size_t)count * size);
+    return CLEAT_OK;
+}
+
 void cleat_safetensors_close(cleat_safetensors *file) {
     if (!file) return;
+    if (file->on_disk) close(file->descriptor);
     for (size_t i = 0; file->copies && i < file->count; ++i) cleat_free(file->copies[i]);
     cleat_free(file->copies);
     cleat_free(file->by_name);

@@ -21,6 +21,11 @@ typedef enum cleat_st_dtype {
     CLEAT_ST_I32,
     CLEAT_ST_U32,
     CLEAT_ST_U8,
+    CLEAT_ST_BOOL,
+    CLEAT_ST_I8,
+    CLEAT_ST_I16,
+    CLEAT_ST_U16,
+    CLEAT_ST_U64,
     CLEAT_ST_DTYPES,
 } cleat_st_dtype;
 
@@ -51,6 +56,12 @@ typedef struct cleat_safetensors cleat_safetensors;
 
 /* Reads a whole file. All returned pointers remain valid until cleat_safetensors_close. */
 cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, cleat_error *error);
+/* Reads only the header; the `data` of all tensors is NULL. cleat_safetensors_read gives their elements while the file,
+ * which stays open, is not closed. */
+cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors **file, cleat_error *error);
+/* Copies elements first .. first + count - 1 of a tensor of this file, as stored, to `elements`. */
+cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t first,
+                                    int64_t count, void *elements, cleat_error *error);
 /* As cleat_safetensors_open, for `size` bytes at `data`, which must outlive *file. `name` replaces the path
  * in messages. */
 cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size, cleat_safetensors **file,

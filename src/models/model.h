@@ -6,6 +6,7 @@
 #include "cleat/models.h"
 #include "data/synthetic.h"
 #include "models/settings.h"
+#include "weights/architecture.h"
 
 enum { CLEAT_MODEL_FIELDS = 8, CLEAT_MODEL_STAGES = 4, CLEAT_MODEL_LAYERS = 16 };
 
@@ -69,6 +70,10 @@ struct cleat_model_class {
     /* each sample gets separate files: `write` may be called with a part of the samples */
     bool writes_each;
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
+    /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
+    const cleat_architecture *const *architectures;
+    /* The one that the model's settings describe; NULL: a network of cleat's own. Set where `architectures` is. */
+    const cleat_architecture *(*architecture)(const cleat_model *model);
 };
 
 struct cleat_model {

@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/graph.h"
-#include "verify/layout.h"
+#include "weights/layout.h"
 #include "verify/trajectory.h"
 #include "verify/update.h"
 

@@ -1,5 +1,5 @@
 /* Moves PyTorch's channel dimension behind the spatial dimensions of images and convolution kernels. */
-#include "verify/layout.h"
+#include "weights/layout.h"
 
 #include <string.h>
 

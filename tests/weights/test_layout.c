@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "graph/graph.h"
-#include "verify/layout.h"
+#include "weights/layout.h"
 
 static cleat_tensor tensor_of(int rank, const int64_t *shape) {
     cleat_tensor tensor = {.dtype = CLEAT_F32, .rank = rank};

@@ -1,0 +1,124 @@
+/* What the networks of published checkpoints are called in their files and here. A model family lists the architectures
+ * that it can be started from (cleat_model_class.architectures); each is a table of names, a table of config.json's
+ * members, and where tables do not suffice, functions. Import, export and verification read the same tables. */
+#ifndef CLEAT_SRC_ARCHITECTURE_H
+#define CLEAT_SRC_ARCHITECTURE_H
+
+#include "cleat/graph.h"
+#include "cleat/models.h"
+#include "core/text.h"
+#include "weights/weights.h"
+
+struct cJSON;
+
+enum { CLEAT_WEIGHT_PARTS = 3, CLEAT_WEIGHT_NAME = 128, CLEAT_WEIGHT_NUMBERS = 4 };
+
+/* Where a parameter is in the file. `param` is the parameter's name, or the name up to its last dot, in which case what
+ * follows (".weight", ".bias", ".running_mean") is the same in the file. Each `*` stands for a number; the k-th `*` of
+ * a source is the k-th number of the parameter (or what `renumber` makes of it). Several sources are stacked along the
+ * first dimension: att.qkv [3D, D] is query, key and value [D, D] each. Layouts are converted by the rule of
+ * weights/layout.h. The first matching row holds. */
+typedef struct cleat_weight_row {
+    const char *param;
+    const char *sources[CLEAT_WEIGHT_PARTS]; /* without `base`; NULL: no further one */
+    /* The row is outside the backbone: its names have no `base`, and it is drawn anew where the file lacks it or has
+     * another number of classes. */
+    bool head;
+    /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a matrix here
+     * (4), a vector with leading ones (cls_token [1, 1, D]: 3). 0: that of the parameter; convolutions always have 4. */
+    int rank;
+} cleat_weight_row;
+
+/* A member of config.json. */
+typedef struct cleat_config_row {
+    const char *key;      /* "hidden_size" */
+    const char *setting;  /* the profile's setting that has its value, "model.d_model"; NULL: none */
+    const char *fallback; /* value, as JSON, where the file lacks the member; NULL: it is required */
+    const char *only;     /* the only value, as JSON, that is supported; NULL: any that the setting accepts */
+} cleat_config_row;
+
+/* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of config.json
+ * for messages. */
+typedef struct cleat_setting_sink {
+    cleat_status (*set)(void *user, const char *setting, const char *value, const char *key, cleat_error *error);
+    void *user;
+} cleat_setting_sink;
+
+typedef struct cleat_architecture {
+    const char *name; /* model_type of config.json: "bert" */
+    const char *base; /* "bert.": prefix of the backbone's names, which files of a bare backbone lack; "": none */
+    const cleat_weight_row *names; /* terminated by a NULL param */
+    const char *const
+        *ignored; /* patterns (`*`: any text) of tensors that are left out on purpose; NULL-terminated; NULL: none */
+    const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
+    /* Whether the file is of this architecture; NULL: its model_type is `name`. */
+    bool (*matches)(const cleat_weights *weights);
+    /* Sets what `config` cannot say, such as lists and sizes found in the tensors; NULL: nothing. */
+    cleat_status (*configure)(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error);
+    /* Adds members to the config.json of an export, such as lists; NULL: nothing. `get` gives the profile's settings. */
+    cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
+    /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
+    size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
+} cleat_architecture;
+
+/* The architecture of `architectures` (NULL-terminated) that the file is of. CLEAT_ERR_NOT_SUPPORTED: none; the message
+ * gives the file's model_type and the known ones. */
+cleat_status cleat_architecture_find(const cleat_architecture *const *architectures, const cleat_weights *weights,
+                                     const cleat_architecture **architecture, cleat_error *error);
+/* Passes the settings that config.json determines to the sink. Errors name config.json and its member. */
+cleat_status cleat_architecture_configure(const cleat_architecture *architecture, const cleat_weights *weights,
+                                          const cleat_setting_sink *sink, cleat_error *error);
+
+/* The sources of a parameter or buffer. */
+typedef struct cleat_weight_sources {
+    char names[CLEAT_WEIGHT_PARTS][CLEAT_WEIGHT_NAME]; /* with `base` if the row is of the backbone */
+    size_t count;
+    bool head;
+    int rank; /* as in cleat_weight_row */
+} cleat_weight_sources;
+/* Finds them; false: the architecture has no such parameter. `model` may be NULL if there is no `renumber`. */
+bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, const char *param,
+                                cleat_weight_sources *sources);
+
+/* --- loading -------------------------------------------------------------------------------------------------- */
+
+typedef enum cleat_weight_fate {
+    CLEAT_WEIGHT_TAKEN, /* a parameter got its values from the file */
+    CLEAT_WEIGHT_NEW,   /* a parameter was drawn anew */
+    CLEAT_WEIGHT_LEFT,  /* a tensor of the file was not used */
+} cleat_weight_fate;
+
+/* A line of the table; similar names are one line: "encoder.layer.*.output.dense.weight". */
+typedef struct cleat_weight_line {
+    cleat_weight_fate fate;
+    char name[CLEAT_WEIGHT_NAME];
+    char reason[160]; /* "" for taken ones */
+    size_t count;     /* tensors */
+} cleat_weight_line;
+
+typedef struct cleat_weight_report {
+    cleat_weight_line *lines;
+    size_t count, capacity;
+    size_t tensors[3]; /* by fate */
+} cleat_weight_report;
+void cleat_weight_report_free(cleat_weight_report *report);
+/* Appends the table as text, each line after `prefix`. */
+void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_text *text);
+
+/* What is loaded, and where to. */
+typedef struct cleat_weight_target {
+    const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
+    const cleat_model *model;
+    const cleat_store *store;
+    /* Stores the values [elements] of a parameter or buffer. */
+    cleat_status (*write)(void *user, const cleat_tensor *tensor, const float *values, cleat_error *error);
+    void *user;
+} cleat_weight_target;
+/* Reads the values of the store's parameters and buffers and passes them to `write`, one at a time. Those of the head
+ * that the file lacks, or has for other classes, are not written and reported as new: the caller has drawn them.
+ * CLEAT_ERR_SHAPE: a tensor of the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. *report (freed by the
+ * caller) is written on success. */
+cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
+                                cleat_weight_report *report, cleat_error *error);
+
+#endif

@@ -1,0 +1,282 @@
+/* Reading the parameters of a network from a published checkpoint, one at a time. */
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "graph/store.h"
+#include "weights/architecture.h"
+#include "weights/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct loader {
+    const cleat_weights *weights;
+    const cleat_weight_target *target;
+    bool bare;     /* the file's names lack the architecture's base */
+    bool *used;    /* [tensors of the file] */
+    float *stored; /* [capacity] a parameter in the layout of the file */
+    float *values; /* [capacity] the same in the layout of cleat */
+    cleat_weight_report report;
+} loader;
+
+/* --- the table ------------------------------------------------------------------------------------------------ */
+
+/* Replaces the numbers of a name by `*`, so that the blocks of a network share a line. */
+static void generalise(const char *name, char pattern[CLEAT_WEIGHT_NAME]) {
+    size_t used = 0;
+    for (const char *at = name; *at && used + 1 < CLEAT_WEIGHT_NAME; ++at) {
+        const bool digit = *at >= '0' && *at <= '9', starts = at == name || at[-1] == '.';
+        if (!digit || !starts) {
+            pattern[used++] = *at;
+            continue;
+        }
+        const size_t digits = strspn(at, "0123456789");
+        if (at[digits] != '.' && at[digits] != 0) {
+            pattern[used++] = *at;
+            continue;
+        }
+        pattern[used++] = '*';
+        at += digits - 1;
+    }
+    pattern[used] = 0;
+}
+
+static cleat_status add_line(cleat_weight_report *report, cleat_weight_fate fate, const char *name, const char *reason,
+                             cleat_error *error) {
+    cleat_weight_line line = {.fate = fate, .count = 1};
+    generalise(name, line.name);
+    snprintf(line.reason, sizeof line.reason, "%s", reason);
+    ++report->tensors[fate];
+    for (size_t i = 0; i < report->count; ++i) {
+        cleat_weight_line *known = &report->lines[i];
+        if (known->fate != fate || strcmp(known->name, line.name) != 0 || strcmp(known->reason, line.reason) != 0)
+            continue;
+        ++known->count;
+        return CLEAT_OK;
+    }
+    cleat_status status = cleat_grow(&report->lines, report->count, &report->capacity, sizeof *report->lines, error);
+    if (!status) report->lines[report->count++] = line;
+    return status;
+}
+
+void cleat_weight_report_free(cleat_weight_report *report) {
+    cleat_free(report->lines);
+    *report = (cleat_weight_report){0};
+}
+
+void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_text *text) {
+    static const char *const words[] = {
+        [CLEAT_WEIGHT_TAKEN] = "taken", [CLEAT_WEIGHT_NEW] = "new", [CLEAT_WEIGHT_LEFT] = "left"};
+    for (size_t i = 0; i < report->count; ++i) {
+        const cleat_weight_line *line = &report->lines[i];
+        cleat_text_add(text, "%s%-5s  %4zu  %s%s%s\n", prefix, words[line->fate], line->count, line->name,
+                       *line->reason ? ": " : "", line->reason);
+    }
+}
+
+/* --- finding tensors ------------------------------------------------------------------------------------------ */
+
+/* Files of the first BERT call the parameters of a layer norm gamma and beta. */
+static const cleat_st_tensor *find_old_name(const cleat_weights *weights, const char *name) {
+    static const struct { const char *now, *then; } suffixes[] = {{".weight", ".gamma"}, {".bias", ".beta"}};
+    char old[CLEAT_WEIGHT_NAME + 8];
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; ++i) {
+        const size_t size = strlen(name), tail = strlen(suffixes[i].now);
+        if (size < tail || strcmp(name + size - tail, suffixes[i].now) != 0) continue;
+        snprintf(old, sizeof old, "%.*s%s", (int)(size - tail), name, suffixes[i].then);
+        return cleat_weights_find(weights, old);
+    }
+    return NULL;
+}
+
+static const cleat_st_tensor *find(loader *l, const char *name) {
+    const char *base = l->target->architecture ? l->target->architecture->base : "";
+    if (l->bare && strncmp(name, base, strlen(base)) == 0) name += strlen(base);
+    const cleat_st_tensor *found = cleat_weights_find(l->weights, name);
+    return found ? found : find_old_name(l->weights, name);
+}
+
+/* A file of a bare backbone has the first source of some row without `base`, and none with it. */
+static bool is_bare(const cleat_architecture *architecture, const cleat_weights *weights) {
+    const size_t size = architecture ? strlen(architecture->base) : 0;
+    for (size_t i = 0; size > 0 && i < cleat_weights_count(weights); ++i)
+        if (strncmp(cleat_weights_at(weights, i)->name, architecture->base, size) == 0) return false;
+    return true;
+}
+
+/* --- one parameter -------------------------------------------------------------------------------------------- */
+
+static void describe_shape(int rank, const int64_t *shape, char text[96]) {
+    size_t used = (size_t)snprintf(text, 96, "[");
+    for (int i = 0; i < rank && used < 80; ++i)
+        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    snprintf(text + used, 96 - used, "]");
+}
+
+/* The shape in the file of a parameter with `rank` dimensions there. Leading ones make up for dimensions that only the
+ * file has. */
+static int file_shape(const cleat_tensor *param, int rank, int64_t shape[CLEAT_ST_RANK]) {
+    int64_t there[CLEAT_MAX_RANK];
+    const int known = cleat_torch_shape(param, rank, there);
+    const int missing = rank > known ? rank - known : 0;
+    for (int i = 0; i < missing; ++i) shape[i] = 1;
+    for (int i = 0; i < known; ++i) shape[missing + i] = there[i];
+    return missing + known;
+}
+
+static bool fits(const cleat_tensor *param, size_t parts, const cleat_st_tensor *stored) {
+    int64_t wanted[CLEAT_ST_RANK];
+    if (file_shape(param, stored->rank, wanted) != stored->rank) return false;
+    if (stored->rank > 0 && wanted[0] % (int64_t)parts) return false;
+    for (int i = 0; i < stored->rank; ++i)
+        if (stored->shape[i] != (i == 0 ? wanted[0] / (int64_t)parts : wanted[i])) return false;
+    return true;
+}
+
+static cleat_status wrong_shape(const loader *l, const cleat_tensor *param, size_t parts, const cleat_st_tensor *stored,
+                                cleat_error *error) {
+    char there[96], here[96];
+    int64_t wanted[CLEAT_ST_RANK];
+    const int rank = file_shape(param, stored->rank, wanted);
+    if (rank > 0) wanted[0] /= (int64_t)parts;
+    describe_shape(stored->rank, stored->shape, there);
+    describe_shape(rank, wanted, here);
+    return cleat_fail(error, CLEAT_ERR_SHAPE, "%s: tensor '%.100s' is %s; the network of this profile needs %s",
+                      cleat_weights_path(l->weights), stored->name, there, here);
+}
+
+/* Drawn anew, because the head of the file is for another task. */
+static cleat_status leave_new(loader *l, const cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
+    char there[96], here[96], reason[160];
+    describe_shape(param->rank, param->shape, here);
+    if (stored) describe_shape(stored->rank, stored->shape, there);
+    snprintf(reason, sizeof reason, stored ? "%.40s here, %.40s in the file" : "%.40s; the file has none", here,
+             stored ? there : "");
+    return add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
+}
+
+static void mark_used(loader *l, const cleat_st_tensor *stored) {
+    for (size_t i = 0; i < cleat_weights_count(l->weights); ++i)
+        if (cleat_weights_at(l->weights, i) == stored) l->used[i] = true;
+}
+
+/* Reads the stacked parts of a parameter, and converts their layout. */
+static cleat_status read_parts(loader *l, const cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
+                               cleat_error *error) {
+    const int64_t part = cleat_tensor_elements(param) / (int64_t)count;
+    int64_t shape[CLEAT_ST_RANK];
+    const int rank = file_shape(param, parts[0]->rank, shape);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && !status; ++i) {
+        status = cleat_weights_read(l->weights, parts[i], l->stored + (int64_t)i * part, error);
+        mark_used(l, parts[i]);
+    }
+    if (status) return status;
+    cleat_from_torch(param, rank, l->stored, l->values);
+    status = l->target->write(l->target->user, param, l->values, error);
+    return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, "", error);
+}
+
+/* Without an architecture, names and layouts are those of cleat. */
+static void own_sources(const cleat_tensor *param, cleat_weight_sources *sources) {
+    *sources = (cleat_weight_sources){.count = 1};
+    snprintf(sources->names[0], CLEAT_WEIGHT_NAME, "%s", param->name);
+}
+
+static cleat_status load_one(loader *l, const cleat_tensor *param, cleat_error *error) {
+    const cleat_st_tensor *parts[CLEAT_WEIGHT_PARTS] = {NULL};
+    cleat_weight_sources sources;
+    if (!l->target->architecture)
+        own_sources(param, &sources);
+    else if (!cleat_architecture_sources(l->target->architecture, l->target->model, param->name, &sources))
+        return leave_new(l, param, NULL, error);
+    for (size_t i = 0; i < sources.count; ++i) {
+        parts[i] = find(l, sources.names[i]);
+        if (!parts[i] && sources.head) return leave_new(l, param, NULL, error);
+        if (!parts[i])
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s', the network's %s",
+                              cleat_weights_path(l->weights), sources.names[i], param->name);
+        if (fits(param, sources.count, parts[i])) continue;
+        if (sources.head) return leave_new(l, param, parts[i], error);
+        return wrong_shape(l, param, sources.count, parts[i], error);
+    }
+    return read_parts(l, param, parts, sources.count, error);
+}
+
+/* --- the rest ------------------------------------------------------------------------------------------------- */
+
+/* Whether the name is the pattern, each `*` of which stands for any text. */
+static bool is_like(const char *pattern, const char *name) {
+    const char *star = NULL, *resume = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = name;
+        } else if (*pattern == *name) {
+            ++pattern;
+            ++name;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') ++pattern;
+    return *pattern == 0;
+}
+
+static bool is_ignored(const cleat_architecture *architecture, const char *name) {
+    for (const char *const *pattern = architecture ? architecture->ignored : NULL; pattern && *pattern; ++pattern)
+        if (is_like(*pattern, name)) return true;
+    return false;
+}
+
+static cleat_status report_left(loader *l, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < cleat_weights_count(l->weights) && !status; ++i) {
+        const char *name = cleat_weights_at(l->weights, i)->name;
+        if (l->used[i]) continue;
+        status = add_line(&l->report, CLEAT_WEIGHT_LEFT, name,
+                          is_ignored(l->target->architecture, name) ? "not needed here"
+                                                                    : "this network has no such parameter",
+                          error);
+    }
+    return status;
+}
+
+static int64_t largest(const cleat_store *store) {
+    int64_t most = 1;
+    for (size_t i = 0; i < store->count; ++i)
+        if (cleat_tensor_elements(store->params[i]) > most) most = cleat_tensor_elements(store->params[i]);
+    for (size_t i = 0; i < store->buffer_count; ++i)
+        if (cleat_tensor_elements(store->buffers[i]) > most) most = cleat_tensor_elements(store->buffers[i]);
+    return most;
+}
+
+cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
+                                cleat_weight_report *report, cleat_error *error) {
+    const cleat_store *store = target->store;
+    const size_t most = (size_t)largest(store);
+    loader l = {.weights = weights,
+                .target = target,
+                .bare = is_bare(target->architecture, weights),
+                .used = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.used),
+                .stored = cleat_alloc(most, sizeof *l.stored),
+                .values = cleat_alloc(most, sizeof *l.values)};
+    cleat_status status = CLEAT_OK;
+    if (!l.used || !l.stored || !l.values)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a tensor of %zu values",
+                            cleat_weights_path(weights), most);
+    for (size_t i = 0; i < store->count && !status; ++i) status = load_one(&l, store->params[i], error);
+    for (size_t i = 0; i < store->buffer_count && !status; ++i) status = load_one(&l, store->buffers[i], error);
+    if (!status) status = report_left(&l, error);
+    cleat_free(l.used);
+    cleat_free(l.stored);
+    cleat_free(l.values);
+    if (status) {
+        cleat_weight_report_free(&l.report);
+        return status;
+    }
+    *report = l.report;
+    return CLEAT_OK;
+}

@@ -1,0 +1,62 @@
+/* Names of parameters here and in published files, by the rows of an architecture. */
+#include "weights/architecture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether `name` [size] is `pattern`, each `*` of which stands for a number. Writes the numbers. */
+static bool match(const char *pattern, const char *name, size_t size, int64_t numbers[CLEAT_WEIGHT_NUMBERS],
+                  size_t *count) {
+    const char *end = name + size;
+    size_t found = 0;
+    for (; *pattern; ++pattern) {
+        if (*pattern != '*') {
+            if (name == end || *name++ != *pattern) return false;
+            continue;
+        }
+        const char *digits = name;
+        int64_t number = 0;
+        while (name < end && *name >= '0' && *name <= '9' && name - digits < 9) number = number * 10 + (*name++ - '0');
+        if (name == digits || found == CLEAT_WEIGHT_NUMBERS) return false;
+        numbers[found++] = number;
+    }
+    if (name != end) return false;
+    *count = found;
+    return true;
+}
+
+/* Writes base, the source with its numbers, and the suffix. */
+static void expand(const char *base, const char *source, const int64_t *numbers, const char *suffix,
+                   char name[CLEAT_WEIGHT_NAME]) {
+    size_t used = (size_t)snprintf(name, CLEAT_WEIGHT_NAME, "%s", base);
+    for (; *source && used < CLEAT_WEIGHT_NAME - 24; ++source) {
+        if (*source == '*')
+            used += (size_t)snprintf(name + used, CLEAT_WEIGHT_NAME - used, "%lld", (long long)*numbers++);
+        else
+            name[used++] = *source;
+    }
+    snprintf(name + used, CLEAT_WEIGHT_NAME - used, "%s", suffix);
+}
+
+bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, const char *param,
+                                cleat_weight_sources *sources) {
+    const char *dot = strrchr(param, '.');
+    const size_t whole = strlen(param), stem = dot ? (size_t)(dot - param) : whole;
+    int64_t numbers[CLEAT_WEIGHT_NUMBERS] = {0};
+    size_t count = 0;
+    for (const cleat_weight_row *row = architecture->names; row->param; ++row) {
+        const bool all = match(row->param, param, whole, numbers, &count);
+        if (!all && !match(row->param, param, stem, numbers, &count)) continue;
+        cleat_weight_sources made = {.head = row->head, .rank = row->rank};
+        if (architecture->renumber) architecture->renumber(model, count, numbers);
+        while (made.count < CLEAT_WEIGHT_PARTS && row->sources[made.count]) {
+            expand(row->head ? "" : architecture->base, row->sources[made.count], numbers, all ? "" : param + stem,
+                   made.names[made.count]);
+            ++made.count;
+        }
+        *sources = made;
+        return true;
+    }
+    return false;
+}

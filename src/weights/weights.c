@@ -1,0 +1,402 @@
+/* The files of a published checkpoint: config.json, one safetensors file or shards, read tensor by tensor. */
+#include "weights/weights.h"
+
+#include "core/files.h"
+#include "core/half.h"
+#include "core/memory.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SHARDS = 1024, LONGEST_PATH = 1024, LONGEST_CONFIG = 64 << 20, CHUNK = 65536 };
+
+static const char weights_name[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
+
+typedef struct entry {
+    const cleat_st_tensor *tensor;
+    size_t shard;
+} entry;
+
+struct cleat_weights {
+    char path[LONGEST_PATH], folder[LONGEST_PATH];
+    cJSON *config;
+    cleat_safetensors **shards;
+    size_t shard_count, shard_capacity;
+    entry *entries; /* [count] all tensors, sorted by name */
+    size_t count, capacity;
+};
+
+static bool ends_with(const char *text, const char *tail) {
+    const size_t size = strlen(text), tail_size = strlen(tail);
+    return size >= tail_size && strcmp(text + size - tail_size, tail) == 0;
+}
+
+/* --- JSON files ----------------------------------------------------------------------------------------------- */
+
+/* Reads a JSON object; the caller deletes it. */
+static cleat_status read_json(const char *path, cJSON **object, cleat_error *error) {
+    char *text;
+    size_t size;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    cJSON *made = size <= LONGEST_CONFIG ? cJSON_ParseWithLength(text, size) : NULL;
+    cleat_free(text);
+    if (!cJSON_IsObject(made)) {
+        cJSON_Delete(made);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is not a JSON object; is the file complete?", path);
+    }
+    *object = made;
+    return CLEAT_OK;
+}
+
+static cleat_status read_config(cleat_weights *weights, cleat_error *error) {
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(weights->folder, "config.json", path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    return read_json(path, &weights->config, error);
+}
+
+/* --- tensors -------------------------------------------------------------------------------------------------- */
+
+static int compare_entries(const void *a, const void *b) {
+    return strcmp(((const entry *)a)->tensor->name, ((const entry *)b)->tensor->name);
+}
+
+static cleat_status open_shard(cleat_weights *weights, const char *name, cleat_error *error) {
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(weights->folder, name, path, sizeof path, error);
+    if (!status)
+        status = cleat_grow(&weights->shards, weights->shard_count, &weights->shard_capacity, sizeof *weights->shards,
+                            error);
+    cleat_safetensors *shard = NULL;
+    if (!status) status = cleat_safetensors_open_headers(path, &shard, error);
+    if (status) return status;
+    const size_t number = weights->shard_count++;
+    weights->shards[number] = shard;
+    for (size_t i = 0; i < cleat_safetensors_count(shard) && !status; ++i) {
+        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, sizeof *weights->entries, error);
+        if (!status)
+            weights->entries[weights->count++] = (entry){.tensor = cleat_safetensors_at(shard, i), .shard = number};
+    }
+    return status;
+}
+
+static cleat_status sort_entries(cleat_weights *weights, cleat_error *error) {
+    if (weights->count) qsort(weights->entries, weights->count, sizeof *weights->entries, compare_entries);
+    for (size_t i = 1; i < weights->count; ++i)
+        if (compare_entries(&weights->entries[i - 1], &weights->entries[i]) == 0)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: two shards contain the tensor '%.100s'", weights->path,
+                              weights->entries[i].tensor->name);
+    return CLEAT_OK;
+}
+
+/* --- shards --------------------------------------------------------------------------------------------------- */
+
+/* The name of a shard is that of a file in the same folder. */
+static bool is_file_name(const cJSON *name) {
+    return cJSON_IsString(name) && *name->valuestring && !strchr(name->valuestring, '/') &&
+           strlen(name->valuestring) < 256 && name->valuestring[0] != '.';
+}
+
+static cleat_status open_listed(cleat_weights *weights, const char *index, const cJSON *map, cleat_error *error) {
+    char **names = NULL;
+    size_t count = 0, capacity = 0;
+    const cJSON *item;
+    cleat_status status = CLEAT_OK;
+    cJSON_ArrayForEach(item, map) {
+        bool known = false;
+        if (!is_file_name(item)) {
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: '%.100s' is not in a file of this folder", index,
+                                item->string ? item->string : "");
+            break;
+        }
+        for (size_t i = count; i-- > 0 && !known;) known = strcmp(names[i], item->valuestring) == 0;
+        if (known) continue;
+        if (count == MOST_SHARDS)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: lists more than %d shards", index, MOST_SHARDS);
+        if (!status) status = cleat_grow_names(&names, &count, &capacity, item->valuestring, error);
+        if (status) break;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        if (!status) {
+            status = open_shard(weights, names[i], error);
+            if (status == CLEAT_ERR_NOT_FOUND) status = cleat_fail_in(error, status, "%s", index);
+        }
+        cleat_free(names[i]);
+    }
+    cleat_free(names);
+    return status;
+}
+
+static cleat_status check_index(const cleat_weights *weights, const char *index, const cJSON *map, cleat_error *error) {
+    const cJSON *item;
+    size_t listed = 0;
+    cJSON_ArrayForEach(item, map) {
+        ++listed;
+        if (!cleat_weights_find(weights, item->string))
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' is not in %.100s; copy the shards again",
+                              index, item->string, item->valuestring);
+    }
+    if (listed == weights->count) return CLEAT_OK;
+    for (size_t i = 0; i < weights->count; ++i)
+        if (!cJSON_GetObjectItemCaseSensitive(map, weights->entries[i].tensor->name))
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s: does not list the tensor '%.100s' of a shard; is the index of another checkpoint?",
+                              index, weights->entries[i].tensor->name);
+    return CLEAT_OK;
+}
+
+static cleat_status open_index(cleat_weights *weights, const char *index, cleat_error *error) {
+    cJSON *object = NULL;
+    cleat_status status = read_json(index, &object, error);
+    const cJSON *map = object ? cJSON_GetObjectItemCaseSensitive(object, "weight_map") : NULL;
+    if (!status && (!cJSON_IsObject(map) || !map->child))
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no weight_map that lists tensors", index);
+    if (!status) status = open_listed(weights, index, map, error);
+    if (!status) status = sort_entries(weights, error);
+    if (!status) status = check_index(weights, index, map, error);
+    cJSON_Delete(object);
+    return status;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+static bool is_pickled(const char *name) {
+    return ends_with(name, ".bin") || ends_with(name, ".pth") || ends_with(name, ".pt") || ends_with(name, ".ckpt");
+}
+
+static cleat_status refuse_pickled(const char *path, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: is a pickled file, which may run any code when it is opened, so cleat does not; convert it "
+                      "in Python:\n"
+                      "  import torch; from safetensors.torch import save_file\n"
+                      "  save_file({k: v.contiguous().clone() for k, v in torch.load('%s', map_location='cpu', "
+                      "weights_only=True).items()}, 'model.safetensors')",
+                      path, path);
+}
+
+static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *error) {
+    cleat_listing listing = {0};
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_listing_read(weights->folder, is_pickled, &listing, error);
+    if (!status && listing.count > 0) {
+        status = cleat_path_join(weights->folder, listing.names[0], path, sizeof path, error);
+        if (!status) status = refuse_pickled(path, error);
+    } else if (!status) {
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s", weights->folder, weights_name,
+                            index_name);
+    }
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status open_folder(cleat_weights *weights, cleat_error *error) {
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(weights->folder, weights_name, path, sizeof path, error);
+    if (status) return status;
+    if (cleat_file_exists(path)) {
+        status = open_shard(weights, weights_name, error);
+        return status ? status : sort_entries(weights, error);
+    }
+    status = cleat_path_join(weights->folder, index_name, path, sizeof path, error);
+    if (status) return status;
+    return cleat_file_exists(path) ? open_index(weights, path, error) : refuse_folder(weights, error);
+}
+
+static cleat_status open_file(cleat_weights *weights, const char *name, cleat_error *error) {
+    if (is_pickled(name)) return refuse_pickled(weights->path, error);
+    cleat_status status = open_shard(weights, name, error);
+    return status ? status : sort_entries(weights, error);
+}
+
+/* Splits the path of a file into its folder and its name. */
+static const char *split(const char *path, char folder[LONGEST_PATH]) {
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, LONGEST_PATH, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+static cleat_status create(const char *path, cleat_weights **weights, cleat_error *error) {
+    if (strlen(path) >= LONGEST_PATH - sizeof index_name)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the path of the weights is longer than %d bytes: %.100s...",
+                          LONGEST_PATH - (int)sizeof index_name, path);
+    cleat_weights *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", path);
+    snprintf(made->path, sizeof made->path, "%s", path);
+    *weights = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
+    cleat_weights *made = NULL;
+    cleat_status status = create(path, &made, error);
+    if (status) return status;
+    if (cleat_folder_exists(path)) {
+        snprintf(made->folder, sizeof made->folder, "%s", path);
+        status = read_config(made, error);
+        if (!status) status = open_folder(made, error);
+    } else if (cleat_file_exists(path)) {
+        const char *name = split(path, made->folder);
+        status = read_config(made, error);
+        if (!status) status = open_file(made, name, error);
+    } else {
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder or file of weights", path);
+    }
+    if (status) {
+        cleat_weights_close(made);
+        return status;
+    }
+    *weights = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights,
+                                     cleat_error *error) {
+    cleat_weights *made = NULL;
+    cleat_status status = create(folder, &made, error);
+    if (status) return status;
+    snprintf(made->folder, sizeof made->folder, "%s", folder);
+    status = open_file(made, name, error);
+    if (status) {
+        cleat_weights_close(made);
+        return status;
+    }
+    *weights = made;
+    return CLEAT_OK;
+}
+
+void cleat_weights_close(cleat_weights *weights) {
+    if (!weights) return;
+    for (size_t i = 0; i < weights->shard_count; ++i) cleat_safetensors_close(weights->shards[i]);
+    cleat_free(weights->shards);
+    cleat_free(weights->entries);
+    cJSON_Delete(weights->config);
+    cleat_free(weights);
+}
+
+/* --- queries -------------------------------------------------------------------------------------------------- */
+
+const char *cleat_weights_path(const cleat_weights *weights) {
+    return weights->path;
+}
+
+const char *cleat_weights_folder(const cleat_weights *weights) {
+    return weights->folder;
+}
+
+size_t cleat_weights_count(const cleat_weights *weights) {
+    return weights->count;
+}
+
+const cleat_st_tensor *cleat_weights_at(const cleat_weights *weights, size_t i) {
+    return i < weights->count ? weights->entries[i].tensor : NULL;
+}
+
+static const entry *find_entry(const cleat_weights *weights, const char *name) {
+    size_t low = 0, high = weights->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(name, weights->entries[middle].tensor->name);
+        if (order == 0) return &weights->entries[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const cleat_st_tensor *cleat_weights_find(const cleat_weights *weights, const char *name) {
+    const entry *found = find_entry(weights, name);
+    return found ? found->tensor : NULL;
+}
+
+const char *cleat_weights_metadata(const cleat_weights *weights, const char *key) {
+    return weights->shard_count ? cleat_safetensors_metadata(weights->shards[0], key) : NULL;
+}
+
+int64_t cleat_weights_bytes(const cleat_weights *weights) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < weights->count; ++i) bytes += (int64_t)cleat_st_bytes(weights->entries[i].tensor);
+    return bytes;
+}
+
+cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights) {
+    int64_t bytes[CLEAT_ST_DTYPES] = {0};
+    int most = CLEAT_ST_F32;
+    for (size_t i = 0; i < weights->count; ++i)
+        bytes[weights->entries[i].tensor->dtype] += (int64_t)cleat_st_bytes(weights->entries[i].tensor);
+    for (int d = 0; d < CLEAT_ST_DTYPES; ++d)
+        if (bytes[d] > bytes[most]) most = d;
+    return (cleat_st_dtype)most;
+}
+
+/* --- values --------------------------------------------------------------------------------------------------- */
+
+/* Converts `count` elements as stored to f32. */
+static void convert(cleat_st_dtype dtype, const void *stored, size_t count, float *values) {
+    switch (dtype) {
+    case CLEAT_ST_F16:
+        cleat_from_f16(stored, count, values);
+        return;
+    case CLEAT_ST_BF16:
+        cleat_from_bf16(stored, count, values);
+        return;
+#define CONVERT(DTYPE, TYPE)                                                                                           \
+    case DTYPE:                                                                                                        \
+        for (size_t i = 0; i < count; ++i) values[i] = (float)((const TYPE *)stored)[i];                               \
+        return
+        CONVERT(CLEAT_ST_F64, double);
+        CONVERT(CLEAT_ST_F32, float);
+        CONVERT(CLEAT_ST_I64, int64_t);
+        CONVERT(CLEAT_ST_I32, int32_t);
+        CONVERT(CLEAT_ST_I16, int16_t);
+        CONVERT(CLEAT_ST_I8, int8_t);
+        CONVERT(CLEAT_ST_U64, uint64_t);
+        CONVERT(CLEAT_ST_U32, uint32_t);
+        CONVERT(CLEAT_ST_U16, uint16_t);
+        CONVERT(CLEAT_ST_U8, uint8_t);
+        CONVERT(CLEAT_ST_BOOL, uint8_t);
+#undef CONVERT
+    case CLEAT_ST_DTYPES:
+        return;
+    }
+}
+
+cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
+                                cleat_error *error) {
+    const entry *found = find_entry(weights, tensor->name);
+    const int64_t elements = cleat_st_elements(tensor);
+    const cleat_safetensors *file = weights->shards[found->shard];
+    if (tensor->dtype == CLEAT_ST_F32) return cleat_safetensors_read(file, tensor, 0, elements, values, error);
+    double chunk[CHUNK / sizeof(double)]; /* aligned for every dtype */
+    const int64_t room = (int64_t)(CHUNK / cleat_st_dtype_size(tensor->dtype));
+    for (int64_t i = 0; i < elements; i += room) {
+        const int64_t count = elements - i < room ? elements - i : room;
+        cleat_status status = cleat_safetensors_read(file, tensor, i, count, chunk, error);
+        if (status) return status;
+        convert(tensor->dtype, chunk, (size_t)count, values + i);
+    }
+    return CLEAT_OK;
+}
+
+/* --- config.json ---------------------------------------------------------------------------------------------- */
+
+const cJSON *cleat_weights_config(const cleat_weights *weights) {
+    return weights->config;
+}
+
+const char *cleat_weights_config_text(const cleat_weights *weights, const char *key) {
+    const cJSON *item = weights->config ? cJSON_GetObjectItemCaseSensitive(weights->config, key) : NULL;
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+int64_t cleat_weights_config_integer(const cleat_weights *weights, const char *key, int64_t fallback) {
+    const cJSON *item = weights->config ? cJSON_GetObjectItemCaseSensitive(weights->config, key) : NULL;
+    if (!cJSON_IsNumber(item) || item->valuedouble != floor(item->valuedouble) || fabs(item->valuedouble) > 1e15)
+        return fallback;
+    return (int64_t)item->valuedouble;
+}

@@ -1,0 +1,49 @@
+/* Published checkpoints: weights and a description of their network, as other frameworks save them.
+ *
+ * A folder of Hugging Face transformers or timm holds config.json and either model.safetensors or shards that
+ * model.safetensors.index.json lists. A single .safetensors file (a state dict of timm or torchvision) may have a
+ * config.json beside it. Nothing is unpickled. Files are read tensor by tensor: the weights are never in host memory
+ * as a whole. */
+#ifndef CLEAT_SRC_WEIGHTS_H
+#define CLEAT_SRC_WEIGHTS_H
+
+#include "core/safetensors.h"
+
+struct cJSON;
+
+typedef struct cleat_weights cleat_weights;
+
+/* Opens a folder or a .safetensors file: reads config.json and the headers. The caller closes *weights. Errors name the
+ * file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt), whose message says how to
+ * convert it, and for a shard or an entry of the index that is missing. */
+cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error);
+/* The same without config.json, for the file of arrays `name` in the folder (expected.safetensors). */
+cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights, cleat_error *error);
+void cleat_weights_close(cleat_weights *weights); /* accepts NULL */
+
+const char *cleat_weights_path(const cleat_weights *weights);   /* as given to cleat_weights_open */
+const char *cleat_weights_folder(const cleat_weights *weights); /* the folder of its files */
+
+/* Tensors of all shards: `data` is NULL, since they are read by cleat_weights_read. */
+size_t cleat_weights_count(const cleat_weights *weights);
+const cleat_st_tensor *cleat_weights_at(const cleat_weights *weights, size_t i);           /* NULL after the last */
+const cleat_st_tensor *cleat_weights_find(const cleat_weights *weights, const char *name); /* NULL if none */
+const char *cleat_weights_metadata(const cleat_weights *weights, const char *key); /* of the first file; or NULL */
+/* Reads a tensor of this object and converts it to f32 values [its elements]; f64 is rounded, integers are exact up to
+ * 2^24. */
+cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
+                                cleat_error *error);
+/* Bytes of all tensors as stored, and the dtype of most of them. */
+int64_t cleat_weights_bytes(const cleat_weights *weights);
+cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);
+
+/* --- config.json ---------------------------------------------------------------------------------------------- */
+
+/* The object in config.json, owned by `weights`; NULL: there is no such file. */
+const struct cJSON *cleat_weights_config(const cleat_weights *weights);
+/* Its member that is a string; NULL: no file, no member, or another type. */
+const char *cleat_weights_config_text(const cleat_weights *weights, const char *key);
+/* Its member that is a whole number; `fallback`: no file, no member, or another type. */
+int64_t cleat_weights_config_integer(const cleat_weights *weights, const char *key, int64_t fallback);
+
+#endif
