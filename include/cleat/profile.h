@@ -56,7 +56,8 @@ typedef enum cleat_self_check_policy {
 typedef struct cleat_profile {
     int type; /* model.type: index of the family; changed only by reading and by cleat_profile_set */
     const cleat_model_class *family;
-    cleat_data_settings *data; /* owned by the profile */
+    cleat_data_settings *data;     /* owned by the profile */
+    char init[CLEAT_PROFILE_TEXT]; /* model.init: weights from which a new run starts; "": random ones */
     struct {
         int64_t epochs;
         int64_t batch_size;                  /* samples per micro-batch, or CLEAT_AUTO */

@@ -184,9 +184,7 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 
 /* --- its profile ---------------------------------------------------------------------------------------------- */
 
-/* The folder of the checkpoint that `path` names, or of one of a run folder: all checkpoints of a run share a
- * profile. */
-static cleat_status find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
+cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name, *names;
     size_t count = 0;
@@ -226,7 +224,7 @@ static cleat_status find_parent(const char *folder, char parent[CLEAT_CHECKPOINT
 
 cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH], run[CLEAT_CHECKPOINT_PATH];
-    cleat_status status = find_folder(path, folder, error);
+    cleat_status status = cleat_checkpoint_find_folder(path, folder, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, file, error);
     if (status != CLEAT_OK || cleat_file_exists(file)) return status;
     status = find_parent(folder, run, error);

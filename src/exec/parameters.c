@@ -67,20 +67,25 @@ static cleat_status collect(const cleat_exec *exec, cleat_host_tensors *tensors,
     return CLEAT_OK;
 }
 
+cleat_status cleat_exec_initialise_one(cleat_exec *exec, cleat_tensor *tensor, uint64_t seed, cleat_error *error) {
+    float *values = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the initial values of %s", tensor->name);
+    if (tensor->is_buffer)
+        cleat_buffer_initialise(tensor, values);
+    else
+        cleat_param_initialise(exec->plan->store, tensor, seed, values);
+    cleat_status status = cleat_exec_write_unchecked(exec, 0, tensor, values, error);
+    cleat_free(values);
+    return status;
+}
+
 cleat_status cleat_exec_initialise(cleat_exec *exec, uint64_t seed, cleat_error *error) {
-    cleat_host_tensors tensors;
-    cleat_status status = collect(exec, &tensors, error);
-    if (status) return status;
-    for (size_t i = 0; i < tensors.count; ++i) {
-        const cleat_tensor *tensor = tensors.sources[i];
-        float *values = (void *)tensors.items[i].data;
-        if (tensor->is_buffer)
-            cleat_buffer_initialise(tensor, values);
-        else
-            cleat_param_initialise(exec->plan->store, tensor, seed, values);
-    }
-    status = cleat_host_tensors_write(&tensors, exec, error);
-    cleat_host_tensors_clear(&tensors);
+    const cleat_store *store = exec->plan->store;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < store->count && !status; ++i)
+        status = cleat_exec_initialise_one(exec, store->params[i], seed, error);
+    for (size_t i = 0; i < store->buffer_count && !status; ++i)
+        status = cleat_exec_initialise_one(exec, store->buffers[i], seed, error);
     return status;
 }
 

@@ -150,6 +150,7 @@ cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_profile **c
     }
     cleat_settings_destroy(made->family, made->data);
     made->data = data;
+    memcpy(made->init, profile->init, sizeof made->init);
     made->train = profile->train;
     made->loader = profile->loader;
     made->run = profile->run;

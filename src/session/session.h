@@ -10,6 +10,7 @@
 #include "cleat/tuning.h"
 #include "fit/fit.h"
 #include "graph/graph.h"
+#include "weights/architecture.h"
 
 typedef struct cleat_session {
     cleat_device *device;
@@ -57,6 +58,11 @@ int64_t cleat_session_reduced_limit(int64_t bytes);
 
 /* Draws the initial parameters from `seed`; buffers get their initial values. */
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);
+
+/* Loads the parameters and buffers from published weights or a checkpoint of cleat (cleat_weights_load) for the model's
+ * family; those that the file lacks are drawn from `seed`. The caller frees *report. */
+cleat_status cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
+                                        cleat_weight_report *report, cleat_error *error);
 
 /* Bytes of a staging buffer that can hold any batch of any bucket. */
 int64_t cleat_session_input_bytes(const cleat_session *session);

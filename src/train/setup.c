@@ -2,9 +2,11 @@
 #include "cleat/doctor.h"
 #include "cleat/verify.h"
 #include "core/files.h"
+#include "core/memory.h"
 #include "train/checkpointing.h"
 #include "train/run_board.h"
 #include "train/same_run.h"
+#include "train/start_from.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
 
@@ -158,7 +160,10 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed};
     memcpy(trainer->state.profile_hash, trainer->settings.hash, sizeof trainer->state.profile_hash);
-    return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
+    if (!*trainer->settings.profile->init)
+        return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
+    cleat_text_free(&trainer->init_table);
+    return cleat_start_from_weights(trainer->engine.session, trainer->state.seed, &trainer->init_table, error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
@@ -190,6 +195,33 @@ static void pass_record(void *user, const char *line) {
     if (run->options->record) run->options->record(run->options->user, line);
 }
 
+/* A resumed run keeps the table of the weights that it started from. */
+static cleat_status keep_init_table(const char *path, cleat_text *table, cleat_error *error) {
+    char *text, *rest = NULL;
+    size_t size;
+    if (table->size || !cleat_file_exists(path)) return CLEAT_OK;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (strncmp(line, CLEAT_INIT_LINE, strlen(CLEAT_INIT_LINE)) == 0) cleat_text_add(table, "%s\n", line);
+    cleat_free(text);
+    return CLEAT_OK;
+}
+
+static cleat_status write_resolved(cleat_trainer *trainer, const char *path, cleat_error *error) {
+    cleat_text text = {0};
+    char *dump = NULL;
+    cleat_status status = keep_init_table(path, &trainer->init_table, error);
+    if (!status) status = cleat_profile_dump(trainer->settings.resolved, &dump, error);
+    if (status) return status;
+    const size_t first = strcspn(dump, "\n") + 1;
+    cleat_text_add_bytes(&text, dump, first);
+    if (trainer->init_table.size) cleat_text_add(&text, "%s", trainer->init_table.data);
+    cleat_text_add(&text, "%s", dump + first);
+    cleat_free(dump);
+    return cleat_file_write_text(path, &text, error);
+}
+
 /* A run that has completed or stopped early keeps the resolved.ini of its training when it is opened
  * again. */
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
@@ -197,8 +229,7 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", run->folder);
     cleat_status status = CLEAT_OK;
-    if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path))
-        status = cleat_profile_write(trainer->settings.resolved, path, error);
+    if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path)) status = write_resolved(trainer, path, error);
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
@@ -306,6 +337,7 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_checkpoint_close(trainer->checkpoint);
     cleat_profile_destroy(trainer->settings.resolved);
     trainer->settings.resolved = NULL;
+    cleat_text_free(&trainer->init_table);
     trainer->checkpoint = NULL;
     trainer->clock.waited = 0;
     cleat_run_close_folder(&trainer->run);

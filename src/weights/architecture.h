@@ -47,7 +47,10 @@ typedef struct cleat_setting_sink {
 typedef struct cleat_architecture {
     const char *name; /* model_type of config.json: "bert" */
     const char *base; /* "bert.": prefix of the backbone's names, which files of a bare backbone lack; "": none */
-    const cleat_weight_row *names; /* terminated by a NULL param */
+    const cleat_weight_row *names; /* terminated by a NULL param; exports use them */
+    /* What other versions of the same library call them, where a file lacks `names`; NULL: nothing else. Their rows are
+     * relative to `base` too. */
+    const cleat_weight_row *other_names;
     const char *const
         *ignored; /* patterns (`*`: any text) of tensors that are left out on purpose; NULL-terminated; NULL: none */
     const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
@@ -76,9 +79,10 @@ typedef struct cleat_weight_sources {
     bool head;
     int rank; /* as in cleat_weight_row */
 } cleat_weight_sources;
-/* Finds them; false: the architecture has no such parameter. `model` may be NULL if there is no `renumber`. */
-bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, const char *param,
-                                cleat_weight_sources *sources);
+/* Finds them in `names`, or with `other` in other_names; false: there is no such parameter. `model` may be NULL if there
+ * is no `renumber`. */
+bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
+                                const char *param, cleat_weight_sources *sources);
 
 /* --- loading -------------------------------------------------------------------------------------------------- */
 
@@ -110,14 +114,16 @@ typedef struct cleat_weight_target {
     const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
     const cleat_model *model;
     const cleat_store *store;
+    const char *prefix; /* in front of every name of the file ("grad/"); "": none */
     /* Stores the values [elements] of a parameter or buffer. */
-    cleat_status (*write)(void *user, const cleat_tensor *tensor, const float *values, cleat_error *error);
+    cleat_status (*write)(void *user, cleat_tensor *tensor, const float *values, cleat_error *error);
+    /* Draws the values of one that the file does not give. */
+    cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;
 } cleat_weight_target;
 /* Reads the values of the store's parameters and buffers and passes them to `write`, one at a time. Those of the head
- * that the file lacks, or has for other classes, are not written and reported as new: the caller has drawn them.
- * CLEAT_ERR_SHAPE: a tensor of the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. *report (freed by the
- * caller) is written on success. */
+ * that the file lacks, or has for other classes, are passed to `draw` and reported as new. CLEAT_ERR_SHAPE: a tensor of
+ * the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The caller frees *report. */
 cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
                                 cleat_weight_report *report, cleat_error *error);
 

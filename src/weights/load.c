@@ -78,7 +78,7 @@ void cleat_weight_report_add_text(const cleat_weight_report *report, const char 
 /* Files of the first BERT call the parameters of a layer norm gamma and beta. */
 static const cleat_st_tensor *find_old_name(const cleat_weights *weights, const char *name) {
     static const struct { const char *now, *then; } suffixes[] = {{".weight", ".gamma"}, {".bias", ".beta"}};
-    char old[CLEAT_WEIGHT_NAME + 8];
+    char old[2 * CLEAT_WEIGHT_NAME + 8];
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; ++i) {
         const size_t size = strlen(name), tail = strlen(suffixes[i].now);
         if (size < tail || strcmp(name + size - tail, suffixes[i].now) != 0) continue;
@@ -88,18 +88,21 @@ static const cleat_st_tensor *find_old_name(const cleat_weights *weights, const 
     return NULL;
 }
 
-static const cleat_st_tensor *find(loader *l, const char *name) {
+static const cleat_st_tensor *find(const loader *l, const char *name) {
     const char *base = l->target->architecture ? l->target->architecture->base : "";
+    char full[2 * CLEAT_WEIGHT_NAME];
     if (l->bare && strncmp(name, base, strlen(base)) == 0) name += strlen(base);
-    const cleat_st_tensor *found = cleat_weights_find(l->weights, name);
-    return found ? found : find_old_name(l->weights, name);
+    snprintf(full, sizeof full, "%s%s", l->target->prefix, name);
+    const cleat_st_tensor *found = cleat_weights_find(l->weights, full);
+    return found ? found : find_old_name(l->weights, full);
 }
 
 /* A file of a bare backbone has the first source of some row without `base`, and none with it. */
-static bool is_bare(const cleat_architecture *architecture, const cleat_weights *weights) {
-    const size_t size = architecture ? strlen(architecture->base) : 0;
-    for (size_t i = 0; size > 0 && i < cleat_weights_count(weights); ++i)
-        if (strncmp(cleat_weights_at(weights, i)->name, architecture->base, size) == 0) return false;
+static bool is_bare(const cleat_weight_target *target, const cleat_weights *weights) {
+    char base[CLEAT_WEIGHT_NAME];
+    snprintf(base, sizeof base, "%s%s", target->prefix, target->architecture ? target->architecture->base : "");
+    for (size_t i = 0; i < cleat_weights_count(weights); ++i)
+        if (strncmp(cleat_weights_at(weights, i)->name, base, strlen(base)) == 0) return false;
     return true;
 }
 
@@ -145,13 +148,14 @@ static cleat_status wrong_shape(const loader *l, const cleat_tensor *param, size
 }
 
 /* Drawn anew, because the head of the file is for another task. */
-static cleat_status leave_new(loader *l, const cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
+static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
     char there[96], here[96], reason[160];
     describe_shape(param->rank, param->shape, here);
     if (stored) describe_shape(stored->rank, stored->shape, there);
     snprintf(reason, sizeof reason, stored ? "%.40s here, %.40s in the file" : "%.40s; the file has none", here,
              stored ? there : "");
-    return add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
+    cleat_status status = l->target->draw(l->target->user, param, error);
+    return status ? status : add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
 }
 
 static void mark_used(loader *l, const cleat_st_tensor *stored) {
@@ -160,7 +164,7 @@ static void mark_used(loader *l, const cleat_st_tensor *stored) {
 }
 
 /* Reads the stacked parts of a parameter, and converts their layout. */
-static cleat_status read_parts(loader *l, const cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
+static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                                cleat_error *error) {
     const int64_t part = cleat_tensor_elements(param) / (int64_t)count;
     int64_t shape[CLEAT_ST_RANK];
@@ -178,25 +182,66 @@ static cleat_status read_parts(loader *l, const cleat_tensor *param, const cleat
 
 /* Without an architecture, names and layouts are those of cleat. */
 static void own_sources(const cleat_tensor *param, cleat_weight_sources *sources) {
+    static const char *const heads[] = {"head.", "fc.", "cls.", "out."};
     *sources = (cleat_weight_sources){.count = 1};
     snprintf(sources->names[0], CLEAT_WEIGHT_NAME, "%s", param->name);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i)
+        if (strncmp(param->name, heads[i], strlen(heads[i])) == 0) sources->head = true;
 }
 
-static cleat_status load_one(loader *l, const cleat_tensor *param, cleat_error *error) {
+/* PREFIX_mean [C] and PREFIX_var [C] are rows of PREFIX [2, C] in a checkpoint of cleat. *found: the file has it. */
+static cleat_status load_own_statistics(loader *l, cleat_tensor *buffer, bool *found, cleat_error *error) {
+    char name[CLEAT_NAME];
+    const char *bar = strrchr(buffer->name, '_');
+    *found = false;
+    if (l->target->architecture || !buffer->is_buffer || buffer->rank != 1 || !bar) return CLEAT_OK;
+    snprintf(name, sizeof name, "%.*s", (int)(bar - buffer->name), buffer->name);
+    const cleat_st_tensor *stored = cleat_weights_find(l->weights, name);
+    const int64_t channels = buffer->shape[0];
+    if (!stored || stored->rank != 2 || stored->shape[0] != 2 || stored->shape[1] != channels) return CLEAT_OK;
+    float *both = cleat_alloc((size_t)channels, 2 * sizeof *both);
+    if (!both) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %s", cleat_weights_path(l->weights), name);
+    *found = true;
+    mark_used(l, stored);
+    cleat_status status = cleat_weights_read(l->weights, stored, both, error);
+    if (!status)
+        status = l->target->write(l->target->user, buffer, both + (strcmp(bar, "_var") == 0 ? channels : 0), error);
+    cleat_free(both);
+    return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, buffer->name, "", error);
+}
+
+/* The tensors of a parameter; false: some are missing. */
+static bool find_parts(const loader *l, const cleat_weight_sources *sources, const cleat_st_tensor **parts) {
+    for (size_t i = 0; i < sources->count; ++i) {
+        parts[i] = find(l, sources->names[i]);
+        if (!parts[i]) return false;
+    }
+    return true;
+}
+
+static bool find_sources(const loader *l, const cleat_tensor *param, bool other, cleat_weight_sources *sources) {
+    if (l->target->architecture)
+        return cleat_architecture_sources(l->target->architecture, l->target->model, other, param->name, sources);
+    own_sources(param, sources);
+    return !other;
+}
+
+static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error) {
     const cleat_st_tensor *parts[CLEAT_WEIGHT_PARTS] = {NULL};
-    cleat_weight_sources sources;
-    if (!l->target->architecture)
-        own_sources(param, &sources);
-    else if (!cleat_architecture_sources(l->target->architecture, l->target->model, param->name, &sources))
-        return leave_new(l, param, NULL, error);
+    cleat_weight_sources sources, others;
+    bool found;
+    cleat_status status = load_own_statistics(l, param, &found, error);
+    if (status || found) return status;
+    if (!find_sources(l, param, false, &sources)) return draw(l, param, NULL, error);
+    found = find_parts(l, &sources, parts);
+    if (!found && find_sources(l, param, true, &others) && (found = find_parts(l, &others, parts))) sources = others;
+    if (!found && sources.head) return draw(l, param, NULL, error);
+    if (!found)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s%s', the network's %s",
+                          cleat_weights_path(l->weights), l->target->prefix, sources.names[0], param->name);
     for (size_t i = 0; i < sources.count; ++i) {
-        parts[i] = find(l, sources.names[i]);
-        if (!parts[i] && sources.head) return leave_new(l, param, NULL, error);
-        if (!parts[i])
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s', the network's %s",
-                              cleat_weights_path(l->weights), sources.names[i], param->name);
         if (fits(param, sources.count, parts[i])) continue;
-        if (sources.head) return leave_new(l, param, parts[i], error);
+        if (sources.head) return draw(l, param, parts[i], error);
         return wrong_shape(l, param, sources.count, parts[i], error);
     }
     return read_parts(l, param, parts, sources.count, error);
@@ -259,7 +304,7 @@ cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight
     const size_t most = (size_t)largest(store);
     loader l = {.weights = weights,
                 .target = target,
-                .bare = is_bare(target->architecture, weights),
+                .bare = is_bare(target, weights),
                 .used = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.used),
                 .stored = cleat_alloc(most, sizeof *l.stored),
                 .values = cleat_alloc(most, sizeof *l.values)};

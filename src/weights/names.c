@@ -39,13 +39,14 @@ static void expand(const char *base, const char *source, const int64_t *numbers,
     snprintf(name + used, CLEAT_WEIGHT_NAME - used, "%s", suffix);
 }
 
-bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, const char *param,
-                                cleat_weight_sources *sources) {
+bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
+                                const char *param, cleat_weight_sources *sources) {
     const char *dot = strrchr(param, '.');
     const size_t whole = strlen(param), stem = dot ? (size_t)(dot - param) : whole;
     int64_t numbers[CLEAT_WEIGHT_NUMBERS] = {0};
     size_t count = 0;
-    for (const cleat_weight_row *row = architecture->names; row->param; ++row) {
+    const cleat_weight_row *rows = other ? architecture->other_names : architecture->names;
+    for (const cleat_weight_row *row = rows; row && row->param; ++row) {
         const bool all = match(row->param, param, whole, numbers, &count);
         if (!all && !match(row->param, param, stem, numbers, &count)) continue;
         cleat_weight_sources made = {.head = row->head, .rank = row->rank};

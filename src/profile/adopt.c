@@ -1,0 +1,149 @@
+/* Settings from the config.json of the weights from which a run starts (model.init). */
+#include "profile/adopt.h"
+
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct adopter {
+    cleat_profile *profile;
+    cleat_profile *trial; /* a copy, to compare values however they are written */
+    const char *source;   /* the file that determines the settings, for messages */
+} adopter;
+
+static const cleat_key *find_key(const cleat_profile *profile, const char *setting) {
+    const char *dot = strchr(setting, '.');
+    char section[32];
+    if (!dot || (size_t)(dot - setting) >= sizeof section) return NULL;
+    snprintf(section, sizeof section, "%.*s", (int)(dot - setting), setting);
+    return cleat_schema_find(&profile->keys->own, section, dot + 1);
+}
+
+static cleat_status value_of(const cleat_profile *profile, const char *setting, char text[CLEAT_PROFILE_TEXT],
+                             cleat_error *error) {
+    return cleat_profile_get(profile, setting, text, CLEAT_PROFILE_TEXT, error);
+}
+
+static cleat_status assign(cleat_profile *profile, const cleat_key *key, const char *value, const char *place,
+                           cleat_error *error) {
+    const cleat_record reader = cleat_profile_reader(profile);
+    return cleat_record_assign(&reader, key, value, place, error);
+}
+
+/* The profile gives the setting itself: a value that shapes the network must be the one of the weights. */
+static cleat_status compare(const adopter *a, const cleat_key *key, const char *setting, const char *place,
+                            const char *given, cleat_error *error) {
+    char own[CLEAT_PROFILE_TEXT], theirs[CLEAT_PROFILE_TEXT];
+    cleat_status status = value_of(a->profile, setting, own, error);
+    if (!status) status = value_of(a->trial, setting, theirs, error);
+    if (status || !key->shapes || strcmp(own, theirs) == 0) return status;
+    return cleat_fail(error, CLEAT_ERR_PROFILE,
+                      "%s contradicts %s: the weights of model.init have this shape; remove the setting, or start "
+                      "without model.init",
+                      given, place);
+}
+
+static cleat_status set(void *user, const char *setting, const char *value, const char *key_of_source,
+                        cleat_error *error) {
+    adopter *a = user;
+    const cleat_key *key = find_key(a->profile, setting);
+    char place[2 * CLEAT_PROFILE_TEXT];
+    if (!key)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: %s = %s: models of type %s have no setting %s",
+                          a->source, key_of_source, value, a->profile->keys->types[a->profile->type], setting);
+    snprintf(place, sizeof place, "%s: %s = %s", a->source, key_of_source, value);
+    const cleat_given *given = cleat_profile_given(a->profile->keys, key);
+    cleat_status status = assign(a->trial, key, value, place, error);
+    if (status) return status;
+    return given->value ? compare(a, key, setting, place, given->place, error)
+                        : assign(a->profile, key, value, place, error);
+}
+
+static cleat_status adopt(cleat_profile *profile, const char *source,
+                          cleat_status (*pass)(const cleat_weights *, const cleat_setting_sink *, void *,
+                                               cleat_error *),
+                          const cleat_weights *weights, void *user, cleat_error *error) {
+    adopter a = {.profile = profile, .source = source};
+    cleat_status status = cleat_profile_clone(profile, &a.trial, error);
+    const cleat_setting_sink sink = {.set = set, .user = &a};
+    if (!status) status = pass(weights, &sink, user, error);
+    cleat_profile_destroy(a.trial);
+    return status;
+}
+
+/* --- published weights ---------------------------------------------------------------------------------------- */
+
+static cleat_status pass_config(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
+                                cleat_error *error) {
+    return cleat_architecture_configure(user, weights, sink, error);
+}
+
+static cleat_status adopt_published(cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
+    const cleat_architecture *architecture = NULL;
+    cleat_status status = cleat_profile_architecture(profile, weights, &architecture, error);
+    if (status) return status;
+    char source[CLEAT_PROFILE_TEXT + 16];
+    if (cleat_weights_config(weights))
+        snprintf(source, sizeof source, "%s/config.json", cleat_weights_folder(weights));
+    else
+        snprintf(source, sizeof source, "%s", cleat_weights_path(weights));
+    return adopt(profile, source, pass_config, weights, (void *)architecture, error);
+}
+
+cleat_status cleat_profile_architecture(const cleat_profile *profile, const cleat_weights *weights,
+                                        const cleat_architecture **architecture, cleat_error *error) {
+    if (profile->family->architectures)
+        return cleat_architecture_find(profile->family->architectures, weights, architecture, error);
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                      "%s: model.type = %s can start from a checkpoint of cleat only, and this is none",
+                      cleat_weights_path(weights), profile->family->name);
+}
+
+/* --- a checkpoint of cleat ------------------------------------------------------------------------------------ */
+
+bool cleat_weights_are_own(const cleat_weights *weights) {
+    return cleat_weights_metadata(weights, "model.type") != NULL;
+}
+
+/* The settings of its network, but not its type: a head may be another one. */
+static cleat_status pass_metadata(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
+                                  cleat_error *error) {
+    const cleat_profile *profile = user;
+    char name[128];
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; !status && cleat_profile_shaping_key(profile, i, name, sizeof name); ++i) {
+        const char *value = cleat_weights_metadata(weights, name);
+        if (value && strcmp(name, "model.type") != 0) status = sink->set(sink->user, name, value, name, error);
+    }
+    return status;
+}
+
+/* The texts of the fine-tuning are encoded as those of the checkpoint were. */
+static cleat_status pass_vocabulary(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
+                                    cleat_error *error) {
+    const char *const *name = user;
+    char path[CLEAT_PROFILE_TEXT];
+    cleat_status status = cleat_path_join(cleat_weights_folder(weights), *name, path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    return sink->set(sink->user, "data.vocabulary", path, *name, error);
+}
+
+static cleat_status adopt_own(cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
+    static const char *const vocabularies[] = {"tokenizer.json", "vocab.txt"};
+    cleat_status status = adopt(profile, cleat_weights_path(weights), pass_metadata, weights, profile, error);
+    if (!find_key(profile, "data.vocabulary")) return status;
+    for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies && !status; ++i) {
+        const cleat_given *given = cleat_profile_given(profile->keys, find_key(profile, "data.vocabulary"));
+        if (!given->value)
+            status =
+                adopt(profile, cleat_weights_path(weights), pass_vocabulary, weights, (void *)&vocabularies[i], error);
+    }
+    return status;
+}
+
+cleat_status cleat_profile_adopt(cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
+    return cleat_weights_are_own(weights) ? adopt_own(profile, weights, error)
+                                          : adopt_published(profile, weights, error);
+}

@@ -1,0 +1,17 @@
+/* Settings that the weights of model.init determine. */
+#ifndef CLEAT_SRC_PROFILE_ADOPT_H
+#define CLEAT_SRC_PROFILE_ADOPT_H
+
+#include "core/files.h"
+#include "profile/schema.h"
+
+/* Sets what the weights' config.json says, or, for a checkpoint of cleat, its settings. A setting that the profile
+ * gives itself stays; if it shapes the network and differs, CLEAT_ERR_PROFILE names both places. */
+cleat_status cleat_profile_adopt(cleat_profile *profile, const cleat_weights *weights, cleat_error *error);
+/* Whether the weights are a checkpoint of cleat. */
+bool cleat_weights_are_own(const cleat_weights *weights);
+/* The architecture of the profile's family that published weights are of. CLEAT_ERR_NOT_SUPPORTED: none. */
+cleat_status cleat_profile_architecture(const cleat_profile *profile, const cleat_weights *weights,
+                                        const cleat_architecture **architecture, cleat_error *error);
+
+#endif

@@ -1,0 +1,84 @@
+/* The weights of model.init: opening them, the settings they determine, and starting from them. */
+#include "train/start_from.h"
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/format.h"
+#include "cleat/train.h"
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "profile/adopt.h"
+
+#include <string.h>
+
+/* Whether a folder is a run of cleat, whose weights are in a folder of its own. */
+static bool is_run(const char *path) {
+    cleat_checkpoint_name name;
+    return cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name);
+}
+
+cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error) {
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = CLEAT_OK;
+    if (is_run(path)) {
+        status = cleat_checkpoint_find_folder(path, folder, error);
+        path = folder;
+    }
+    if (!status) status = cleat_weights_open(path, weights, error);
+    return status ? cleat_fail_in(error, status, "model.init") : CLEAT_OK;
+}
+
+cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error) {
+    cleat_weights *weights = NULL;
+    if (!*profile->init) return CLEAT_OK;
+    cleat_status status = cleat_open_init(profile->init, &weights, error);
+    if (!status) status = cleat_profile_adopt(profile, weights, error);
+    if (!status) status = cleat_profile_check(profile, error);
+    cleat_weights_close(weights);
+    return status;
+}
+
+/* --- the table ------------------------------------------------------------------------------------------------ */
+
+static void add_summary(const cleat_weights *weights, const cleat_weight_report *report, cleat_text *text) {
+    char bytes[CLEAT_BYTES_TEXT];
+    cleat_text_add(text, "%s (%s, %s): %zu tensors taken, %zu left, %zu of the network drawn anew\n",
+                   cleat_weights_path(weights), cleat_bytes_text(cleat_weights_bytes(weights), bytes),
+                   cleat_st_dtype_name(cleat_weights_dtype(weights)), report->tensors[CLEAT_WEIGHT_TAKEN],
+                   report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);
+}
+
+static void log_lines(char *text) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        cleat_log(CLEAT_LOG_INFO, "%s", line);
+}
+
+static cleat_status show(const cleat_weights *weights, const cleat_weight_report *report, cleat_text *table,
+                         cleat_error *error) {
+    cleat_text text = {0};
+    char *lines = NULL;
+    cleat_text_add(table, CLEAT_INIT_LINE);
+    add_summary(weights, report, table);
+    cleat_weight_report_add_text(report, CLEAT_INIT_LINE "  ", table);
+    cleat_text_add(&text, "model.init = ");
+    add_summary(weights, report, &text);
+    cleat_weight_report_add_text(report, "  ", &text);
+    cleat_status status = cleat_text_detach(&text, &lines, error);
+    if (!status) log_lines(lines);
+    cleat_free(lines);
+    return status;
+}
+
+cleat_status cleat_start_from_weights(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error) {
+    cleat_weights *weights = NULL;
+    cleat_weight_report report = {0};
+    const double started = cleat_seconds();
+    cleat_status status = cleat_open_init(session->profile->init, &weights, error);
+    if (!status) status = cleat_session_load_weights(session, weights, seed, &report, error);
+    if (!status) status = show(weights, &report, table, error);
+    if (!status) cleat_log(CLEAT_LOG_DEBUG, "loading the weights took %.2f s", cleat_seconds() - started);
+    cleat_weight_report_free(&report);
+    cleat_weights_close(weights);
+    return status;
+}
