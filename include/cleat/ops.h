@@ -57,6 +57,11 @@ CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens
  * chain. D is even; with lengths, a multiple of 4. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
+/* x + learned position embeddings: position l of every sample gets row first + l of the table. 0 <= first, first + L <=
+ * P; rows that no position has get no gradient. x T [..., L, D], table f32 [P, D], a parameter -> T [..., L, D] */
+CLEAT_API cleat_tensor *cleat_position_embedding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table,
+                                                 int64_t first);
+
 /* Fully connected layer: y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (PyTorch's layout),
  * bias f32 [N] or NULL, residual T [..., N] or NULL -> T [..., N]. */
 CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
