@@ -100,6 +100,25 @@ CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, c
  * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads);
 
+/* Settings of cleat_disentangled_attention. */
+typedef struct cleat_disentangled_spec {
+    int heads;
+    /* 0: each distance between two positions has a separate row. Otherwise distances up to buckets / 2 have one, and
+     * longer ones share rows, on a logarithmic scale that ends at max_relative_positions. */
+    int buckets;
+    int max_relative_positions; /* longer distances count as this one */
+} cleat_disentangled_spec;
+
+/* Multi-head self-attention with relative positions, as in DeBERTa (He et al. 2021): the score of query i and key j is
+ * (q_i . k_j + q_i . pos_keys[r] + k_j . pos_queries[r]) / sqrt(D/H n), where r is the row of the distance i - j, and n
+ * is 3, or 2 if pos_keys or pos_queries is NULL. Computed block by block: no L x L tensor is stored. qkv and lengths as
+ * in cleat_attention. pos_keys, pos_queries T [2S, D]: row S + r belongs to the distance or bucket r, limited to -S and
+ * S - 1; S is spec->buckets, or max_relative_positions without buckets. spec is borrowed, during the call.
+ * -> T [B, L, D] */
+CLEAT_API cleat_tensor *cleat_disentangled_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *pos_keys,
+                                                     cleat_tensor *pos_queries, cleat_tensor *lengths,
+                                                     const cleat_disentangled_spec *spec);
+
 /* One LSTM layer over whole sequences (Hochreiter & Schmidhuber 1997, with forget gates), equal to PyTorch's
  * nn.LSTM with batch_first. The gates are i, f, o = sigmoid and g = tanh of x[t] weight_ih^T + bias_ih +
  * h[t-1] weight_hh^T + bias_hh, in the order i, f, g, o; c[t] = f c[t-1] + i g; h[t] = o tanh(c[t]); h and c
