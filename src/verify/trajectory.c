@@ -8,26 +8,31 @@
 
 #include <string.h>
 
+typedef struct inputs {
+    const cleat_session *session;
+    const cleat_work_graph *graph;
+} inputs;
+
 static int64_t offset_of(void *user, const cleat_tensor *input) {
-    const cleat_session *session = user;
-    return cleat_exec_input_offset(session->exec, session->work->train[0].index, input);
+    const inputs *of = user;
+    return cleat_exec_input_offset(of->session->exec, of->graph->index, input);
 }
 
-static cleat_status fill_batch(const cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
-    cleat_session *session = trajectory->session;
-    const cleat_work_graph *train = &session->work->train[0];
+static cleat_status fill_batch(const cleat_session *session, const cleat_work_graph *graph,
+                               const cleat_dataset *dataset, void *bytes, cleat_error *error) {
     const cleat_dropout_key key = {.seed = 1};
+    inputs of = {session, graph};
     cleat_one_batch batch = {.dataset = dataset,
-                             .graph = train->graph,
+                             .graph = graph->graph,
                              .bucket = &session->work->buckets[0],
                              .offset = offset_of,
-                             .user = session,
-                             .bytes = cleat_staging_data(trajectory->batch)};
+                             .user = &of,
+                             .bytes = bytes};
     cleat_status status = cleat_one_batch_load(&batch, error);
     if (status) return status;
     cleat_global_batch global_batch;
     const cleat_host_batch host = cleat_one_batch_host(&batch, &global_batch);
-    cleat_session_prepare(session, train, batch.bytes, &host, &global_batch, &key);
+    cleat_session_prepare(session, graph, batch.bytes, &host, &global_batch, &key);
     return CLEAT_OK;
 }
 
@@ -38,7 +43,9 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_da
     cleat_status status = cleat_session_initialise(trajectory->session, 1, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
-    return status == CLEAT_OK ? fill_batch(trajectory, dataset, error) : status;
+    if (status) return status;
+    return fill_batch(trajectory->session, &trajectory->session->work->train[0], dataset,
+                      cleat_staging_data(trajectory->batch), error);
 }
 
 static cleat_bucket bucket_of(const cleat_dataset *dataset) {
@@ -133,6 +140,20 @@ void cleat_trajectory_close(cleat_trajectory *trajectory) {
     cleat_profile_destroy(trajectory->profile);
     cleat_model_destroy(trajectory->model);
     *trajectory = (cleat_trajectory){0};
+}
+
+cleat_status cleat_trajectory_evaluate(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
+    cleat_session *session = trajectory->session;
+    const cleat_work_graph *graph = &session->work->evaluate[0];
+    cleat_staging *staging = NULL;
+    cleat_status status =
+        cleat_staging_create(session->exec, cleat_session_input_bytes(session), true, &staging, error);
+    if (!status) status = fill_batch(session, graph, dataset, cleat_staging_data(staging), error);
+    if (!status) status = cleat_exec_upload(session->exec, graph->index, staging, error);
+    if (!status) status = cleat_exec_run(session->exec, graph->index, error);
+    if (!status) status = cleat_exec_finish(session->exec, error);
+    cleat_staging_destroy(staging);
+    return status;
 }
 
 cleat_status cleat_trajectory_forward_backward(cleat_trajectory *trajectory, cleat_error *error) {

@@ -37,6 +37,8 @@ cleat_status cleat_trajectory_set_sample_weight(cleat_trajectory *trajectory, co
                                                 cleat_error *error);
 void cleat_trajectory_close(cleat_trajectory *trajectory);
 
+/* Runs the batch, all samples of `dataset`, through the evaluation graph. */
+cleat_status cleat_trajectory_evaluate(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error);
 /* Enqueues the forward pass, loss and backward pass of the batch; gradients accumulate. */
 cleat_status cleat_trajectory_forward_backward(cleat_trajectory *trajectory, cleat_error *error);
 /* Enqueues the optimizer step with the profile's learning rate. */

@@ -1,12 +1,14 @@
 /* Verification: repeats a reference trajectory on a device and compares all of its results. */
 #include "verify/verify.h"
 #include "cleat/doctor.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/graph.h"
-#include "weights/layout.h"
+#include "verify/published.h"
 #include "verify/trajectory.h"
 #include "verify/update.h"
+#include "weights/layout.h"
 
 #include <limits.h>
 #include <math.h>
@@ -61,10 +63,9 @@ static cleat_status add(verifier *v, const char *name, const cleat_node *maker, 
     return append(v, &item, error);
 }
 
-/* Returns the last node of the training graph that writes the tensor, or that computes the tensor of which it
+/* Returns the last node of the graph that writes the tensor, or that computes the tensor of which it
  * is a reshaped alias. NULL: none. */
-static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor) {
-    const cleat_graph *graph = v->run.session->work->train[0].graph;
+static const cleat_node *maker_in(const cleat_graph *graph, const cleat_tensor *tensor) {
     const cleat_tensor *bytes = cleat_root(tensor);
     for (size_t i = graph->node_count; i-- > 0;)
         for (int k = 0; graph->nodes[i]->op->variants && k < CLEAT_MAX_OUT; ++k) {
@@ -72,6 +73,10 @@ static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor)
             if (out && cleat_root(out) == bytes) return graph->nodes[i];
         }
     return NULL;
+}
+
+static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor) {
+    return maker_in(v->run.session->work->train[0].graph, tensor);
 }
 
 /* --- tolerances ----------------------------------------------------------------------------------------------- */
@@ -170,8 +175,8 @@ static double output_rel_error(const verifier *v, const cleat_tensor *output, co
     return worst / largest;
 }
 
-static cleat_status compare_output(verifier *v, cleat_error *error) {
-    const cleat_work_graph *graph = &v->run.session->work->train[0];
+/* `graph` has just run. */
+static cleat_status compare_output(verifier *v, const cleat_work_graph *graph, cleat_error *error) {
     const cleat_tensor *output = graph->built.output;
     size_t elements = (size_t)cleat_tensor_elements(output);
     float *values = cleat_alloc(2 * elements, sizeof *values), *expected = values ? values + elements : NULL;
@@ -180,8 +185,8 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     if (status == CLEAT_OK)
         status = cleat_exec_read_unchecked(v->run.session->exec, graph->index, output, values, error);
     if (status == CLEAT_OK)
-        status = add(v, "output", maker_of(v, output), output_rel_error(v, output, values, expected), v->limits.output,
-                     error);
+        status = add(v, "output", maker_in(graph->graph, output), output_rel_error(v, output, values, expected),
+                     v->limits.output, error);
     cleat_free(values);
     return status;
 }
@@ -303,6 +308,37 @@ static cleat_status prepare(verifier *v, const cleat_verify_subject *subject, bo
     return status ? status : load_parameters(v, error);
 }
 
+/* Running statistics, of which a file with results in evaluation mode has the values. */
+static cleat_status load_buffers(verifier *v, cleat_error *error) {
+    const cleat_store *store = v->run.session->work->store;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < store->buffer_count && !status; ++i) {
+        char name[CLEAT_NAME + 16];
+        snprintf(name, sizeof name, "param/%s", store->buffers[i]->name);
+        float *values = cleat_alloc((size_t)cleat_tensor_elements(store->buffers[i]), sizeof *values);
+        if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", name);
+        status = read_values(v, name, store->buffers[i], values, error);
+        if (!status) status = cleat_exec_write_unchecked(v->run.session->exec, 0, store->buffers[i], values, error);
+        cleat_free(values);
+    }
+    return status;
+}
+
+/* The output before the first step: of the training graph, or of the evaluation graph where the file says so. */
+static cleat_status check_output(verifier *v, cleat_error *error) {
+    const cleat_workload *work = v->run.session->work;
+    const char *mode = cleat_safetensors_metadata(v->file, "output");
+    cleat_status status = CLEAT_OK;
+    if (mode && strcmp(mode, "evaluation") == 0) {
+        status = load_buffers(v, error);
+        if (!status) status = cleat_trajectory_evaluate(&v->run, v->golden.dataset, error);
+        if (!status) status = compare_output(v, &work->evaluate[0], error);
+        return status ? status : cleat_trajectory_forward_backward(&v->run, error);
+    }
+    status = cleat_trajectory_forward_backward(&v->run, error);
+    return status ? status : compare_output(v, &work->train[0], error);
+}
+
 static cleat_status verify(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
     const int64_t steps = 11;
     const cleat_st_tensor *curve = NULL;
@@ -310,8 +346,7 @@ static cleat_status verify(verifier *v, const cleat_verify_subject *subject, boo
     if (status == CLEAT_OK) status = prepare(v, subject, more, error);
     if (status != CLEAT_OK) return status;
     v->limits = tolerances_for(v->run.session->work);
-    status = cleat_trajectory_forward_backward(&v->run, error);
-    if (status == CLEAT_OK) status = compare_output(v, error);
+    status = check_output(v, error);
     if (status == CLEAT_OK) status = compare_gradients(v, error);
     if (status == CLEAT_OK) status = compare_loss(v, curve, error);
     if (status == CLEAT_OK) status = compare_parameters(v, error);
@@ -346,7 +381,8 @@ cleat_status cleat_verify(const cleat_verify_request *request, const char *file,
                           cleat_error *error) {
     cleat_safetensors *opened = NULL;
     cleat_device *device = NULL;
-    cleat_status status = cleat_safetensors_open(file, &opened, error);
+    cleat_status status = cleat_folder_exists(file) ? cleat_published_golden(file, &opened, error)
+                                                    : cleat_safetensors_open(file, &opened, error);
     if (status == CLEAT_OK) {
         const cleat_verify_subject subject = {
             .file = opened,

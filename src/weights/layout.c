@@ -42,3 +42,14 @@ void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, 
     else
         memcpy(here, there, (size_t)cleat_tensor_bytes(tensor));
 }
+
+void cleat_to_torch(const cleat_tensor *tensor, int rank, const float *here, float *there) {
+    const int64_t *shape = cleat_tensor_shape(tensor);
+    int rank_here = cleat_tensor_rank(tensor);
+    if (rank == IMAGE && rank_here == 4)
+        swap_last(shape[0], shape[1] * shape[2], shape[3], here, there);
+    else if (rank == IMAGE && rank_here == 3)
+        swap_last(1, shape[0] * shape[1], shape[2], here, there);
+    else
+        memcpy(there, here, (size_t)cleat_tensor_bytes(tensor));
+}

@@ -18,5 +18,7 @@ int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape);
 /* Copies `there` (PyTorch layout, of a `rank` that cleat_torch_shape returned) to `here` [elements of
  * tensor]. */
 void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here);
+/* The inverse. */
+void cleat_to_torch(const cleat_tensor *tensor, int rank, const float *here, float *there);
 
 #endif
