@@ -35,6 +35,9 @@ typedef struct cleat_image_options {
     /* For prediction; requires `fitted`. Samples without a target are included; all belong to
      * CLEAT_SPLIT_TEST. */
     bool predict;
+    /* Mean and standard deviation of each channel, or of all, as numbers separated by blanks, for values 0 .. 1:
+     * "0.485 0.456 0.406". Both or neither; NULL or "": those of the training part. Ignored where `fitted` has them. */
+    const char *mean, *std;
 } cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -44,7 +47,7 @@ enum { CLEAT_NO_CLASS = -1 };
 
 /* Opens a dataset of images with a class each. Letters: S options->size, L padded length (= S), C channels.
  * The fields are, in this order:
- *   image  f32 [L, L, C]  (value - mean) / std of the channel, over the training part
+ *   image  f32 [L, L, C]  (value - mean) / std of the channel, over the training part or as options->mean says
  *   label  i32 []         the class, or CLEAT_NO_CLASS; CLEAT_NO_CLASS in an empty slot too
  * cleat_dataset_length is S for every sample. `path` is one of
  *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*,

@@ -2,6 +2,7 @@
 #include "models/image_models.h"
 
 #include "cleat/ops.h"
+#include "data/image/common.h"
 #include "graph/graph.h"
 
 cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
@@ -11,6 +12,38 @@ cleat_image_options cleat_image_settings_options(const cleat_image_settings *set
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     return options;
+}
+
+cleat_status cleat_image_settings_check(const cleat_image_settings *settings, const cleat_record *record,
+                                        cleat_error *error) {
+    const cleat_image_options *options = &settings->options;
+    const char *fault = cleat_image_normalisation_fault(options->mean, options->std);
+    if (fault)
+        return cleat_record_contradict(record, error, (cleat_key_name){"data", "mean"}, (cleat_key_name){"data", "std"},
+                                       "%s", fault);
+    return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
+}
+
+cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
+                                cleat_error *error) {
+    if (blocks->count > CLEAT_MODEL_STAGES)
+        return cleat_record_refuse(record, error, "model", "blocks", "a network has at most %d stages",
+                                   CLEAT_MODEL_STAGES);
+    const int64_t stages = blocks->count > 0 ? blocks->count : CLEAT_MODEL_STAGES;
+    if (widths->count <= 0 || widths->count == stages) return CLEAT_OK;
+    return cleat_record_contradict(record, error, (cleat_key_name){"model", "widths"},
+                                   (cleat_key_name){"model", "blocks"},
+                                   "there must be a width for each of the %lld stages", (long long)stages);
+}
+
+int64_t cleat_stages_of(const cleat_int_list *setting, const int64_t *sizes, int64_t *counts) {
+    const int64_t *given = setting->count > 0 ? setting->values : sizes[0] > 0 ? sizes : NULL;
+    int64_t stages = 0;
+    while (given && stages < CLEAT_MODEL_STAGES && given[stages] > 0 && (given == sizes || stages < setting->count)) {
+        counts[stages] = given[stages];
+        ++stages;
+    }
+    return given ? stages : CLEAT_MODEL_STAGES;
 }
 
 cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs) {

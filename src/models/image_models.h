@@ -34,9 +34,13 @@ typedef struct cleat_image_settings {
          .help = "Training: random contrast factor from 1 - x to 1 + x."},                                             \
         {FIELD(data, saturation, MEMBER.options.augment.saturation), FLOAT(0, 1, "0"), COMPUTES,                       \
          .help = "Training: random saturation factor from 1 - x to 1 + x."},                                           \
+        {FIELD(data, cache_mb, MEMBER.cache_mb), INT(0, 1e7, "256"),                                                   \
+         .help = "Maximum size of the in-memory cache of decoded images in MiB."},                                     \
+        {FIELD(data, mean, MEMBER.options.mean), TEXT(0, 255, ""), COMPUTES, .later = true,                            \
+         .help = "Mean of each channel, or of all, for values 0 to 1; empty: that of the training images."},           \
     {                                                                                                                  \
-        FIELD(data, cache_mb, MEMBER.cache_mb), INT(0, 1e7, "256"),                                                    \
-            .help = "Maximum size of the in-memory cache of decoded images in MiB."                                    \
+        FIELD(data, std, MEMBER.options.std), TEXT(0, 255, ""), COMPUTES,                                              \
+            .later = true, .help = "Standard deviation of each channel, or of all, given together with data.mean."     \
     }
 #define IMAGE_SIZE_ROW(MEMBER)                                                                                         \
     {                                                                                                                  \
@@ -51,9 +55,33 @@ typedef struct cleat_image_settings {
             .help = "Training: random vertical flip."                                                                  \
     }
 
+/* Blocks and channels of the stages of a network where its size by name does not give them. MEMBER: a cleat_int_list. */
+#define BLOCKS_ROW(MEMBER)                                                                                             \
+    {                                                                                                                  \
+        FIELD(model, blocks, MEMBER), LIST(1, 1000, "auto"), OR_AUTO,                                                  \
+            .unordered = true, SHAPES, .later = true,                                                                  \
+            .help = "Blocks of each stage, for up to four stages; auto: as the network's size says."                   \
+    }
+#define WIDTHS_ROW(MEMBER)                                                                                             \
+    {                                                                                                                  \
+        FIELD(model, widths, MEMBER), LIST(1, 16384, "auto"), OR_AUTO,                                                 \
+            .unordered = true, SHAPES, .later = true,                                                                  \
+            .help = "Channels of each stage, for up to four stages; auto: as the network's size says."                 \
+    }
+/* Checks the number of stages of both lists. */
+cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
+                                cleat_error *error);
+/* Replaces counts [CLEAT_MODEL_STAGES] by the setting's, else by the model's sizes, where they are given. Returns the
+ * number of stages. */
+int64_t cleat_stages_of(const cleat_int_list *setting, const int64_t *sizes, int64_t *counts);
+
 /* Converts the settings to options of a dataset opened in this mode; the result borrows from them. */
 cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
                                                  const char *fitted);
+
+/* Checks the fractions of the splits, and data.mean and data.std. */
+cleat_status cleat_image_settings_check(const cleat_image_settings *settings, const cleat_record *record,
+                                        cleat_error *error);
 
 /* Mode of batch normalisation in a graph of this mode. In training it adds the input `samples`. */
 cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs);

@@ -35,8 +35,7 @@ static void defaults(void *settings) {
 }
 
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
-    const cleat_image_options *options = &((const segformer_settings *)settings)->data.options;
-    return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
+    return cleat_image_settings_check(&((const segformer_settings *)settings)->data, record, error);
 }
 
 static const segformer_settings *settings_of(const cleat_model *model) {

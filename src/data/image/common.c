@@ -1,9 +1,12 @@
 /* Options of image datasets, and means and standard deviations of channels. */
 #include "data/image/common.h"
 
+#include "core/text.h"
 #include "data/common/faults.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* --- options -------------------------------------------------------------------------------------------------- */
 
@@ -32,8 +35,35 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
     return CLEAT_OK;
 }
 
+/* Reads numbers separated by blanks; returns how many, or -1: the text is no such list. NULL is empty. */
+static int read_numbers(const char *text, double numbers[CLEAT_IMAGE_MAX_CHANNELS]) {
+    char word[32];
+    int count = 0;
+    for (; text && *(text += strspn(text, " ")); text += strcspn(text, " "), ++count) {
+        const size_t size = strcspn(text, " ");
+        if (count == CLEAT_IMAGE_MAX_CHANNELS || size >= sizeof word) return -1;
+        snprintf(word, sizeof word, "%.*s", (int)size, text);
+        if (!cleat_number_parse(word, &numbers[count])) return -1;
+    }
+    return count;
+}
+
+const char *cleat_image_normalisation_fault(const char *mean, const char *std) {
+    double means[CLEAT_IMAGE_MAX_CHANNELS], stds[CLEAT_IMAGE_MAX_CHANNELS];
+    const int n_means = read_numbers(mean, means), n_stds = read_numbers(std, stds);
+    if (n_means < 0 || n_stds < 0) return "must be numbers separated by blanks, one for each channel or one for all";
+    if (!n_means != !n_stds) return "mean and std must be given together, or neither";
+    for (int i = 0; i < n_stds; ++i)
+        if (!(stds[i] > 0)) return "standard deviations must be above 0";
+    return NULL;
+}
+
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
+    const char *fault = cleat_image_normalisation_fault(options->mean, options->std);
+    if (fault)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.mean = %.100s, data.std = %.100s: %s",
+                          options->mean ? options->mean : "", options->std ? options->std : "", fault);
     if (options->size < 1 || options->size > LARGEST_SIDE)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "image size %lld: must be 1 to %d", (long long)options->size,
                           LARGEST_SIDE);
@@ -104,6 +134,29 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
                       "%s: channel %lld is constant (%g) in all training images; its standard deviation is set to 1",
                       path, (long long)c, fitted->mean[c]);
     }
+}
+
+bool cleat_image_normalisation_given(const cleat_image_options *options) {
+    double numbers[CLEAT_IMAGE_MAX_CHANNELS];
+    return read_numbers(options->mean, numbers) > 0;
+}
+
+static cleat_status give(const char *name, const char *text, int64_t channels, double *values, cleat_error *error) {
+    double numbers[CLEAT_IMAGE_MAX_CHANNELS];
+    const int count = read_numbers(text, numbers);
+    if (count != 1 && count != channels)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.%s = %.100s: has %d numbers, but the images have %lld channels; give one for each "
+                          "channel, or one for all",
+                          name, text, count, (long long)channels);
+    for (int64_t c = 0; c < channels; ++c) values[c] = numbers[count == 1 ? 0 : c];
+    return CLEAT_OK;
+}
+
+cleat_status cleat_image_preprocessor_give(cleat_image_preprocessor *fitted, const cleat_image_options *options,
+                                           cleat_error *error) {
+    cleat_status status = give("mean", options->mean, fitted->channels, fitted->mean, error);
+    return status ? status : give("std", options->std, fitted->channels, fitted->std, error);
 }
 
 void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values) {

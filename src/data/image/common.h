@@ -8,6 +8,8 @@
 
 enum { CLEAT_IMAGE_MAX_CHANNELS = 16 };
 
+/* What is wrong with options->mean and options->std; NULL: nothing. */
+const char *cleat_image_normalisation_fault(const char *mean, const char *std);
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error);
 
 /* For prediction: whether `why` says that a file cannot be read, so that the others may be predicted without it. It is
@@ -36,6 +38,11 @@ typedef struct cleat_image_preprocessor {
  * warning that names `path`. */
 void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *path, int64_t channels,
                                   const cleat_channel_sums *sums);
+/* Whether the options give means and standard deviations. */
+bool cleat_image_normalisation_given(const cleat_image_options *options);
+/* Sets those of the fitted channels. CLEAT_ERR_ARGUMENT: there is neither one number nor one for each channel. */
+cleat_status cleat_image_preprocessor_give(cleat_image_preprocessor *fitted, const cleat_image_options *options,
+                                           cleat_error *error);
 /* Read and write FOLDER/pictures.json. Numbers are preserved bit by bit. */
 cleat_status cleat_image_preprocessor_read(const char *folder, cleat_image_preprocessor *fitted, cleat_error *error);
 cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_image_preprocessor *fitted,

@@ -190,6 +190,8 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
 
 static cleat_status fit_means(images *im, cleat_error *error) {
     uint32_t *samples = NULL;
+    if (cleat_image_normalisation_given(im->set.options))
+        return cleat_image_preprocessor_give(&im->fitted, im->set.options, error);
     fit_job l = {.im = im};
     cleat_status status = cleat_dataset_samples(&im->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
     if (status != CLEAT_OK) return status;

@@ -285,6 +285,8 @@ static cleat_status open_masks(const char *path, const cleat_image_options *opti
     if (status == CLEAT_OK) status = select_channels(m, path, options, error);
     if (status == CLEAT_OK) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->cache, error);
     if (status == CLEAT_OK && !options->fitted) status = fit_preprocessor(m, path, error);
+    if (status == CLEAT_OK && !options->fitted && cleat_image_normalisation_given(options))
+        status = cleat_image_preprocessor_give(&m->fitted, options, error);
     if (status == CLEAT_OK) init_dataset(m, options);
     return status;
 }
