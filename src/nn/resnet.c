@@ -1,4 +1,4 @@
-/* ResNet-18, ResNet-34 and similar networks. */
+/* ResNets of basic blocks (18, 34) and of bottlenecks (50, 101, 152), and similar networks. */
 #include "nn/resnet.h"
 
 #include "graph/graph.h"
@@ -6,41 +6,80 @@
 
 #include <stdio.h>
 
+typedef struct residual_block {
+    int64_t number;                  /* from 1, over all stages */
+    int64_t width, features, stride; /* channels of the 3 x 3 convolutions and of the result */
+    float last_gamma;
+    const cleat_norm_mode *mode;
+} residual_block;
+
+/* A name such as "b3.c1"; each name is used before the next one is made. */
+typedef struct part_name {
+    char text[CLEAT_NAME];
+} part_name;
+
+static const char *in_block(part_name *name, const residual_block *block, const char *part) {
+    snprintf(name->text, sizeof name->text, "b%lld.%s", (long long)block->number, part);
+    return name->text;
+}
+
 static cleat_tensor *convolve(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t features, int64_t kernel,
                               int64_t stride) {
     const cleat_conv_layer layer = {.features = features, .kernel = kernel, .stride = stride, .padding = kernel / 2};
     return cleat_nn_conv(graph, prefix, x, &layer);
 }
 
-/* y = relu(b2(c2(relu(b1(c1(x))))) + x); x passes through sc if the shapes differ.
- * [B, H, W, C] -> [B, H/stride, W/stride, N] */
-static cleat_tensor *basic_block(cleat_graph *graph, int64_t number, cleat_tensor *x, int64_t features, int64_t stride,
-                                 const cleat_resnet *shape, const cleat_norm_mode *mode) {
-    char prefix[CLEAT_NAME];
-#define PART(part) (snprintf(prefix, sizeof prefix, "b%lld.%s", (long long)number, part), prefix)
-    cleat_tensor *y = convolve(graph, PART("c1"), x, features, 3, stride), *shortcut = x;
-    y = cleat_nn_batch_norm(graph, PART("b1"), y, NULL, true, 1, mode);
-    y = convolve(graph, PART("c2"), y, features, 3, 1);
-    if (x && (stride > 1 || cleat_width(x) != features)) {
-        shortcut = convolve(graph, PART("sc.0"), x, features, 1, stride);
-        shortcut = cleat_nn_batch_norm(graph, PART("sc.1"), shortcut, NULL, false, 1, mode);
-    }
-    return cleat_nn_batch_norm(graph, PART("b2"), y, shortcut, true, shape->last_gamma, mode);
-#undef PART
+static cleat_tensor *normalise(cleat_graph *graph, const char *prefix, cleat_tensor *x, const residual_block *block) {
+    return cleat_nn_batch_norm(graph, prefix, x, NULL, true, 1, block->mode);
+}
+
+/* x itself, or a projection of it where the block changes the shape. [B, H, W, C] -> [B, h, w, features] */
+static cleat_tensor *shortcut_of(cleat_graph *graph, cleat_tensor *x, const residual_block *block) {
+    part_name name;
+    if (!x || (block->stride == 1 && cleat_width(x) == block->features)) return x;
+    x = convolve(graph, in_block(&name, block, "sc.0"), x, block->features, 1, block->stride);
+    return cleat_nn_batch_norm(graph, in_block(&name, block, "sc.1"), x, NULL, false, 1, block->mode);
+}
+
+/* y = relu(b2(c2(relu(b1(c1(x))))) + shortcut). [B, H, W, C] -> [B, H/stride, W/stride, width] */
+static cleat_tensor *basic_block(cleat_graph *graph, cleat_tensor *x, const residual_block *block) {
+    part_name name;
+    cleat_tensor *y = convolve(graph, in_block(&name, block, "c1"), x, block->width, 3, block->stride);
+    y = normalise(graph, in_block(&name, block, "b1"), y, block);
+    y = convolve(graph, in_block(&name, block, "c2"), y, block->width, 3, 1);
+    cleat_tensor *shortcut = shortcut_of(graph, x, block);
+    return cleat_nn_batch_norm(graph, in_block(&name, block, "b2"), y, shortcut, true, block->last_gamma, block->mode);
+}
+
+/* y = relu(b3(c3(relu(b2(c2(relu(b1(c1(x)))))))) + shortcut). [B, H, W, C] -> [B, H/stride, W/stride, features] */
+static cleat_tensor *bottleneck(cleat_graph *graph, cleat_tensor *x, const residual_block *block) {
+    part_name name;
+    cleat_tensor *y = convolve(graph, in_block(&name, block, "c1"), x, block->width, 1, 1);
+    y = normalise(graph, in_block(&name, block, "b1"), y, block);
+    y = convolve(graph, in_block(&name, block, "c2"), y, block->width, 3, block->stride);
+    y = normalise(graph, in_block(&name, block, "b2"), y, block);
+    y = convolve(graph, in_block(&name, block, "c3"), y, block->features, 1, 1);
+    cleat_tensor *shortcut = shortcut_of(graph, x, block);
+    return cleat_nn_batch_norm(graph, in_block(&name, block, "b3"), y, shortcut, true, block->last_gamma, block->mode);
 }
 
 cleat_tensor *cleat_nn_resnet(cleat_graph *graph, cleat_tensor *x, const cleat_resnet *shape,
                               const cleat_norm_mode *mode) {
-    int64_t number = 0;
+    residual_block block = {.last_gamma = shape->last_gamma, .mode = mode};
     cleat_segment(graph);
-    x = convolve(graph, "stem", x, shape->width, shape->large_stem ? 7 : 3, shape->large_stem ? 2 : 1);
+    x = convolve(graph, "stem", x, shape->stem_width, shape->large_stem ? 7 : 3, shape->large_stem ? 2 : 1);
     x = cleat_nn_batch_norm(graph, "bn", x, NULL, true, 1, mode);
     if (shape->large_stem) x = cleat_max_pool(graph, x, 3, 2, 1);
-    for (int64_t stage = 0; stage < shape->stages; ++stage)
-        for (int64_t block = 0; block < shape->blocks[stage]; ++block) {
+    for (int64_t stage = 0; stage < shape->stages; ++stage) {
+        block.width = shape->widths[stage];
+        block.features = shape->expansion * block.width;
+        for (int64_t i = 0; i < shape->blocks[stage]; ++i) {
+            ++block.number;
+            block.stride = stage > 0 && i == 0 ? 2 : 1;
             cleat_segment(graph);
-            x = basic_block(graph, ++number, x, shape->width << stage, stage > 0 && block == 0 ? 2 : 1, shape, mode);
+            x = shape->expansion > 1 ? bottleneck(graph, x, &block) : basic_block(graph, x, &block);
         }
+    }
     cleat_segment(graph);
     return x;
 }

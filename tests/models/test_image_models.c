@@ -69,6 +69,16 @@ static void as_many_parameters_as_published(void **state) {
                       11689512 - 990 * 513);
     expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=34", NULL}, 64,
                       21797672 - 990 * 513);
+    expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=50", NULL}, 64,
+                      25557032 - 990 * 2049);
+    expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=101", NULL}, 64,
+                      44549160 - 990 * 2049);
+    expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=152", NULL}, 64,
+                      60192808 - 990 * 2049);
+    /* torchvision's wide_resnet50_2 */
+    expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=50", "model.expansion=2",
+                                            "model.widths=128 256 512 1024", NULL},
+                      64, 68883240 - 990 * 2049);
 }
 
 static void images_of_any_size(void **state) {

@@ -1,0 +1,174 @@
+/* What the families of image classifiers share. Loss: cross entropy, the mean over the images of a global batch, with
+ * label smoothing and class weights. */
+#include "models/image_classifier.h"
+
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "data/image/common.h"
+
+enum { LABEL = 1 }; /* index of the dataset's field */
+enum { USUAL_CLASSES = 10, USUAL_CHANNELS = 3 };
+
+const char *const cleat_image_classifier_terms[1] = {"cross_entropy"};
+
+static const cleat_image_classifier_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+void cleat_image_classifier_defaults(void *settings) {
+    ((cleat_image_classifier_settings *)settings)->data.options = cleat_image_defaults();
+}
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+int64_t cleat_image_classifier_length(const cleat_model *model) {
+    return settings_of(model)->data.options.size;
+}
+
+static const cleat_class_source class_source = {
+    .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
+
+/* model->own: cleat_class [classes] */
+static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, int64_t classes,
+                                 cleat_error *error) {
+    cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
+    if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
+    cleat_classes_read(&class_source, dataset, settings_of(model)->loss.class_weights, classes, known);
+    cleat_free(model->own);
+    model->own = known;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+                                         cleat_dataset **dataset, cleat_error *error) {
+    const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
+    cleat_dataset *opened = NULL;
+    cleat_status status = cleat_images_open(path, &options, &opened, error);
+    if (status != CLEAT_OK) return status;
+    cleat_image_info info = cleat_image_describe(opened);
+    status = read_classes(model, opened, info.classes, error);
+    if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
+        status = cleat_classes_warn(&class_source, opened, path, settings_of(model)->loss.class_weights, info.classes,
+                                    model->own, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
+    model->sizes.inputs = info.channels;
+    model->sizes.classes = info.classes;
+    *dataset = opened;
+    return CLEAT_OK;
+}
+
+static int64_t count_words(const char *text) {
+    int64_t words = 0;
+    for (; *text; ++text) words += *text != ' ' && (text[1] == ' ' || text[1] == 0);
+    return words;
+}
+
+cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model) {
+    const cleat_image_options *data = &settings_of(model)->data.options;
+    cleat_model_sizes sizes = model->sizes;
+    if (sizes.classes == 0) sizes.classes = *data->classes ? count_words(data->classes) : USUAL_CLASSES;
+    if (sizes.inputs == 0) sizes.inputs = data->channels ? data->channels : USUAL_CHANNELS;
+    return sizes;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------ */
+
+cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
+                                                          int64_t batch, int64_t length, cleat_model_graph *built) {
+    const int64_t image[4] = {batch, length, length, cleat_image_classifier_sizes(model).inputs};
+    cleat_image_classifier_graph g = {.model = model, .graph = graph, .mode = mode, .built = built};
+    g.image = cleat_model_add_values(graph, "image", 4, image);
+    if (mode != CLEAT_MODE_PREDICT) g.label = cleat_input(graph, "label", CLEAT_I32, 1, &batch);
+    g.inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
+    return g;
+}
+
+cleat_tensor *cleat_image_classifier_dropout(const cleat_image_classifier_graph *g, cleat_tensor *x) {
+    const double dropout = settings_of(g->model)->dropout;
+    if (g->mode != CLEAT_MODE_TRAIN || dropout <= 0) return x;
+    return cleat_dropout(g->graph, x, g->inputs.rng, (float)dropout);
+}
+
+void cleat_image_classifier_end(cleat_image_classifier_graph *g, cleat_tensor *logits) {
+    const float smoothing = (float)settings_of(g->model)->loss.label_smoothing;
+    logits = cleat_model_output(g->graph, logits, g->built);
+    if (g->mode == CLEAT_MODE_PREDICT) return;
+    cleat_tensor *loss = cleat_cross_entropy(g->graph, logits, g->label, g->inputs.sample_weight, smoothing);
+    cleat_model_add_loss(g->graph, g->mode, &g->inputs, loss, g->built);
+}
+
+size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const cleat_model_sizes sizes = cleat_image_classifier_sizes(model);
+    const int64_t image[3] = {-1, -1, sizes.inputs};
+    made[0] = cleat_synthetic_floats("image", 3, image);
+    made[LABEL] = cleat_synthetic_integers("label", sizes.classes, 0, NULL);
+    return LABEL + 1;
+}
+
+/* sample_weight [B]: the class weight of each image (1 without data), divided by the number of images in
+ * the global batch. */
+void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                                          const cleat_global_batch *global_batch, float *values) {
+    const int32_t *labels = batch->fields[LABEL];
+    const cleat_class *known = model->own;
+    for (int64_t b = 0; b < batch->batch; ++b)
+        values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
+}
+
+/* --- metrics and predictions ---------------------------------------------------------------------------------- */
+
+size_t cleat_image_classifier_metric_state_size(const cleat_model *model) {
+    return cleat_classes_metric_state_size(model->sizes.classes);
+}
+
+cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
+                                                  const float *output, double *metric_state, cleat_error *error) {
+    (void)error;
+    cleat_classes_metric_update(model->own, batch->fields[LABEL], output, batch->count, model->sizes.classes,
+                                metric_state);
+    return CLEAT_OK;
+}
+
+void cleat_image_classifier_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
+}
+
+cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                          const char *folder, cleat_error *error) {
+    return cleat_classes_write(&class_source, model->sizes.classes, predictions, count, folder, error);
+}
+
+/* --- examples ------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    const cleat_prediction *prediction = &evaluated->predictions[index];
+    cleat_image image;
+    int32_t label;
+    void *slots[] = {NULL, [LABEL] = &label};
+    cleat_status status =
+        cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
+    if (status == CLEAT_OK) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_class_example example = {.image = &image, .label = label};
+    status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
+    cleat_image_free(&image);
+    return status;
+}
+
+static void confusion_of(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+}
+
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                char *text, cleat_error *error) {
+    (void)error;
+    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
+    return CLEAT_OK;
+}
+
+const cleat_model_examples cleat_image_classifier_examples = {
+    .add = add_example, .confusion = confusion_of, .baseline = baseline_of};

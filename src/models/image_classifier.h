@@ -1,0 +1,70 @@
+/* What the families of image classifiers share: settings, data, loss, metrics, predictions and examples. */
+#ifndef CLEAT_SRC_IMAGE_CLASSIFIER_H
+#define CLEAT_SRC_IMAGE_CLASSIFIER_H
+
+#include "models/classes.h"
+#include "models/image_models.h"
+
+/* The settings struct of a family begins with it. */
+typedef struct cleat_image_classifier_settings {
+    cleat_data_settings common;
+    double dropout;
+    cleat_image_settings data;
+    cleat_class_loss_settings loss;
+} cleat_image_classifier_settings;
+
+/* The rows of [data] and [loss]. MEMBER: a cleat_image_classifier_settings. */
+#define IMAGE_CLASSIFIER_ROWS(MEMBER)                                                                                  \
+    PATH_ROW(MEMBER.common), VAL_FRACTION_ROW(MEMBER.data.options.val_fraction),                                       \
+        TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), LIMIT_ROW(MEMBER.common),                                \
+        {FIELD(data, labels, MEMBER.data.options.classes), TEXT(0, 1023, ""), COMPUTES,                                \
+         .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},      \
+        IMAGE_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
+
+/* Sizes of the data, or without data those of the profile, or the usual ones. */
+cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model);
+
+/* A graph being built: image [B, L, L, C], label i32 [B] (NULL when predicting), and the runtime's inputs. */
+typedef struct cleat_image_classifier_graph {
+    const cleat_model *model;
+    cleat_graph *graph;
+    cleat_mode mode;
+    cleat_tensor *image, *label;
+    cleat_model_inputs inputs;
+    cleat_model_graph *built;
+} cleat_image_classifier_graph;
+cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
+                                                          int64_t batch, int64_t length, cleat_model_graph *built);
+/* x after dropout in training, else x itself. */
+cleat_tensor *cleat_image_classifier_dropout(const cleat_image_classifier_graph *g, cleat_tensor *x);
+/* Appends the output and, unless predicting, the loss. logits [B, classes] */
+void cleat_image_classifier_end(cleat_image_classifier_graph *g, cleat_tensor *logits);
+
+/* The functions of cleat_model_class. */
+void cleat_image_classifier_defaults(void *settings);
+cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+                                         cleat_dataset **dataset, cleat_error *error);
+size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_field *made);
+int64_t cleat_image_classifier_length(const cleat_model *model);
+void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                                          const cleat_global_batch *global_batch, float *values);
+size_t cleat_image_classifier_metric_state_size(const cleat_model *model);
+cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
+                                                  const float *output, double *metric_state, cleat_error *error);
+void cleat_image_classifier_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
+cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                          const char *folder, cleat_error *error);
+extern const cleat_model_examples cleat_image_classifier_examples;
+extern const char *const cleat_image_classifier_terms[1];
+
+/* Members of cleat_model_class that all these families have. */
+#define IMAGE_CLASSIFIER_CLASS                                                                                         \
+    .defaults = cleat_image_classifier_defaults, .metrics = cleat_classes_metrics,                                     \
+    .terms = cleat_image_classifier_terms, .n_terms = 1, .open_data = cleat_image_classifier_open,                     \
+    .fields = cleat_image_classifier_fields, .fixed_length = cleat_image_classifier_length,                            \
+    .sample_weight = cleat_image_classifier_sample_weight,                                                             \
+    .metric_state_size = cleat_image_classifier_metric_state_size,                                                     \
+    .metric_update = cleat_image_classifier_metric_update, .metric_compute = cleat_image_classifier_metric_compute,    \
+    .write = cleat_image_classifier_write, .examples = &cleat_image_classifier_examples
+
+#endif

@@ -1,0 +1,40 @@
+/* Published image classifiers: what their tensors are called in files of timm, torchvision and transformers. */
+#ifndef CLEAT_SRC_PUBLISHED_IMAGES_H
+#define CLEAT_SRC_PUBLISHED_IMAGES_H
+
+#include "models/model.h"
+
+extern const cleat_architecture cleat_published_resnet; /* timm, torchvision */
+
+/* The stage of block `number` (from 1, over all stages) of an image_resnet, and its number within it, both from 0
+ * (models/resnet.c). */
+void cleat_resnet_place(const cleat_model *model, int64_t number, int64_t *stage, int64_t *block);
+
+/* --- reading files (common.c) --------------------------------------------------------------------------------- */
+
+enum { CLEAT_PUBLISHED_STAGES = 4 };
+
+/* A tensor by a printed name; NULL: the file has none. */
+const cleat_st_tensor *cleat_published_find(const cleat_weights *weights, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* Extent of dimension `axis` of a tensor; 0: there is no such tensor or dimension. */
+int64_t cleat_published_extent(const cleat_weights *weights, int axis, const char *format, ...) CLEAT_PRINTF(3, 4);
+/* Whether config.json's architecture, up to its first "." (of a tag), is one of the names (NULL-terminated), each
+ * followed by nothing, a digit or "_". False without config.json. */
+bool cleat_published_is(const cleat_weights *weights, const char *const *names);
+
+/* Set a number, and a list [count], that `source` (a tensor's name) determines. */
+cleat_status cleat_published_set(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *source,
+                                 cleat_error *error);
+cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
+                                      int64_t count, const char *source, cleat_error *error);
+/* Sets data.channels to those of the stem, and data.mean and data.std to those that config.json (pretrained_cfg of
+ * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if config.json
+ * names it. */
+cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
+                                        cleat_error *error);
+
+/* CLEAT_ERR_NOT_SUPPORTED with the file, and what of its network is not supported. */
+cleat_status cleat_published_refuse(const cleat_weights *weights, cleat_error *error, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+
+#endif
