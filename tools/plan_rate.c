@@ -61,9 +61,10 @@ static void add_points(const cleat_profile *profile, int64_t steps_per_epoch, pl
     const int64_t wanted = profile->train.warmup_epochs > 0 ? profile->train.warmup_epochs * line.epoch_steps
                                                             : profile->train.warmup_steps;
     rates->cut_warmup = line.steps_known && line.warmup < wanted ? line.warmup : -1;
-    /* A cosine schedule starts at the end of the warm-up, so its points are counted from there if the
+    /* A cosine and a line start at the end of the warm-up, so their points are counted from there if the
      * warm-up's fraction of the run is unknown. */
-    bool after = !line.epochs_known && profile->train.schedule == CLEAT_SCHEDULE_COSINE;
+    const int schedule = profile->train.schedule;
+    const bool after = !line.epochs_known && (schedule == CLEAT_SCHEDULE_COSINE || schedule == CLEAT_SCHEDULE_LINEAR);
     add_point(profile, &line, 0, true, (plan_point){.at = "start"}, rates);
     if (line.warmup > 0) {
         plan_point point = {.at = "end of warm-up"};
@@ -122,6 +123,8 @@ static void print_schedule_rule(const cleat_profile *profile) {
         printf("  no warm-up, ");
     if (profile->train.schedule == CLEAT_SCHEDULE_COSINE)
         printf("a cosine to %g\n", profile->train.min_learning_rate);
+    else if (profile->train.schedule == CLEAT_SCHEDULE_LINEAR)
+        printf("linear to %g\n", profile->train.min_learning_rate);
     else if (profile->train.schedule == CLEAT_SCHEDULE_STEP)
         printf("x %g every %lld epochs, not below %g\n", profile->train.step_gamma,
                (long long)profile->train.step_epochs, profile->train.min_learning_rate);

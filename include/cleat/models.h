@@ -23,11 +23,23 @@ typedef enum cleat_mode {
     CLEAT_MODE_PREDICT,  /* output only; needs no targets */
 } cleat_mode;
 
+/* How parameters are trained ([train] of a profile). All zero: all alike. A parameter has a depth in its network: 0 the
+ * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. */
+typedef struct cleat_param_options {
+    double backbone_rate; /* learning rate of the backbone, as a factor of the head's; 0: 1 */
+    /* The learning rate of depth d is that of the backbone times layer_decay^(n + 1 - d); 0: 1. */
+    double layer_decay;
+    bool no_decay_norm_bias; /* no weight decay for biases, norms and other vectors */
+    int64_t frozen_depths;   /* this number of depths, from 0 on, is not trained; or CLEAT_FREEZE_BACKBONE */
+} cleat_param_options;
+#define CLEAT_FREEZE_BACKBONE INT64_MAX
+
 /* Options of a model that belong to the run, not to the settings of the family. */
 typedef struct cleat_model_options {
     int workers; /* threads that may prepare data while they are opened; CLEAT_AUTO: one per CPU */
     cleat_precision precision;
     int64_t loss_scale_growth_interval; /* f16: steps after which the loss scale is doubled */
+    cleat_param_options params;
 } cleat_model_options;
 
 /* Creates a model of `family`. `settings`, the settings struct of that family, is copied. The caller destroys

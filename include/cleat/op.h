@@ -144,7 +144,8 @@ typedef struct cleat_grads_spec {
  * For a parameter, both out[i] and its accum are its place in the store's gradient buffer, so that gradients
  * add up over micro-batches. For an activation, the accum is the sum of what other consumers have contributed
  * so far. Where a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
- * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. */
+ * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. If no target requires a
+ * gradient, there is no node, and the result is NULL. */
 CLEAT_API cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec);
 
 /* Adds `dy` itself to the gradient of x, as residual connections need it. This costs nothing if dy arrives

@@ -27,6 +27,7 @@ typedef enum cleat_schedule_type {
     CLEAT_SCHEDULE_CONSTANT,
     CLEAT_SCHEDULE_COSINE,
     CLEAT_SCHEDULE_STEP,
+    CLEAT_SCHEDULE_LINEAR,
 } cleat_schedule_type;
 typedef enum cleat_checkpointing {
     CLEAT_CHECKPOINTING_AUTO,
@@ -79,7 +80,11 @@ typedef struct cleat_profile {
         int gradient_checkpointing;         /* cleat_checkpointing */
         double max_grad_norm;               /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
-        double average_decay; /* decay of the parameter average over epochs; CLEAT_NONE: off */
+        double average_decay;          /* decay of the parameter average over epochs; CLEAT_NONE: off */
+        double backbone_learning_rate; /* of all but the head; CLEAT_NONE: learning_rate */
+        double layer_decay;            /* 1: none */
+        bool decay_norm_bias;          /* biases and norms have weight decay */
+        char freeze[32];               /* "none", "embeddings", "backbone" or a number of blocks */
     } train;
     struct {
         int64_t num_workers; /* or CLEAT_AUTO */

@@ -52,7 +52,8 @@ static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cl
 static cleat_status fill_list(cleat_bench_graph *made, cleat_tensor *const *tensors, size_t count, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
-        if (tensors[i]->role != CLEAT_ROLE_ACTIVATION && !tensors[i]->base) status = fill(made, tensors[i], error);
+        if (tensors[i] && tensors[i]->role != CLEAT_ROLE_ACTIVATION && !tensors[i]->base)
+            status = fill(made, tensors[i], error);
     return status;
 }
 

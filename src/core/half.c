@@ -1,4 +1,4 @@
-/* Conversion between floats and half types. The code has no branches, so that compilers vectorize its loops. */
+/* Rounding to half types, and back. The code has no branches, so that compilers vectorize its loops. */
 #include "core/half.h"
 
 #include <string.h>
@@ -42,16 +42,15 @@ void cleat_to_bf16(const float *values, size_t count, uint16_t *bits) {
     }
 }
 
-/* A subnormal half is a whole number of units of 2^-24, which f32 holds exactly. */
-static float from_f16(uint16_t bits) {
-    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
-    if (exponent == 31) return float_of(sign | 0x7f800000 | fraction << 13);
-    if (exponent == 0) return float_of(sign | bits_of((float)fraction * 0x1p-24f));
-    return float_of(sign | (exponent + 112) << 23 | fraction << 13);
-}
-
 void cleat_from_f16(const uint16_t *bits, size_t count, float *values) {
-    for (size_t i = 0; i < count; ++i) values[i] = from_f16(bits[i]);
+    const uint32_t infinity = 0x7c00;
+    for (size_t i = 0; i < count; ++i) {
+        uint32_t size = bits[i] & 0x7fffu, sign = (uint32_t)(bits[i] & 0x8000u) << 16;
+        /* As a float, these bits are the value times 2^-112; the product is exact, for subnormals too. */
+        float value = float_of(size << 13) * 0x1p112f;
+        uint32_t wide = size >= infinity ? 0x7f800000 | size << 13 : bits_of(value);
+        values[i] = float_of(wide | sign);
+    }
 }
 
 void cleat_from_bf16(const uint16_t *bits, size_t count, float *values) {

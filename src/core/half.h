@@ -9,7 +9,8 @@
  * on) or bf16. A NaN remains a NaN. The arrays must not overlap. */
 void cleat_to_f16(const float *values, size_t count, uint16_t *bits);
 void cleat_to_bf16(const float *values, size_t count, uint16_t *bits);
-/* The exact values of f16 and bf16 bits. */
+
+/* The values of `count` halves, exactly; a NaN remains a NaN. The arrays must not overlap. */
 void cleat_from_f16(const uint16_t *bits, size_t count, float *values);
 void cleat_from_bf16(const uint16_t *bits, size_t count, float *values);
 

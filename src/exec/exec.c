@@ -158,8 +158,23 @@ static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *para
     return status;
 }
 
+/* Reads a parameter that the device has only as its half weight. */
+static cleat_status read_half_only(cleat_exec *exec, size_t graph, const cleat_tensor *param, float *values,
+                                   cleat_error *error) {
+    const cleat_tensor *half = exec->plan->store->half_weights[param->index];
+    const size_t elements = (size_t)cleat_tensor_elements(param);
+    uint16_t *bits = cleat_alloc(elements, sizeof *bits);
+    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half weights of '%s'", param->name);
+    cleat_status status = cleat_exec_read_unchecked(exec, graph, half, bits, error);
+    if (!status) (half->dtype == CLEAT_F16 ? cleat_from_f16 : cleat_from_bf16)(bits, elements, values);
+    cleat_free(bits);
+    return status;
+}
+
 cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error) {
+    if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
+        return write_half_weight(exec, tensor, values, error);
     cleat_status status = write_bytes(exec, graph, tensor, values, error);
     const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
     return !status && is_param ? write_half_weight(exec, tensor, values, error) : status;
@@ -178,6 +193,8 @@ cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tens
 
 cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                                        cleat_error *error) {
+    if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
+        return read_half_only(exec, graph, tensor, values, error);
     cl_mem slab = NULL;
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);

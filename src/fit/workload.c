@@ -7,7 +7,9 @@
 #include "graph/graph.h"
 #include "graph/plan.h"
 #include "graph/recompute.h"
+#include "graph/store.h"
 #include "models/model.h"
+#include "models/param_rules.h"
 
 #include <stdio.h>
 
@@ -35,6 +37,13 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
     cleat_graph_fuse(out->graph);
     return cleat_graph_status(out->graph, error);
+}
+
+/* Evaluation and prediction train nothing, so they need no rules. */
+static cleat_status set_rules(cleat_workload *work, cleat_purpose purpose, cleat_error *error) {
+    if (purpose != CLEAT_FOR_TRAINING || !cleat_model_has_rules(work->model)) return CLEAT_OK;
+    cleat_store_set_rules(work->store, cleat_model_choose_rule, (void *)work->model);
+    return cleat_model_check_rules(work->model, error);
 }
 
 /* Builds the graph norm -> AdamW -> log_step, which runs once per optimizer step for every model; for f16
@@ -82,6 +91,7 @@ static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cl
         else
             status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, &work->evaluate[b], error);
     }
+    if (status == CLEAT_OK) status = cleat_store_arrange(work->store, error);
     if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, error);
     if (status == CLEAT_OK) status = build_refresh(work, error);
     if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
@@ -134,6 +144,7 @@ cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_worklo
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
+    if (status == CLEAT_OK) status = set_rules(made, spec->purpose, error);
     if (status == CLEAT_OK) status = build_graphs(made, spec->purpose, error);
     if (status == CLEAT_OK) status = plan_graphs(made, spec->facts, spec->tuning, error);
     if (status != CLEAT_OK) {

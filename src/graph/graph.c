@@ -354,6 +354,7 @@ cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr,
     bool requires_grad = false;
     for (int i = 0; i < n_in; ++i) {
         node->in[i] = brought[i];
+        if (brought[i] && brought[i]->role == CLEAT_ROLE_PARAMETER) brought[i]->read_in_f32 = true;
         requires_grad = requires_grad || cleat_requires_grad(brought[i]);
     }
     node->n_in = n_in;
@@ -415,7 +416,14 @@ cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tenso
     return slot ? *slot : NULL;
 }
 
+static bool any_requires_grad(const cleat_grads_spec *spec) {
+    for (int i = 0; i < spec->n_targets; ++i)
+        if (cleat_requires_grad(spec->targets[i])) return true;
+    return false;
+}
+
 cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec) {
+    if (!any_requires_grad(spec)) return NULL;
     const int n_in = spec->n_in, n_targets = spec->n_targets;
     const cleat_op *op = spec->op;
     cleat_node *node = add_node(graph, op, spec->attr, spec->attr_bytes);

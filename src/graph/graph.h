@@ -19,6 +19,22 @@ typedef enum cleat_role {
     CLEAT_ROLE_STATE,
 } cleat_role;
 
+/* How a parameter is trained. */
+typedef struct cleat_param_rule {
+    float rate;  /* factor of the optimizer's learning rate */
+    float decay; /* factor of its weight decay */
+    bool frozen; /* not trained: no gradient, no moments */
+} cleat_param_rule;
+
+/* Chooses the rule of the parameter `name`, whose rank is `rank`. *rule is {1, 1, false} before the call. */
+typedef void (*cleat_param_rule_fn)(void *user, const char *name, int rank, cleat_param_rule *rule);
+
+/* Parameters of one rule, side by side in the flat buffers. */
+typedef struct cleat_param_group {
+    cleat_param_rule rule;
+    int64_t first, elements; /* in the flat buffers, gaps for alignment included */
+} cleat_param_group;
+
 struct cleat_tensor {
     char name[CLEAT_NAME];
     cleat_dtype dtype;
@@ -37,6 +53,11 @@ struct cleat_tensor {
     int64_t flat_offset;
     cleat_tensor *cast_cache; /* the cast of this tensor that autocast made (cleat_emit), or NULL */
     cleat_init init;          /* of a parameter */
+    cleat_param_rule rule;    /* of a parameter */
+    bool read_in_f32;         /* of a parameter: a node reads it, and not only its half weight */
+    /* Of a frozen parameter that only its half weight represents on the device (cleat_store_arrange): flat_offset is
+     * then its place in host copies of the parameters only. */
+    bool half_only;
     /* A state that checkpoints contain; flat_offset is then its first element among the store's buffers. */
     bool is_buffer;
     float initial;      /* of a state, everywhere */
@@ -44,9 +65,9 @@ struct cleat_tensor {
     bool retain;        /* the host reads it after the run */
 };
 
-/* The flat buffers of a store, in the order of cleat_store.flat and cleat_plan.flat. Every parameter has a
+/* The flat buffers of a store, in the order of cleat_store.flat and cleat_plan.flat. Every trained parameter has a
  * place in the first CLEAT_FLATS_ALWAYS of them; it has one in CLEAT_FLAT_HALF_WEIGHTS only if a graph asked
- * for its half weight. */
+ * for its half weight. Frozen parameters come after the trained ones (cleat_store_arrange). */
 typedef enum cleat_flat {
     CLEAT_FLAT_PARAMETERS,
     CLEAT_FLAT_GRADIENTS,
@@ -58,7 +79,8 @@ typedef enum cleat_flat {
 } cleat_flat;
 
 struct cleat_store {
-    cleat_tensor **params, **grads, **moments1, **moments2; /* [count], same index */
+    /* [count], same index; gradient and moments of a frozen parameter are NULL */
+    cleat_tensor **params, **grads, **moments1, **moments2;
     /* [count]; NULL where no graph asked for the half weight. */
     cleat_tensor **half_weights;
     size_t count, capacity;
@@ -67,7 +89,19 @@ struct cleat_store {
     cleat_tensor **buffers; /* [buffer_count] those states that are buffers, in order of declaration */
     size_t buffer_count, buffer_capacity;
     int64_t buffer_elements;
-    int64_t flat_elements; /* of each flat buffer, gaps for alignment included */
+    /* Elements of a host copy of all parameters, gaps for alignment included. Without frozen parameters it is the size
+     * of each flat buffer. */
+    int64_t flat_elements;
+    int64_t trained_elements; /* of the gradients and of each moment: the trained parameters, which come first */
+    /* Parameters at the start of their flat buffer that have the same place in the half weights, if there are any. */
+    int64_t shared_elements;
+    cleat_param_rule_fn choose_rule; /* NULL: all parameters are trained alike */
+    void *rule_user;
+    bool arranged;
+    cleat_param_group *groups; /* [group_count] of the trained parameters, once arranged */
+    size_t group_count;
+    cleat_tensor **views; /* [view_count] parts of flat buffers (cleat_store_view) */
+    size_t view_count, view_capacity;
     /* The flat buffers as whole tensors. As long as no graph has asked for half weights, that buffer is f32
      * and has no elements. */
     cleat_tensor flat[CLEAT_FLATS];

@@ -34,6 +34,8 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
             error, CLEAT_ERR_ARGUMENT,
             "device '%s': no plan is possible with an alignment of %lld and a largest buffer of %lld bytes",
             facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
+    if (graphs[0] && graphs[0]->store->choose_rule && !graphs[0]->store->arranged)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a store with rules is planned before cleat_store_arrange");
     for (size_t i = 0; i < count; ++i) {
         if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is NULL", i);
         cleat_status status = cleat_graph_status(graphs[i], error);
@@ -342,7 +344,7 @@ static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t co
     if (!p->plan || !p->drafts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->facts = *facts;
     p->plan->store = graphs[0]->store;
-    p->plan->flat_elements = p->plan->store->flat_elements;
+    for (int k = 0; k < CLEAT_FLATS; ++k) p->plan->flat_elements[k] = p->plan->store->flat[k].shape[0];
     p->plan->layouts = cleat_alloc(count, sizeof *p->plan->layouts);
     if (!p->plan->layouts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->layout_count = count;
@@ -394,7 +396,7 @@ cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout,
     const cleat_tensor *root = cleat_root(tensor);
     int flat = cleat_flat_index(root->role);
     if (flat >= 0) {
-        if (root->flat_offset >= plan->flat_elements) return none;
+        if (root->flat_offset >= plan->flat_elements[flat]) return none;
         cleat_place place = plan->flat[flat];
         place.offset += root->flat_offset * cleat_dtype_size(root->dtype);
         return place.slab < 0 ? none : place;

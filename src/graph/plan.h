@@ -38,8 +38,8 @@ struct cleat_plan {
     /* The store's flat buffers: each is a slab by itself and exists only if a graph uses it. A parameter lies
      * at its flat_offset (in elements) in its flat buffer. */
     cleat_place flat[CLEAT_FLATS];
-    int64_t flat_elements; /* of each flat buffer */
-    cleat_place *states;   /* [state_count] the states that the store had when the plan was made */
+    int64_t flat_elements[CLEAT_FLATS]; /* of each flat buffer */
+    cleat_place *states;                /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
     /* Slabs of the size of the input slab, to which uploads go while a graph runs; -1 without inputs. */
     int32_t staging[2];

@@ -9,10 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every parameter starts at a multiple of this number of elements, so that vector loads and planned offsets
- * are aligned. */
-enum { FLAT_ALIGNMENT = 64 };
-
 static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
                                                    CLEAT_ROLE_MOMENT2, CLEAT_ROLE_HALF_WEIGHT};
 static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
@@ -37,6 +33,9 @@ void cleat_store_destroy(cleat_store *store) {
         cleat_free(lists[k]);
     }
     for (size_t i = 0; i < store->state_count; ++i) cleat_free(store->states[i]);
+    for (size_t i = 0; i < store->view_count; ++i) cleat_free(store->views[i]);
+    cleat_free(store->views);
+    cleat_free(store->groups);
     cleat_free(store->states);
     cleat_free(store->buffers);
     cleat_free(store);
@@ -76,7 +75,10 @@ bool cleat_store_owns(const cleat_store *store, const cleat_tensor *tensor) {
                                                      [CLEAT_FLAT_HALF_WEIGHTS] = store->half_weights};
     const int flat = cleat_flat_index(tensor->role);
     if (flat < 0) return is_at(store->states, store->state_count, tensor);
-    return tensor == &store->flat[flat] || is_at(lists[flat], store->count, tensor);
+    if (tensor == &store->flat[flat] || is_at(lists[flat], store->count, tensor)) return true;
+    for (size_t i = 0; i < store->view_count; ++i)
+        if (store->views[i] == tensor) return true;
+    return false;
 }
 
 cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
@@ -98,15 +100,33 @@ static cleat_status make_room(cleat_store *store, cleat_error *error) {
     return CLEAT_OK;
 }
 
+static cleat_param_rule rule_of(const cleat_store *store, const char *name, int rank) {
+    cleat_param_rule rule = {.rate = 1, .decay = 1};
+    if (store->choose_rule) store->choose_rule(store->rule_user, name, rank, &rule);
+    return rule;
+}
+
+/* Adds `elements` to every flat buffer. cleat_store_arrange moves the parameters once their rules matter. */
+static void extend_flats(cleat_store *store, int64_t elements) {
+    store->flat_elements += cleat_store_aligned(elements);
+    store->trained_elements = store->shared_elements = store->flat_elements;
+    for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) store->flat[k].shape[0] = store->flat_elements;
+    if (cleat_has_half_weights(store)) store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0] = store->flat_elements;
+}
+
 cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape, cleat_init init,
                              cleat_tensor **param, cleat_error *error) {
+    if (store->arranged)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "parameter '%s' is declared after the parameters were laid out",
+                          name);
     for (size_t i = 0; i < store->buffer_count; ++i)
         if (strcmp(store->buffers[i]->name, name) == 0)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "parameter '%s' has the name of a buffer", name);
     cleat_status status = make_room(store, error);
     if (status != CLEAT_OK) return status;
+    const cleat_param_rule rule = rule_of(store, name, rank);
     cleat_tensor *made[CLEAT_FLATS_ALWAYS] = {NULL};
-    for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) {
+    for (int k = 0; k < (rule.frozen ? CLEAT_FLAT_GRADIENTS : CLEAT_FLATS_ALWAYS); ++k) {
         made[k] = cleat_alloc(1, sizeof *made[k]);
         if (!made[k]) {
             for (int j = 0; j < k; ++j) cleat_free(made[j]);
@@ -117,8 +137,9 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
                                   .role = flat_roles[k],
                                   .index = (int)store->count,
                                   .flat_offset = store->flat_elements,
-                                  .requires_grad = k == CLEAT_FLAT_PARAMETERS,
-                                  .init = init};
+                                  .requires_grad = k == CLEAT_FLAT_PARAMETERS && !rule.frozen,
+                                  .init = init,
+                                  .rule = rule};
         snprintf(made[k]->name, CLEAT_NAME, "%s", name);
         memcpy(made[k]->shape, shape, (size_t)rank * sizeof *shape);
     }
@@ -128,10 +149,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     store->moments2[store->count] = made[CLEAT_FLAT_MOMENTS2];
     store->half_weights[store->count] = NULL;
     ++store->count;
-    int64_t elements = cleat_tensor_elements(made[CLEAT_FLAT_PARAMETERS]);
-    store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
-    for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) store->flat[k].shape[0] = store->flat_elements;
-    if (cleat_has_half_weights(store)) store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0] = store->flat_elements;
+    extend_flats(store, cleat_tensor_elements(made[CLEAT_FLAT_PARAMETERS]));
     *param = made[CLEAT_FLAT_PARAMETERS];
     return CLEAT_OK;
 }
@@ -143,6 +161,9 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "compute copy of '%s' in %s: those of other parameters are %s",
                           param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));
     if (!made) {
+        if (store->arranged)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' is read in %s after the parameters were laid out",
+                              param->name, cleat_dtype_name(dtype));
         made = cleat_alloc(1, sizeof *made);
         if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the compute copy of '%s'", param->name);
         *made = *param;

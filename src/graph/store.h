@@ -5,14 +5,39 @@
 
 #include "graph/graph.h"
 
+/* The elements of a flat buffer that a parameter of `elements` elements takes: every parameter starts at a multiple of 64
+ * elements, so that vector loads and planned offsets are aligned. */
+static inline int64_t cleat_store_aligned(int64_t elements) {
+    return (elements + 63) / 64 * 64;
+}
+
 /* Declares a new parameter; the caller has checked that no parameter has this name. */
 cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape, cleat_init init,
                              cleat_tensor **param, cleat_error *error);
+/* Sets the function that chooses the rule of each parameter; NULL: all are trained alike. Call it before the first
+ * parameter is declared. `user` is borrowed as long as parameters are declared. A store with rules must be arranged
+ * before it is planned. */
+void cleat_store_set_rules(cleat_store *store, cleat_param_rule_fn choose, void *user);
+
+/* Lays out the parameters of a store with rules, once all graphs that read them are built: the trained ones first,
+ * those of one rule side by side, then the frozen ones. A frozen parameter of which all nodes read the half weight has
+ * no f32 bytes; one that no node reads in half precision has no half weight. Later parameters are refused.
+ * CLEAT_ERR_ARGUMENT: all parameters are frozen. Does nothing without rules. */
+cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error);
+
+/* The groups of trained parameters [*count], borrowed; *count is 0 for a store that is not arranged. */
+const cleat_param_group *cleat_store_groups(const cleat_store *store, size_t *count);
+
+/* `elements` elements of a flat buffer from `first` on, as a tensor of the store; the whole buffer if these are all of
+ * it. Borrowed. CLEAT_ERR_MEMORY. */
+cleat_status cleat_store_view(cleat_store *store, cleat_flat flat, int64_t first, int64_t elements, cleat_tensor **view,
+                              cleat_error *error);
+
 /* Finds or declares the half weight of a parameter. All half weights of a store have one type, f16 or
  * bf16. */
 cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
                                      cleat_tensor **copy, cleat_error *error);
-/* The moments of the i-th parameter (which = 0, 1); NULL after the last. Borrowed. */
+/* The moments of the i-th parameter (which = 0, 1); NULL after the last, and of a frozen one. Borrowed. */
 cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which);
 /* Fills `values` [elements of param] with the parameter's starting values: Philox keyed by (seed, name). */
 void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed, float *values);

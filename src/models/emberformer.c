@@ -146,6 +146,19 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
     return cleat_depth_to_space(graph, cleat_reshape(graph, x, 4, grid), size->patch);
 }
 
+static int64_t layers(const cleat_model *model) {
+    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
+    return cleat_nn_segformer_layers(&shape);
+}
+
+/* The SegFormer is the backbone, which people take from a checkpoint. The temporal part before it and the first
+ * convolution, whose channels are those of the temporal part, are trained from the start like the head. */
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
+    const bool fits_nobody = strncmp(param, "pe.0.", 5) == 0;
+    return fits_nobody ? layers(model) + 1 : cleat_nn_segformer_layer_of(&shape, param);
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const map_size size = size_of(model);
@@ -294,6 +307,8 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .fields = fields,
                                              .fixed_length = fixed_length,
                                              .build = build,
+                                             .layer_of = layer_of,
+                                             .layers = layers,
                                              .sample_weight = cleat_masks_sample_weight,
                                              .metric_state_size = cleat_masks_metric_state_size,
                                              .metric_update = metric_update,

@@ -56,6 +56,10 @@ struct cleat_model_class {
     int64_t (*fixed_length)(const cleat_model *model); /* NULL: samples differ in length */
     void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built);
+    /* Depth of a parameter, for train.layer_decay and train.freeze: 0 embeddings or stem, 1 .. `layers` blocks,
+     * layers + 1 the head. NULL: the family's parameters are one group. */
+    int64_t (*layer_of)(const cleat_model *model, const char *param);
+    int64_t (*layers)(const cleat_model *model);
     void (*sample_weight)(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *sample_weight);
     size_t (*metric_state_size)(const cleat_model *model);

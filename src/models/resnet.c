@@ -73,6 +73,16 @@ static cleat_resnet shape_of(const cleat_model *model) {
     return shape;
 }
 
+static int64_t layers(const cleat_model *model) {
+    const cleat_resnet shape = shape_of(model);
+    return cleat_nn_resnet_layers(&shape);
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    const cleat_resnet shape = shape_of(model);
+    return cleat_nn_resnet_layer_of(&shape, param);
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_resnet shape = shape_of(model);
@@ -109,4 +119,6 @@ const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
                                               .build = build,
                                               .architectures = architectures,
                                               .architecture = architecture_of,
+                                              .layer_of = layer_of,
+                                              .layers = layers,
                                               IMAGE_CLASSIFIER_CLASS};

@@ -202,6 +202,14 @@ static int64_t vocabulary_of(const cleat_model *model) {
     return model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
 }
 
+static int64_t layers(const cleat_model *model) {
+    return settings_of(model)->encoder.layers;
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    return cleat_nn_encoder_layer_of(param, layers(model));
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
@@ -485,6 +493,8 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .open_data = open_data,
                                                  .fields = fields,
                                                  .build = build,
+                                                 .layer_of = layer_of,
+                                                 .layers = layers,
                                                  .sample_weight = sample_weight,
                                                  .metric_state_size = metric_state_size,
                                                  .metric_update = metric_update,

@@ -75,6 +75,16 @@ static int64_t channels_of(const cleat_model *model) {
     return asked ? asked : USUAL_CHANNELS;
 }
 
+static int64_t layers(const cleat_model *model) {
+    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
+    return cleat_nn_segformer_layers(&shape);
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
+    return cleat_nn_segformer_layer_of(&shape, param);
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, channels_of(model)};
@@ -163,6 +173,8 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .fields = fields,
                                                 .fixed_length = fixed_length,
                                                 .build = build,
+                                                .layer_of = layer_of,
+                                                .layers = layers,
                                                 .sample_weight = cleat_masks_sample_weight,
                                                 .metric_state_size = cleat_masks_metric_state_size,
                                                 .metric_update = metric_update,

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
@@ -216,6 +217,17 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
                                           : build_transformer(model, graph, mode, x, rng);
     cleat_model_begin_f32_head(graph);
     return cleat_nn_linear(graph, "head", x, outputs, NULL);
+}
+
+static int64_t layers(const cleat_model *model) {
+    return model->type == &cleat_series_dense ? dense_layers(model) : settings_of(model)->network.layers;
+}
+
+/* Names: "2.weight" is the second layer of a dense network, "rnn.weight_ih_l1" that of an LSTM. */
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    if (model->type == &cleat_series_dense) return 1 + strtoll(param, NULL, 10) / 2;
+    const char *number = model->type == &cleat_series_lstm ? strstr(param, "_l") : NULL;
+    return number ? 1 + strtoll(number + 2, NULL, 10) : cleat_nn_encoder_layer_of(param, layers(model));
 }
 
 /* The output is [B, H K], or for a classifier [B, classes]. */
@@ -440,9 +452,9 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
     {                                                                                                                  \
         .name = NAME, .keys = KEYS, .settings_size = sizeof(series_settings), .defaults = defaults, .check = CHECK,    \
         .metrics = metrics, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                    \
-        .fixed_length = fixed_length, .build = build, .sample_weight = sample_weight,                                  \
-        .metric_state_size = metric_state_size, .metric_update = metric_update, .metric_compute = metric_compute,      \
-        .write = write, .examples = &examples                                                                          \
+        .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,                          \
+        .sample_weight = sample_weight, .metric_state_size = metric_state_size, .metric_update = metric_update,        \
+        .metric_compute = metric_compute, .write = write, .examples = &examples                                        \
     }
 
 const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", recurrent_keys, check);

@@ -190,6 +190,14 @@ static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cl
     return cleat_nn_linear(graph, "head", x, sizes_of(model).classes, NULL); /* [B, C] or [B, L, C] */
 }
 
+static int64_t layers(const cleat_model *model) {
+    return settings_of(model)->encoder.layers;
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    return cleat_nn_encoder_layer_of(param, layers(model));
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t row[2] = {batch, length};
@@ -486,6 +494,8 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .open_data = open_data,
                                                  .fields = fields,
                                                  .build = build,
+                                                 .layer_of = layer_of,
+                                                 .layers = layers,
                                                  .sample_weight = sample_weight,
                                                  .metric_state_size = class_metric_state_size,
                                                  .metric_update = class_metric_update,
@@ -504,6 +514,8 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .open_data = open_data,
                                              .fields = fields,
                                              .build = build,
+                                             .layer_of = layer_of,
+                                             .layers = layers,
                                              .sample_weight = sample_weight,
                                              .metric_state_size = tag_metric_state_size,
                                              .metric_update = tag_metric_update,

@@ -59,7 +59,13 @@ cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_
     cleat_scope(graph, "%s/", prefix);
     const cleat_batch_norm_spec spec = {
         .gamma = weight, .beta = bias, .samples = mode->samples, .residual = residual, .relu = relu, .eps = EPS};
-    if (!mode->training) return cleat_batch_norm_inference(graph, x, &spec, running);
+    const bool frozen = weight && weight->rule.frozen;
+    if (mode->training && frozen && x->requires_grad)
+        cleat_graph_fail(graph, CLEAT_ERR_NOT_SUPPORTED,
+                         "'%s' is frozen, but something before it is trained: batch normalisation with running "
+                         "statistics has no gradient; freeze what comes before, too",
+                         prefix);
+    if (!mode->training || frozen) return cleat_batch_norm_inference(graph, x, &spec, running);
     cleat_tensor *y = cleat_batch_norm(graph, x, &spec, &statistics);
     cleat_batch_norm_update_running_stats(graph, statistics, running, mode->momentum);
     return y;

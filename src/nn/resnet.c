@@ -5,6 +5,8 @@
 #include "graph/recompute.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct residual_block {
     int64_t number;                  /* from 1, over all stages */
@@ -82,4 +84,17 @@ cleat_tensor *cleat_nn_resnet(cleat_graph *graph, cleat_tensor *x, const cleat_r
     }
     cleat_segment(graph);
     return x;
+}
+
+int64_t cleat_nn_resnet_layers(const cleat_resnet *shape) {
+    int64_t blocks = 0;
+    for (int64_t stage = 0; stage < shape->stages; ++stage) blocks += shape->blocks[stage];
+    return blocks;
+}
+
+int64_t cleat_nn_resnet_layer_of(const cleat_resnet *shape, const char *param) {
+    char *end = NULL;
+    if (strncmp(param, "stem.", 5) == 0 || strncmp(param, "bn.", 3) == 0) return 0;
+    const long long number = param[0] == 'b' ? strtoll(param + 1, &end, 10) : 0;
+    return number > 0 && *end == '.' ? number : cleat_nn_resnet_layers(shape) + 1;
 }

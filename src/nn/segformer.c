@@ -7,6 +7,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A name such as "st.1.0.att"; each name is used before the next one is made. */
 typedef struct layer_name {
@@ -133,4 +135,35 @@ cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const clea
     cleat_segment(graph);
     x = decode(graph, maps, shape, rng, mode);
     return x && (x->shape[1] != height || x->shape[2] != width) ? cleat_resize(graph, x, height, width) : x;
+}
+
+/* --- depths --- */
+
+/* Number of blocks before `stage`. */
+static int64_t blocks_before(const cleat_segformer *shape, int64_t stage) {
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < stage; ++i) blocks += shape->depth[i];
+    return blocks;
+}
+
+int64_t cleat_nn_segformer_layers(const cleat_segformer *shape) {
+    return blocks_before(shape, CLEAT_SEGFORMER_STAGES);
+}
+
+int64_t cleat_nn_segformer_layer_of(const cleat_segformer *shape, const char *param) {
+    static const struct {
+        const char *part;
+        int position; /* before the blocks of its stage, one of them, after them */
+    } parts[] = {{"pe.", 0}, {"pn.", 0}, {"st.", 1}, {"on.", 2}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+        if (strncmp(param, parts[i].part, 3) != 0) continue;
+        char *end = NULL;
+        const int64_t stage = strtoll(param + 3, &end, 10);
+        if (stage < 0 || stage >= CLEAT_SEGFORMER_STAGES || *end != '.') break;
+        const int64_t before = blocks_before(shape, stage);
+        if (parts[i].position == 2) return before + shape->depth[stage];
+        if (parts[i].position == 1) return before + 1 + strtoll(end + 1, NULL, 10);
+        return stage == 0 ? 0 : before + 1;
+    }
+    return cleat_nn_segformer_layers(shape) + 1;
 }

@@ -6,6 +6,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *join(char *name, const char *prefix, const char *part) {
     snprintf(name, CLEAT_NAME, "%.50s.%s", prefix, part);
@@ -93,4 +95,11 @@ cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     }
     cleat_segment(graph);
     return cleat_nn_layer_norm(graph, "norm", x);
+}
+
+int64_t cleat_nn_encoder_layer_of(const char *param, int64_t layers) {
+    static const char blocks[] = "blocks.", norm[] = "norm.", head[] = "head.";
+    if (strncmp(param, blocks, sizeof blocks - 1) == 0) return 1 + strtoll(param + sizeof blocks - 1, NULL, 10);
+    if (strncmp(param, norm, sizeof norm - 1) == 0) return layers;
+    return strncmp(param, head, sizeof head - 1) == 0 ? layers + 1 : 0;
 }

@@ -1,12 +1,16 @@
 /* Conversion of all parameters to half weights. */
+#include "graph/store.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
-/* in = {parameters}, out = {half weights} */
+/* in = {parameters}, out = {half weights}: the elements that both flat buffers have at the same place */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_tensor *half_weights = &node->graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS];
-    if (!cleat_has_half_weights(node->graph->store))
-        return cleat_infer_fail(node, error, "the store has no compute copies");
+    cleat_store *store = node->graph->store;
+    cleat_tensor *half_weights = NULL;
+    if (!cleat_has_half_weights(store)) return cleat_infer_fail(node, error, "the store has no compute copies");
+    cleat_status status =
+        cleat_store_view(store, CLEAT_FLAT_HALF_WEIGHTS, 0, store->shared_elements, &half_weights, error);
+    if (status) return status;
     cleat_set_output_state(node, 0, half_weights);
     return CLEAT_OK;
 }
@@ -24,6 +28,10 @@ static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}
 static const cleat_op half_weights = {.name = "half_weights", .infer = infer, .cost = cost, .variants = variants};
 
 void cleat_refresh_half_weights(cleat_graph *graph) {
-    cleat_tensor *parameters = &graph->store->flat[CLEAT_FLAT_PARAMETERS];
+    cleat_store *store = graph->store;
+    cleat_tensor *parameters = NULL;
+    if (graph->error.status ||
+        cleat_store_view(store, CLEAT_FLAT_PARAMETERS, 0, store->shared_elements, &parameters, &graph->error))
+        return;
     cleat_emit(graph, &half_weights, NULL, 0, &parameters, 1);
 }

@@ -1,4 +1,5 @@
 /* One step of an optimizer, AdamW or SGD, over the store's flat buffers. */
+#include "graph/store.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
@@ -9,6 +10,11 @@
 /* Indices in `in`. Moments that the optimizer lacks, loss_scale and half_weights may be NULL. out = the first four, and
  * half_weights if present. */
 enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
+
+/* Factors of the learning rate and the weight decay in `hyper`, for the parameters of the node. */
+typedef struct step_attr {
+    float rate, decay;
+} step_attr;
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
@@ -49,6 +55,9 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
     cleat_launch_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i)
         if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);
+    const step_attr *attr = (const void *)node->attr;
+    cleat_launch_f32(binder, attr->rate);
+    cleat_launch_f32(binder, attr->decay);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
 }
@@ -104,19 +113,39 @@ void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hy
     memcpy(hyper, values, sizeof values);
 }
 
-/* `moments`: how many of them the optimizer has. */
+/* The parts of the flat buffers from `first` on; moments that the optimizer lacks are NULL. */
+static cleat_status find_parts(cleat_store *store, int moments, int64_t first, int64_t elements, cleat_tensor **in,
+                               cleat_error *error) {
+    static const cleat_flat flats[] = {[PARAMETERS] = CLEAT_FLAT_PARAMETERS,
+                                       [GRADIENTS] = CLEAT_FLAT_GRADIENTS,
+                                       [MOMENT1] = CLEAT_FLAT_MOMENTS1,
+                                       [MOMENT2] = CLEAT_FLAT_MOMENTS2};
+    cleat_status status = CLEAT_OK;
+    for (int i = PARAMETERS; i < MOMENT1 + moments && !status; ++i)
+        status = cleat_store_view(store, flats[i], first, elements, &in[i], error);
+    if (!status && cleat_has_half_weights(store))
+        status = cleat_store_view(store, CLEAT_FLAT_HALF_WEIGHTS, first, elements, &in[HALF_WEIGHTS], error);
+    return status;
+}
+
+/* One node for each group of parameters. `moments`: how many of them the optimizer has. */
 static void emit(cleat_graph *graph, const cleat_op *op, int moments, cleat_tensor *hyper, cleat_tensor *norm,
                  cleat_tensor *loss_scale) {
-    cleat_tensor *flat = graph->store->flat;
-    cleat_tensor *in[INPUTS] = {&flat[CLEAT_FLAT_PARAMETERS],
-                                &flat[CLEAT_FLAT_GRADIENTS],
-                                moments > 0 ? &flat[CLEAT_FLAT_MOMENTS1] : NULL,
-                                moments > 1 ? &flat[CLEAT_FLAT_MOMENTS2] : NULL,
-                                hyper,
-                                norm,
-                                loss_scale,
-                                cleat_has_half_weights(graph->store) ? &flat[CLEAT_FLAT_HALF_WEIGHTS] : NULL};
-    cleat_emit(graph, op, NULL, 0, in, INPUTS);
+    const cleat_param_group all = {.rule = {.rate = 1, .decay = 1}, .elements = graph->store->trained_elements};
+    size_t count;
+    const cleat_param_group *groups = cleat_store_groups(graph->store, &count);
+    if (count == 0) {
+        groups = &all;
+        count = 1;
+    }
+    for (size_t g = 0; g < count && graph->error.status == CLEAT_OK; ++g) {
+        const step_attr attr = {.rate = groups[g].rule.rate, .decay = groups[g].rule.decay};
+        cleat_tensor *in[INPUTS] = {[HYPER] = hyper, [NORM] = norm, [LOSS_SCALE] = loss_scale};
+        find_parts(graph->store, moments, groups[g].first, groups[g].elements, in, &graph->error);
+        if (count > 1) cleat_scope(graph, "group%zu/", g);
+        cleat_emit(graph, op, &attr, sizeof attr, in, INPUTS);
+    }
+    cleat_scope(graph, NULL);
 }
 
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {

@@ -15,8 +15,9 @@ cleat_tensor *cleat_grad_norm(cleat_graph *graph);
  * finite, parameters and moments are unchanged (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
  * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. loss_scale f32 [1], a power of
  * two: factor by which the store's gradient is too large, whereas norm is the norm of the unscaled gradient;
- * NULL: 1. If graphs built before have autocast parameters, the half weights are written too. Not
- * differentiable. */
+ * NULL: 1. If graphs built before have autocast parameters, the half weights are written too. A store with
+ * groups of parameters (cleat_store_arrange) gets a node for each group, with its factors of learning rate and weight
+ * decay. Not differentiable. */
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
 /* Fills `hyper` [8] of cleat_adamw for the step that follows `steps` earlier ones. */

@@ -174,6 +174,7 @@ static cleat_status collect_moments(const cleat_optimizer *optimizer, cleat_host
                                                     optimizer->moments * cleat_store_elements(store), tensors, error);
     if (status) return status;
     for (size_t i = 0; i < store->count; ++i) {
+        if (store->params[i]->rule.frozen) continue;
         if (moments > 0) cleat_host_tensors_add(tensors, store->moments1[i], ".moment1");
         if (moments > 1) cleat_host_tensors_add(tensors, store->moments2[i], ".moment2");
     }

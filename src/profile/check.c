@@ -178,8 +178,10 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning, check_data,     check_family,     check_batch, check_bucket_batches,
-                                   check_scaling, check_schedule, check_loss_scale, check_run};
+    static const check checks[] = {check_meaning,  check_data,           check_family,
+                                   check_batch,    check_bucket_batches, check_scaling,
+                                   check_schedule, check_loss_scale,     cleat_profile_check_finetune,
+                                   check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

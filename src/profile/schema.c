@@ -5,7 +5,7 @@
 #include "ini/rows.h"
 
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
-static const char *const schedules[] = {"constant", "cosine", "step", NULL};
+static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
@@ -74,6 +74,14 @@ const cleat_key cleat_run_keys[] = {
      .help = "AdamW: epsilon added to the square root of the second moment."},
     {AT(train, average_decay), FLOAT(1e-6, 0.9999, "none"), OR_NONE, COMPUTES,
      .help = "Decay per epoch of the running average of parameters, which is then evaluated and saved."},
+    {AT(train, backbone_learning_rate), FLOAT(1e-12, 10, "none"), OR_NONE, COMPUTES, .later = true,
+     .help = "Peak learning rate of all but the head; none: learning_rate."},
+    {AT(train, layer_decay), FLOAT(0.01, 1, "1"), COMPUTES, .later = true,
+     .help = "Layer-wise decay: factor of the learning rate from each block to the one before it; the head is spared."},
+    {AT(train, decay_norm_bias), BOOL("true"), COMPUTES, .later = true,
+     .help = "Apply weight decay to biases, norms and other vectors too; fine-tuning usually does not."},
+    {AT(train, freeze), STRING(train.freeze, 1, "none"), COMPUTES, .later = true,
+     .help = "Parameters that are not trained: none, embeddings, a number of blocks (and embeddings), or backbone."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. No result "

@@ -43,6 +43,10 @@ cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_m
 /* The value assigned to a key of `own` or of another table. */
 cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key);
 
+/* finetune.c: settings of fine-tuning, checked by cleat_profile_check, and as options of a model. */
+cleat_status cleat_profile_check_finetune(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
+cleat_param_options cleat_profile_params(const cleat_profile *profile);
+
 /* The profile as a record with the keys of its family; functions with a const record parameter do not
  * change it. */
 cleat_record cleat_profile_record(const cleat_profile *profile);

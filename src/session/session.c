@@ -192,8 +192,26 @@ int64_t cleat_session_flat(const cleat_session *session) {
     return session->work->store->flat_elements;
 }
 
+int64_t cleat_session_trained(const cleat_session *session) {
+    return session->work->store->trained_elements;
+}
+
+/* Copies the parameters of which the device has only half weights to or from a host copy of all parameters. */
+static cleat_status copy_half_only(cleat_session *session, float *to, const float *from, cleat_error *error) {
+    const cleat_tensor *param;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; (param = cleat_store_param(session->work->store, i)) && !status; ++i) {
+        if (!param->half_only) continue;
+        status = to ? cleat_exec_read_unchecked(session->exec, 0, param, to + param->flat_offset, error)
+                    : cleat_exec_write_unchecked(session->exec, 0, param, from + param->flat_offset, error);
+    }
+    return status;
+}
+
 cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error) {
-    return cleat_exec_read_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
+    cleat_status status =
+        cleat_exec_read_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
+    return status || which != CLEAT_FLAT_PARAMETERS ? status : copy_half_only(session, values, NULL, error);
 }
 
 /* Writing the parameters as a whole must also update the half weights; cleat_exec_write does so only for
@@ -203,7 +221,9 @@ cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, 
     const cleat_work_graph *refresh = &session->work->refresh;
     cleat_status status =
         cleat_exec_write_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
-    if (status != CLEAT_OK || which != CLEAT_FLAT_PARAMETERS || !refresh->graph) return status;
+    if (status != CLEAT_OK || which != CLEAT_FLAT_PARAMETERS) return status;
+    status = copy_half_only(session, NULL, values, error);
+    if (status != CLEAT_OK || !refresh->graph) return status;
     return cleat_exec_run(session->exec, refresh->index, error);
 }
 

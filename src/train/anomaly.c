@@ -121,7 +121,7 @@ static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_
                                   cleat_anomaly *anomaly, cleat_error *error) {
     cleat_session *session = detector->engine->session;
     const bool was_savable = detector->engine->is_savable;
-    float *gradients = cleat_alloc((size_t)cleat_session_flat(session), sizeof *gradients);
+    float *gradients = cleat_alloc((size_t)cleat_session_trained(session), sizeof *gradients);
     if (!gradients) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the gradients");
     cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
     if (status == CLEAT_OK) status = cleat_finite_check_snapshot(detector->check, error);

@@ -37,7 +37,7 @@ static void snapshot_free(snapshot *copy) {
 static cleat_status allocate_copies(const cleat_session *session, snapshot *made, cleat_error *error) {
     for (int k = 0; k < made->copies; ++k) {
         bool buffers = k == MODEL || k == TRAINED;
-        int64_t elements = buffers ? cleat_session_values(session) : cleat_session_flat(session);
+        int64_t elements = buffers ? cleat_session_values(session) : cleat_session_trained(session);
         made->values[k] = cleat_alloc((size_t)elements, sizeof(float));
         if (!made->values[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
         cleat_status status =

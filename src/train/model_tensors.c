@@ -46,9 +46,9 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *values, 
     cleat_st_tensor *all = cleat_alloc(most, sizeof *all + CLEAT_NAME);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     char(*names)[CLEAT_NAME] = (char(*)[CLEAT_NAME])(all + most);
-    for (; made < cleat_store_count(store); ++made) {
-        const cleat_tensor *param = cleat_store_param(store, made);
-        all[made] = tensor_over(param, values + param->flat_offset);
+    for (size_t i = 0; i < cleat_store_count(store); ++i) {
+        const cleat_tensor *param = cleat_store_param(store, i);
+        if (buffers || !param->rule.frozen) all[made++] = tensor_over(param, values + param->flat_offset);
     }
     for (size_t i = 0; buffers && (buffer = cleat_store_buffer(store, i)); ++i, ++made) {
         all[made] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);

@@ -71,6 +71,13 @@ static double cosine_rate(const cleat_schedule *schedule, int64_t step) {
     return schedule->floor + (schedule->peak - schedule->floor) * 0.5 * (1 + cos(pi * done));
 }
 
+static double linear_rate(const cleat_schedule *schedule, int64_t step) {
+    const int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
+    if (step >= total) return schedule->floor;
+    const double left = (double)(total - step) / (double)(total - warmup);
+    return schedule->floor + (schedule->peak - schedule->floor) * left;
+}
+
 static double step_rate(const cleat_schedule *schedule, int64_t step) {
     int64_t decays = schedule->decay_steps > 0 ? step / schedule->decay_steps : 0;
     return fmax(schedule->floor, schedule->peak * pow(schedule->gamma, (double)decays));
@@ -88,6 +95,8 @@ double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step) {
         return cosine_rate(schedule, step);
     case CLEAT_SCHEDULE_STEP:
         return step_rate(schedule, step);
+    case CLEAT_SCHEDULE_LINEAR:
+        return linear_rate(schedule, step);
     }
     return schedule->peak;
 }

@@ -33,6 +33,7 @@ void cleat_schedule_set_epochs(cleat_schedule *schedule, int64_t epochs);
  *   constant:           peak
  *   cosine:             floor + (peak - floor) * (1 + cos(pi * (step - W) / (T - W))) / 2
  *                       T total steps; floor from T on
+ *   linear:             floor + (peak - floor) * (T - step) / (T - W); floor from T on
  *   step:               max(floor, peak * gamma^floor(step / D))
  *                       D decay steps, counted from 0 */
 double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step);

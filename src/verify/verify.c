@@ -122,13 +122,14 @@ static cleat_status read_values(const verifier *v, const char *name, const cleat
     return status;
 }
 
-/* Reads the arrays PREFIX/NAME of all parameters, each to its offset in `flat`. */
-static cleat_status read_all(const verifier *v, const char *prefix, float *flat, cleat_error *error) {
+/* Reads the arrays PREFIX/NAME of all parameters, or of the trained ones, each to its offset in `flat`. */
+static cleat_status read_all(const verifier *v, const char *prefix, bool frozen_too, float *flat, cleat_error *error) {
     const cleat_store *store = v->run.session->work->store;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < cleat_store_count(store) && status == CLEAT_OK; ++i) {
         char name[CLEAT_NAME + 16];
         const cleat_tensor *param = cleat_store_param(store, i);
+        if (param->rule.frozen && !frozen_too) continue;
         snprintf(name, sizeof name, "%s/%s", prefix, param->name);
         status = read_values(v, name, param, flat + param->flat_offset, error);
     }
@@ -142,9 +143,9 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
         *lists[i] = cleat_alloc(elements, sizeof(float));
         if (!*lists[i]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     }
-    cleat_status status = read_all(v, "param", v->before, error);
-    if (status == CLEAT_OK) status = read_all(v, "grad", v->gradients, error);
-    if (status == CLEAT_OK) status = read_all(v, "after", v->after, error);
+    cleat_status status = read_all(v, "param", true, v->before, error);
+    if (status == CLEAT_OK) status = read_all(v, "grad", false, v->gradients, error);
+    if (status == CLEAT_OK) status = read_all(v, "after", true, v->after, error);
     return status == CLEAT_OK ? cleat_session_write_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->before, error)
                               : status;
 }
@@ -201,6 +202,7 @@ static double gradient_norm(const verifier *v) {
     double sum = 0;
     for (size_t i = 0; i < cleat_store_count(store); ++i) {
         const cleat_tensor *param = cleat_store_param(store, i);
+        if (param->rule.frozen) continue;
         for (int64_t k = 0; k < cleat_tensor_elements(param); ++k) sum += square(v->gradients[param->flat_offset + k]);
     }
     return sqrt(sum);
@@ -221,6 +223,7 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
         status = cleat_session_read_loss_scale(session, &by, error);
     for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
+        if (param->rule.frozen) continue;
         double difference = 0, own = 0;
         for (int64_t k = param->flat_offset; k < param->flat_offset + cleat_tensor_elements(param); ++k) {
             difference += square((double)v->flat[k] / by.loss_scale - v->gradients[k]);

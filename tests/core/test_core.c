@@ -452,6 +452,26 @@ static void floats_round_to_halves(void **state) {
     }
 }
 
+/* Every bit pattern. */
+static void halves_become_floats(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 0x10000; ++i) {
+        const uint16_t bits = (uint16_t)i;
+        float f16, bf16, expected;
+        cleat_from_f16(&bits, 1, &f16);
+        cleat_from_bf16(&bits, 1, &bf16);
+        expected = bfloat_value(bits);
+        assert_memory_equal(&bf16, &expected, sizeof expected);
+        if ((bits & 0x7fff) > 0x7c00) {
+            assert_true(isnan(f16));
+            continue;
+        }
+        expected = (bits & 0x7fff) == 0x7c00 ? (bits >> 15 ? -INFINITY : INFINITY) : half_value(bits);
+        if (memcmp(&f16, &expected, sizeof f16) != 0)
+            fail_msg("%04x becomes %a instead of %a", (unsigned)bits, (double)f16, (double)expected);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
@@ -476,6 +496,7 @@ int main(void) {
         cmocka_unit_test(chosen_allocation_fails_once),
         cmocka_unit_test(arrays_grow_zeroed),
         cmocka_unit_test(floats_round_to_halves),
+        cmocka_unit_test(halves_become_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
