@@ -148,6 +148,9 @@ CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cl
  * sample is a multiple of 4, the mask of the sample does not depend on how its global batch is divided into
  * micro-batches. Otherwise it does, but masks still differ between samples. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
+/* As cleat_dropout, for a tensor that does not belong to single samples (position embeddings): all micro-batches of a
+ * global batch get the same mask. x [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_dropout_shared(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
 
 /* Cross-entropy loss for classification: sum over rows of sample_weight[row] * -(sum over c of q[c] log
  * softmax(logits)[c]), with q[c] = (1 - label_smoothing) [c = label] + label_smoothing / C. A row is a

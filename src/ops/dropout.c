@@ -9,6 +9,7 @@ typedef struct dropout_attr {
     float rate;
     /* Stream of the forward node, shared by backward and by recomputation, which generate the same mask. */
     uint32_t stream;
+    uint32_t shared; /* 1: the mask does not depend on the micro-batch */
 } dropout_attr;
 
 /* in = {x or dy, rng, other summand (in a gradient: accum; after fusion of an addition: residual)}, out = {y
@@ -47,7 +48,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)attr->stream);
     cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
     cleat_launch_f32(binder, (float)(1.0 / (1.0 - (double)attr->rate)));
-    cleat_launch_i64(binder, counters_per_sample(node->out[0]));
+    cleat_launch_i64(binder, attr->shared ? 0 : counters_per_sample(node->out[0]));
     cleat_launch_i64(binder, elements);
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
@@ -101,10 +102,18 @@ static uint32_t next_stream(const cleat_graph *graph) {
     return count;
 }
 
-cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate, bool shared) {
     if (x && rate == 0.0f) return x;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [RNG] = rng};
-    dropout_attr attr = {.rate = rate, .stream = next_stream(graph)};
+    dropout_attr attr = {.rate = rate, .stream = next_stream(graph), .shared = shared};
     cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
+}
+
+cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
+    return emit(graph, x, rng, rate, false);
+}
+
+cleat_tensor *cleat_dropout_shared(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
+    return emit(graph, x, rng, rate, true);
 }
