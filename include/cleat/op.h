@@ -15,6 +15,8 @@
 #include "cleat/device.h"
 #include "cleat/graph.h"
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,6 +58,26 @@ typedef struct cleat_variant {
      * it), or calls cleat_bind_fail. Pure: it does not touch a device. */
     void (*bind)(const cleat_node *node, cleat_binder *binder);
 } cleat_variant;
+
+/* An attribute by name, for code that reads nodes without knowing their attribute struct (exporters). Arrays have
+ * `count` elements. A table of them ends with a NULL name. */
+typedef enum cleat_attribute_type {
+    CLEAT_ATTRIBUTE_I32, /* int32_t, or an enum */
+    CLEAT_ATTRIBUTE_I64,
+    CLEAT_ATTRIBUTE_F32,
+    CLEAT_ATTRIBUTE_BOOL,
+} cleat_attribute_type;
+
+typedef struct cleat_attribute {
+    const char *name; /* "eps" */
+    cleat_attribute_type type;
+    uint16_t offset; /* bytes from the start of cleat_node.attr */
+    uint16_t count;  /* elements; 1 for a single value */
+} cleat_attribute;
+
+/* A row of such a table: member MEMBER of the attribute struct TYPE. */
+#define CLEAT_ATTRIBUTE(TYPE, MEMBER, KIND)                                                                            \
+    { .name = #MEMBER, .type = KIND, .offset = offsetof(TYPE, MEMBER), .count = 1 }
 
 /* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
@@ -107,6 +129,8 @@ struct cleat_op {
      * of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is true,
      * which means that nothing else reads it. NULL: the op is never fused. */
     bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
+    /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
+    const cleat_attribute *attributes;
 };
 
 /* --- nodes ---------------------------------------------------------------------------------------------------- */

@@ -315,4 +315,5 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .metric_compute = cleat_masks_metric_compute,
                                              .write = write,
                                              .writes_each = true,
+                                             .sized_by_data = true,
                                              .examples = &examples};

@@ -73,6 +73,8 @@ struct cleat_model_class {
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     /* each sample gets separate files: `write` may be called with a part of the samples */
     bool writes_each;
+    /* the graph depends on the size of the data's maps, which a checkpoint does not tell */
+    bool sized_by_data;
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;

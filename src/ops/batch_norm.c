@@ -297,6 +297,10 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(batch_norm_attr, eps, CLEAT_ATTRIBUTE_F32),
+                                             CLEAT_ATTRIBUTE(batch_norm_attr, relu, CLEAT_ATTRIBUTE_BOOL),
+                                             {.name = NULL}};
+
 static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .optional_inputs = CLEAT_IN(RESIDUAL),
                                               .discontinuous = true,
@@ -304,7 +308,8 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .cost = cost_inference,
                                               .variants = inference_variants,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
-                                              .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
+                                              .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                              .attributes = attributes};
 
 cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                          cleat_running_stats running) {

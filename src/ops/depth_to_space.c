@@ -90,12 +90,16 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                     .n_targets = 1});
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr, patch, CLEAT_ATTRIBUTE_I64),
+                                             {.name = NULL}};
+
 static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .infer = infer,
                                         .backward = backward,
                                         .cost = cost,
                                         .variants = variants,
-                                        .autocast_inputs = CLEAT_IN(0)};
+                                        .autocast_inputs = CLEAT_IN(0),
+                                        .attributes = attributes};
 
 cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
     if (patch < 1 || patch > 4096) {

@@ -141,13 +141,17 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                          .op = &layer_norm_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = TARGETS});
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(layer_norm_attr, eps, CLEAT_ATTRIBUTE_F32),
+                                             {.name = NULL}};
+
 static const cleat_op layer_norm = {.name = "layer_norm",
                                     .infer = infer,
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
                                     .inplace_inputs = CLEAT_IN(X),
-                                    .autocast_inputs = CLEAT_IN(X)};
+                                    .autocast_inputs = CLEAT_IN(X),
+                                    .attributes = attributes};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

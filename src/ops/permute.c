@@ -176,8 +176,17 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
-static const cleat_op permute = {
-    .name = "permute", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
+static const cleat_attribute attributes[] = {
+    {.name = "axes", .type = CLEAT_ATTRIBUTE_I32, .offset = offsetof(permute_attr, axes), .count = CLEAT_MAX_RANK},
+    {.name = NULL}};
+
+static const cleat_op permute = {.name = "permute",
+                                 .infer = infer,
+                                 .backward = backward,
+                                 .cost = cost,
+                                 .variants = variants,
+                                 .no_autocast = true,
+                                 .attributes = attributes};
 
 cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes) {
     permute_attr attr = {{0}};

@@ -88,13 +88,16 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(pool_attr, mode, CLEAT_ATTRIBUTE_I32), {.name = NULL}};
+
 static const cleat_op pool = {.name = "pool",
                               .optional_inputs = CLEAT_IN(LENGTHS),
                               .infer = infer,
                               .backward = backward,
                               .cost = cost,
                               .variants = variants,
-                              .autocast_inputs = CLEAT_IN(X)};
+                              .autocast_inputs = CLEAT_IN(X),
+                              .attributes = attributes};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
     cleat_tensor *in[] = {[X] = x, [LENGTHS] = lengths};

@@ -113,8 +113,18 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                     .n_targets = 1});
 }
 
-static const cleat_op slice = {
-    .name = "slice", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(slice_attr, axis, CLEAT_ATTRIBUTE_I64),
+                                             CLEAT_ATTRIBUTE(slice_attr, start, CLEAT_ATTRIBUTE_I64),
+                                             CLEAT_ATTRIBUTE(slice_attr, stop, CLEAT_ATTRIBUTE_I64),
+                                             {.name = NULL}};
+
+static const cleat_op slice = {.name = "slice",
+                               .infer = infer,
+                               .backward = backward,
+                               .cost = cost,
+                               .variants = variants,
+                               .no_autocast = true,
+                               .attributes = attributes};
 
 cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop) {
     const slice_attr attr = {.axis = axis, .start = start, .stop = stop};

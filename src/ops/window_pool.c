@@ -132,13 +132,19 @@ static void backward_max(cleat_graph *graph, cleat_node *node, cleat_tensor *con
                                                 .n_targets = 1});
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(window_attr, size, CLEAT_ATTRIBUTE_I32),
+                                             CLEAT_ATTRIBUTE(window_attr, stride, CLEAT_ATTRIBUTE_I32),
+                                             CLEAT_ATTRIBUTE(window_attr, padding, CLEAT_ATTRIBUTE_I32),
+                                             {.name = NULL}};
+
 static const cleat_op max_pool = {.name = "max_pool",
                                   .discontinuous = true,
                                   .infer = infer,
                                   .backward = backward_max,
                                   .cost = cost,
                                   .variants = max_variants,
-                                  .autocast_inputs = CLEAT_IN(0)};
+                                  .autocast_inputs = CLEAT_IN(0),
+                                  .attributes = attributes};
 
 cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
     return emit(graph, &max_pool, x, (int64_t[]){size, stride, padding}, cleat_requires_grad(x));
@@ -193,7 +199,8 @@ static const cleat_op average_pool = {.name = "average_pool",
                                       .backward = backward_average,
                                       .cost = cost,
                                       .variants = average_variants,
-                                      .autocast_inputs = CLEAT_IN(0)};
+                                      .autocast_inputs = CLEAT_IN(0),
+                                      .attributes = attributes};
 
 cleat_tensor *cleat_average_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
     return emit(graph, &average_pool, x, (int64_t[]){size, stride, padding}, false);

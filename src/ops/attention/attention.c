@@ -552,6 +552,9 @@ static int64_t fused_bytes(const cleat_node *node) {
     return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
+                                             {.name = NULL}};
+
 static const cleat_op attention = {.name = "attention",
                                    .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
                                    .infer = infer,
@@ -559,7 +562,8 @@ static const cleat_op attention = {.name = "attention",
                                    .cost = cost,
                                    .variants = variants,
                                    .fused_bytes = fused_bytes,
-                                   .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV)};
+                                   .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
+                                   .attributes = attributes};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};

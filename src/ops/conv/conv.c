@@ -174,6 +174,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(conv_attr, stride, CLEAT_ATTRIBUTE_I64),
+                                             CLEAT_ATTRIBUTE(conv_attr, padding, CLEAT_ATTRIBUTE_I64),
+                                             {.name = NULL}};
+
 static const cleat_op conv2d = {.name = "conv2d",
                                 .optional_inputs = CLEAT_IN(BIAS),
                                 .infer = infer,
@@ -181,7 +185,8 @@ static const cleat_op conv2d = {.name = "conv2d",
                                 .cost = cost,
                                 .variants = cleat_conv_variants,
                                 .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
-                                .weight_inputs = CLEAT_IN(WEIGHT)};
+                                .weight_inputs = CLEAT_IN(WEIGHT),
+                                .attributes = attributes};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {

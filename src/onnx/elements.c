@@ -1,0 +1,69 @@
+/* ONNX: operations on single elements, and softmax. */
+#include "onnx/translate.h"
+
+#include <math.h>
+
+void cleat_onnx_emit_cast(cleat_onnx_translator *t, const cleat_node *node) {
+    if (node->out[0]->dtype != CLEAT_F32) {
+        cleat_onnx_node_fail(t, node, "to %s; models are exported in f32", cleat_dtype_name(node->out[0]->dtype));
+        return;
+    }
+    cleat_onnx_set(t, node, 0, cleat_onnx_cast(cleat_onnx_of(t), cleat_onnx_in(t, node, 0), CLEAT_ONNX_FLOAT));
+}
+
+void cleat_onnx_emit_add(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Add", 2);
+}
+
+void cleat_onnx_emit_subtract(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Sub", 2);
+}
+
+void cleat_onnx_emit_multiply(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Mul", 2);
+}
+
+void cleat_onnx_emit_relu(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Relu", 1);
+}
+
+void cleat_onnx_emit_sigmoid(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Sigmoid", 1);
+}
+
+void cleat_onnx_emit_tanh(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_elements(t, node, "Tanh", 1);
+}
+
+/* A function of x made of several nodes, in the order of channels that x has. */
+static void emit_function(cleat_onnx_translator *t, const cleat_node *node,
+                          const char *(*function)(cleat_onnx_builder *b, const char *x)) {
+    if (cleat_onnx_are_images(t, node, 0, 1))
+        cleat_onnx_set_image(t, node, 0, function(cleat_onnx_of(t), cleat_onnx_image(t, node, 0)));
+    else
+        cleat_onnx_set(t, node, 0, function(cleat_onnx_of(t), cleat_onnx_in(t, node, 0)));
+}
+
+static const char *silu(cleat_onnx_builder *b, const char *x) {
+    return OP(b, "Mul", x, OP(b, "Sigmoid", x));
+}
+
+void cleat_onnx_emit_silu(cleat_onnx_translator *t, const cleat_node *node) {
+    emit_function(t, node, silu);
+}
+
+/* x / 2 (1 + erf(x / sqrt 2)); opset 20 has a Gelu, 17 has not. */
+static const char *gelu(cleat_onnx_builder *b, const char *x) {
+    const char *erf = OP(b, "Erf", OP(b, "Div", x, cleat_onnx_number(b, (float)M_SQRT2)));
+    const char *twice = OP(b, "Mul", x, OP(b, "Add", erf, cleat_onnx_number(b, 1)));
+    return OP(b, "Mul", twice, cleat_onnx_number(b, 0.5f));
+}
+
+void cleat_onnx_emit_gelu(cleat_onnx_translator *t, const cleat_node *node) {
+    emit_function(t, node, gelu);
+}
+
+void cleat_onnx_emit_softmax(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    cleat_onnx_set(t, node, 0, OP_WITH(b, "Softmax", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), cleat_onnx_in(t, node, 0)));
+}

@@ -1,0 +1,48 @@
+/* ONNX: operations that move elements. */
+#include "onnx/translate.h"
+
+void cleat_onnx_emit_reshape(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_set(t, node, 0, cleat_onnx_reshape(t, cleat_onnx_in(t, node, 0), node->in[0], node->out[0]));
+}
+
+void cleat_onnx_emit_permute(cleat_onnx_translator *t, const cleat_node *node) {
+    int64_t axes[CLEAT_MAX_RANK];
+    for (int i = 0; i < node->in[0]->rank; ++i) axes[i] = (int64_t)cleat_onnx_attribute_of(t, node, "axes", i);
+    cleat_onnx_set(t, node, 0,
+                   cleat_onnx_transpose(cleat_onnx_of(t), cleat_onnx_in(t, node, 0), node->in[0]->rank, axes));
+}
+
+void cleat_onnx_emit_slice(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const char *start = cleat_onnx_int(b, (int64_t)cleat_onnx_attribute_of(t, node, "start", 0));
+    const char *stop = cleat_onnx_int(b, (int64_t)cleat_onnx_attribute_of(t, node, "stop", 0));
+    const char *axis = cleat_onnx_int(b, (int64_t)cleat_onnx_attribute_of(t, node, "axis", 0));
+    cleat_onnx_set(t, node, 0, OP(b, "Slice", cleat_onnx_in(t, node, 0), start, stop, axis));
+}
+
+void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node) {
+    const char *in[CLEAT_MAX_IN];
+    for (int i = 0; i < node->n_in; ++i) in[i] = cleat_onnx_in(t, node, i);
+    cleat_onnx_set(t, node, 0,
+                   cleat_onnx_op(cleat_onnx_of(t), "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), in, node->n_in));
+}
+
+void cleat_onnx_emit_chunk(cleat_onnx_translator *t, const cleat_node *node) {
+    const char *in[] = {cleat_onnx_in(t, node, 0)}, *parts[CLEAT_MAX_OUT];
+    const cleat_onnx_attribute axis = CLEAT_ONNX_I("axis", -1);
+    const cleat_onnx_node split = {
+        .type = "Split", .in = in, .n_in = 1, .attributes = &axis, .n_attributes = 1, .n_out = node->n_out};
+    cleat_onnx_emit(cleat_onnx_of(t), &split, parts);
+    for (int i = 0; i < node->n_out; ++i) cleat_onnx_set(t, node, i, parts[i]);
+}
+
+/* [B, H, W, (p, p, C)] -> [B, H, p, W, p, C] -> [B, H p, W p, C] */
+void cleat_onnx_emit_depth_to_space(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int64_t *y = node->out[0]->shape, patch = (int64_t)cleat_onnx_attribute_of(t, node, "patch", 0);
+    if (patch < 1) return;
+    const char *x =
+        OP(b, "Reshape", cleat_onnx_in(t, node, 0), INTS(b, -1, y[1] / patch, y[2] / patch, patch, patch, y[3]));
+    x = TRANSPOSE(b, x, 0, 1, 3, 2, 4, 5);
+    cleat_onnx_set(t, node, 0, OP(b, "Reshape", x, INTS(b, -1, y[1], y[2], y[3])));
+}

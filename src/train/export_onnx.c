@@ -1,0 +1,191 @@
+/* A checkpoint as an ONNX model: its tensors, and what a user must know of its data. */
+#include "onnx/export.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "train/model_of_checkpoint.h"
+#include "train/model_tensors.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- values ----------------------------------------------------------------------------------------------------- */
+
+typedef struct source {
+    const cleat_checkpoint *checkpoint;
+    bool *used; /* [tensors of the file] */
+} source;
+
+static void mark_used(source *s, const cleat_st_tensor *tensor) {
+    for (size_t i = 0; i < cleat_safetensors_count(s->checkpoint->model); ++i)
+        if (cleat_safetensors_at(s->checkpoint->model, i) == tensor) s->used[i] = true;
+}
+
+static const float *values_of(void *user, const cleat_tensor *tensor, cleat_error *error) {
+    source *s = user;
+    int64_t row;
+    const cleat_st_tensor *found = cleat_checkpoint_tensor(s->checkpoint, tensor, &row);
+    if (!found || cleat_st_elements(found) < (row + 1) * cleat_tensor_elements(tensor)) {
+        cleat_fail(error, CLEAT_ERR_FORMAT, "not in %s", s->checkpoint->folder);
+        return NULL;
+    }
+    mark_used(s, found);
+    return (const float *)found->data + row * cleat_tensor_elements(tensor);
+}
+
+/* A tensor that the graph does not read would be missing in the export. */
+static cleat_status check_all_used(void *user, cleat_error *error) {
+    const source *s = user;
+    for (size_t i = 0; i < cleat_safetensors_count(s->checkpoint->model); ++i)
+        if (!s->used[i])
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the model does not use the tensor '%s'",
+                              s->checkpoint->folder, cleat_safetensors_at(s->checkpoint->model, i)->name);
+    return CLEAT_OK;
+}
+
+/* --- metadata --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ENTRIES = 64, LARGEST_FILE = 64 * 1024 };
+
+typedef struct facts {
+    cleat_onnx_entry entries[MOST_ENTRIES]; /* strings are owned */
+    size_t count;
+    bool failed;
+} facts;
+
+static void facts_free(facts *f) {
+    for (size_t i = 0; i < f->count; ++i) {
+        cleat_free((char *)f->entries[i].key);
+        cleat_free((char *)f->entries[i].value);
+    }
+}
+
+static void add_fact(facts *f, const char *key, const char *value) {
+    if (!value || f->count == MOST_ENTRIES) return;
+    cleat_onnx_entry entry = {cleat_strdup(key), cleat_strdup(value)};
+    f->entries[f->count++] = entry;
+    f->failed = f->failed || !entry.key || !entry.value;
+}
+
+/* Adds JSON, which is deleted. */
+static void add_json(facts *f, const char *key, cJSON *json) {
+    char *text = json ? cJSON_PrintUnformatted(json) : NULL;
+    if (text) add_fact(f, key, text);
+    f->failed = f->failed || (json && !text);
+    cJSON_free(text);
+    cJSON_Delete(json);
+}
+
+static bool is_fitted(const char *name) {
+    static const char *const others[] = {CLEAT_MODEL_FILE, CLEAT_OPTIM_FILE, CLEAT_STATE_FILE, CLEAT_PROFILE_FILE};
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
+        if (strcmp(name, others[i]) == 0) return false;
+    return true;
+}
+
+/* The lines of a file as a list. */
+static cJSON *list_of_lines(char *text) {
+    cJSON *list = cJSON_CreateArray();
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\r\n", &rest); list && line; line = strtok_r(NULL, "\r\n", &rest))
+        cJSON_AddItemToArray(list, cJSON_CreateString(line));
+    return list;
+}
+
+/* labels.txt of texts; pictures.json of images: classes, means, deviations. */
+static void add_meaning(facts *f, const char *name, char *text) {
+    static const char *const members[][2] = {{"classes", "labels"}, {"means", "mean"}, {"deviations", "std"}};
+    if (strcmp(name, "labels.txt") == 0) add_json(f, "labels", list_of_lines(text));
+    if (strcmp(cleat_name_ending(name), ".json") != 0) return;
+    cJSON *root = cJSON_Parse(text);
+    for (size_t i = 0; i < sizeof members / sizeof *members; ++i) {
+        cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(root, members[i][0]);
+        if (cJSON_IsArray(item) && item->child)
+            add_json(f, members[i][1], item);
+        else
+            cJSON_Delete(item);
+    }
+    cJSON_Delete(root);
+}
+
+/* A file of the fitted preprocessing: its hash, and if it is small its text. */
+static cleat_status add_file(facts *f, const char *folder, const char *name, cleat_error *error) {
+    char path[4096], key[CLEAT_CHECKPOINT_NAME + 16], hash[33], *data = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    cleat_hash_text(data, size, hash);
+    snprintf(key, sizeof key, "hash/%s", name);
+    add_fact(f, key, hash);
+    if (size <= LARGEST_FILE && strlen(data) == size) {
+        snprintf(key, sizeof key, "file/%s", name);
+        add_fact(f, key, data);
+        add_meaning(f, name, data);
+    }
+    cleat_free(data);
+    return CLEAT_OK;
+}
+
+static void add_settings(facts *f, const cleat_settings *settings) {
+    cJSON *json = cJSON_CreateObject();
+    for (size_t i = 0; json && i < settings->count; ++i)
+        cJSON_AddStringToObject(json, settings->items[i].key, settings->items[i].value);
+    add_json(f, "cleat.settings", json);
+}
+
+static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const cleat_settings *settings, facts *f,
+                                  cleat_error *error) {
+    char step[32];
+    cleat_listing files = {0};
+    snprintf(step, sizeof step, "%" PRId64, checkpoint->state.step);
+    add_fact(f, "cleat.step", step);
+    add_settings(f, settings);
+    cleat_status status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
+    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i)
+        status = add_file(f, checkpoint->folder, files.names[i], error);
+    cleat_listing_free(&files);
+    if (status == CLEAT_OK && f->failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for metadata");
+    return status;
+}
+
+/* --- the export ------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpoint, const cleat_onnx_options *options,
+                               const char *path, cleat_onnx_report *report, cleat_error *error) {
+    static const cleat_onnx_options none;
+    cleat_checkpoint *saved = NULL;
+    cleat_model *model = NULL;
+    cleat_settings settings;
+    source s = {.checkpoint = NULL};
+    facts f = {.count = 0};
+    if (!options) options = &none;
+    cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
+    if (status == CLEAT_OK) status = cleat_model_of_checkpoint(profile, saved, options->data, &model, error);
+    if (status == CLEAT_OK) status = collect_facts(saved, &settings, &f, error);
+    if (status == CLEAT_OK) {
+        s = (source){.checkpoint = saved, .used = cleat_alloc(cleat_safetensors_count(saved->model) + 1, 1)};
+        if (!s.used) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an export");
+    }
+    if (status == CLEAT_OK) {
+        const cleat_onnx_spec spec = {.model = model,
+                                      .length = cleat_model_longest(profile, model),
+                                      .values = values_of,
+                                      .user = &s,
+                                      .check = check_all_used,
+                                      .metadata = f.entries,
+                                      .n_metadata = f.count,
+                                      .external = options->external_data};
+        status = cleat_onnx_export(&spec, path, report, error);
+    }
+    cleat_free(s.used);
+    facts_free(&f);
+    cleat_model_destroy(model);
+    cleat_checkpoint_close(saved);
+    return status;
+}

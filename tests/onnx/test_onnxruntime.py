@@ -1,0 +1,119 @@
+"""What ONNX Runtime computes from exports is what cleat and PyTorch compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
+
+For every reference trajectory of SOURCE/tests/golden, the network as EXPORTER exports it is compared with the output that
+PyTorch computed in double precision, also for parts of the batch and of the length. Then PROGRAM trains each family for
+a moment, exports it, and `cleat predict` is compared with the model. Skipped (77) where onnxruntime is not installed."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import arrays
+import families
+
+PROGRAM, EXPORTER, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+TOLERANCE = 1e-5  # of the largest value
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}")
+
+
+def deviation(found, expected):
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def compare(what, found, expected, tolerance=TOLERANCE):
+    if found.shape != expected.shape:
+        check(False, f"{what}: shape {found.shape} instead of {expected.shape}")
+        return
+    worst = deviation(found, expected)
+    print(f"  {what}: {worst:.1e}")
+    check(worst <= tolerance, f"{what}: deviates by {worst:.1e}, more than {tolerance:.0e}")
+
+
+def open_model(path):
+    """The model, checked as far as onnx can: structure, types and shapes of every node."""
+    onnx.checker.check_model(str(path), full_check=True)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def run(session, batch):
+    return session.run(None, {i.name: batch[i.name] for i in session.get_inputs()})[0]
+
+
+# --- reference trajectories
+
+
+def batch_of(session, stored):
+    """The inputs of the model; samples without lengths fill the batch."""
+    batch = {i.name: stored[i.name] for i in session.get_inputs() if i.name in stored}
+    if "lengths" not in batch and any(i.name == "lengths" for i in session.get_inputs()):
+        count, length = batch["tokens"].shape
+        batch["lengths"] = np.full(count, length, np.int32)
+    return batch
+
+
+def rows(output, lengths):
+    """Rows of [B, L, ...] within their sample; other outputs as they are."""
+    if lengths is None or lengths.ndim != 1 or output.ndim < 3:
+        return output
+    return np.concatenate([output[b, :n].ravel() for b, n in enumerate(lengths)])
+
+
+def compare_golden(path, folder, options=()):
+    model, stored = folder / f"{path.stem}.onnx", folder / f"{path.stem}.safetensors"
+    subprocess.run([EXPORTER, path, model, stored, *options], check=True)
+    session, stored = open_model(model), arrays.read(stored)
+    batch, expected = batch_of(session, stored), stored["output"].astype(np.float64)
+    name, lengths = path.stem, batch.get("lengths")
+    found = run(session, batch)
+    compare(name, rows(found, lengths), rows(expected.reshape(found.shape), lengths))
+    expected = found.astype(np.float64)
+    for count in (1, 3):  # other sizes of the batch
+        part = {key: value[-count:] for key, value in batch.items()}
+        n = None if lengths is None else part["lengths"]
+        compare(f"{name}, {count} samples", rows(run(session, part), n), rows(expected[-count:], n))
+    if "tokens" in batch:  # another length: each sample alone, without padding
+        for b in range(len(lengths)):
+            alone = {"tokens": batch["tokens"][b : b + 1, : lengths[b]], "lengths": lengths[b : b + 1]}
+            whole = rows(expected[b : b + 1], alone["lengths"])
+            compare(f"{name}, sample {b} of length {lengths[b]}", rows(run(session, alone), alone["lengths"]), whole)
+
+
+# --- trained models
+
+
+def compare_family(family, folder):
+    trained = families.train(PROGRAM, SOURCE, family, folder)
+    model = folder / f"{family}.onnx"
+    subprocess.run([PROGRAM, "export", trained, "--format", "onnx", "--out", model, "--quiet"], check=True)
+    families.compare(PROGRAM, family, folder, trained, lambda batch: run(open_model(model), batch), compare)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as made:
+        folder = pathlib.Path(made)
+        for path in sorted((SOURCE / "tests/golden").glob("*.safetensors")):
+            compare_golden(path, folder)
+        compare_golden(SOURCE / "tests/golden/text.safetensors", folder, ["--external-data"])
+        check((folder / "text.onnx.data").exists(), "--external-data writes no file")
+        for family in families.NAMES:
+            compare_family(family, folder)
+    print(f"{len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+/* cleat export: writes a checkpoint in a form that other programs read. */
+#include "cli.h"
+
+#include <cleat/onnx.h>
+#include <cleat/train.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the options ask for. */
+typedef struct request {
+    const char *checkpoint, *out, *data;
+    bool external_data, json;
+} request;
+
+typedef struct format {
+    const char *name;
+    cleat_status (*write)(const cleat_profile *profile, const request *asked, cleat_error *error);
+} format;
+
+/* --- ONNX ------------------------------------------------------------------------------------------------------- */
+
+static void print_value(const char *what, const cleat_onnx_value *value) {
+    printf("  %-6s %-10s %s %s\n", what, value->name, value->dtype, value->shape);
+}
+
+static void print_text(const request *asked, const cleat_onnx_report *report) {
+    char bytes[CLEAT_BYTES_TEXT];
+    printf("%s: %zu nodes, %lld parameters, %s%s\n", asked->out, report->nodes, (long long)report->parameters,
+           cleat_bytes_text(report->bytes, bytes), report->external_data ? ", with values in a file .data" : "");
+    for (size_t i = 0; i < report->n_inputs; ++i) print_value("input", &report->inputs[i]);
+    print_value("output", &report->output);
+    if (report->length)
+        printf("  every sequence has length %lld: the positions of this network are fixed; pad shorter ones\n",
+               (long long)report->length);
+}
+
+static void print_json_value(const cleat_onnx_value *value) {
+    printf("{\"name\": ");
+    cli_print_json_string(value->name);
+    printf(", \"dtype\": \"%s\", \"shape\": ", value->dtype);
+    cli_print_json_string(value->shape);
+    printf("}");
+}
+
+static void print_json(const request *asked, const cleat_onnx_report *report) {
+    printf("{\"format\": \"onnx\", \"file\": ");
+    cli_print_json_string(asked->out);
+    printf(
+        ", \"nodes\": %zu, \"parameters\": %lld, \"bytes\": %lld, \"external_data\": %s, \"length\": ", report->nodes,
+        (long long)report->parameters, (long long)report->bytes, report->external_data ? "true" : "false");
+    if (report->length)
+        printf("%lld", (long long)report->length);
+    else
+        printf("null");
+    printf(", \"inputs\": [");
+    for (size_t i = 0; i < report->n_inputs; ++i) {
+        printf("%s", i ? ", " : "");
+        print_json_value(&report->inputs[i]);
+    }
+    printf("], \"output\": ");
+    print_json_value(&report->output);
+    printf("}\n");
+}
+
+static cleat_status write_onnx(const cleat_profile *profile, const request *asked, cleat_error *error) {
+    const cleat_onnx_options options = {.data = asked->data, .external_data = asked->external_data};
+    cleat_onnx_report report;
+    cleat_status status = cleat_export_onnx(profile, asked->checkpoint, &options, asked->out, &report, error);
+    if (status != CLEAT_OK) return status;
+    (asked->json ? print_json : print_text)(asked, &report);
+    return CLEAT_OK;
+}
+
+/* --- the command ------------------------------------------------------------------------------------------------ */
+
+static const format formats[] = {{"onnx", write_onnx}};
+
+static const format *find_format(const char *name) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
+        if (strcmp(formats[i].name, name) == 0) return &formats[i];
+    return NULL;
+}
+
+/* Usage error for a name that is no format; lists those that are. */
+static int unknown_format(const cli_command *command, const char *name) {
+    char known[128] = "";
+    for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats && used < sizeof known; ++i)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
+    return cli_usage(command, "--format %s: no such format; there is %s", name, known);
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *name = NULL;
+    request asked = {.out = NULL};
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const cli_option options[] = {
+        {"--format", CLI_TEXT, &name, "NAME", "onnx: the network's predictions, opset 17, for ONNX Runtime and others"},
+        {"--out", CLI_TEXT, &asked.out, "FILE", "file to write, for example model.onnx"},
+        {"--data", CLI_TEXT, &asked.data, "PATH",
+         "maps of the size that the exported network takes (emberformer only); default: those of the training"},
+        {"--external-data", CLI_FLAG, &asked.external_data, NULL,
+         "write the values of the parameters to a second file, FILE.data, as is always done above 2 GB"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profile; may be repeated"},
+        {"--json", CLI_FLAG, &asked.json, NULL, "print one JSON object"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1)
+        return cli_usage(command, "%s", words.count ? "give one run or checkpoint" : "which run or checkpoint?");
+    if (!name) return cli_usage(command, "--format is required: onnx");
+    const format *chosen = find_format(name);
+    if (!chosen) return unknown_format(command, name);
+    if (!asked.out) return cli_usage(command, "--out is required: the file to write");
+    asked.checkpoint = words.items[0];
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_status status =
+        cleat_profile_of_checkpoint(asked.checkpoint, assignments.items, assignments.count, &profile, &error);
+    if (status == CLEAT_OK) status = chosen->write(profile, &asked, &error);
+    cleat_profile_destroy(profile);
+    return cli_finish(status, &error);
+}
+
+const cli_command cli_export = {
+    "export", "RUN --format onnx --out FILE [--data PATH] [--external-data] [--set section.key=value ...] [--json]",
+    "write a checkpoint in a form that other programs read", run};
