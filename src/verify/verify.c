@@ -16,7 +16,7 @@
 #include <string.h>
 
 typedef struct tolerances {
-    double output, loss, gradient, parameters;
+    double output, loss, later_losses, gradient, parameters;
     /* The error of a gradient whose norm is less than `small` times the norm of the whole gradient is
      * measured relative to that product. */
     double small, small_gradient;
@@ -29,7 +29,7 @@ static const double noise = 1e-6;
 /* Places after every node of the training graph: the step on chosen values, and the result of ten steps. */
 enum { ONE_UPDATE = INT_MAX - 1, ALL_STEPS = INT_MAX };
 
-static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
+static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
 
 typedef struct verifier {
     const cleat_safetensors *file;
@@ -103,6 +103,7 @@ static tolerances tolerances_for(const cleat_workload *work) {
     const double gradient = gates ? 8 * sqrt(u) : 16 * u;
     return (tolerances){.output = 16 * u,
                         .loss = 16 * u,
+                        .later_losses = 16 * u,
                         .gradient = gradient,
                         .parameters = gates ? 8 * sqrt(u) : 2 * sqrt(u),
                         .small = 1.0 / 16,
@@ -260,7 +261,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
 
 static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, cleat_error *error) {
     const cleat_node *maker = NULL; /* set if the first loss is wrong; later errors are attributed to the optimizer */
-    double worst = 0;
+    double first = 0, worst = 0;
     for (int64_t step = 0; step < curve->shape[0]; ++step) {
         double loss, expected = ((const float *)curve->data)[step];
         cleat_status status = CLEAT_OK;
@@ -271,10 +272,17 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         if (status == CLEAT_OK) status = cleat_trajectory_loss(&v->run, &loss, error);
         if (status != CLEAT_OK) return status;
         double rel_error = fabs(loss - expected) / fabs(expected);
+        if (step == 0)
+            first = rel_error;
+        else
+            worst = larger(worst, rel_error);
         worst = larger(worst, rel_error);
         if (step == 0 && !(rel_error <= v->limits.loss)) maker = maker_of(v, v->run.session->work->train[0].built.loss);
     }
-    return add(v, "loss", maker, worst, v->limits.loss, error);
+    if (v->limits.later_losses == v->limits.loss)
+        return add(v, "loss", maker, larger(first, worst), v->limits.loss, error);
+    cleat_status status = add(v, "loss", maker, first, v->limits.loss, error);
+    return status ? status : add(v, "losses after steps", NULL, worst, v->limits.later_losses, error);
 }
 
 static cleat_status compare_update(verifier *v, cleat_error *error) {
@@ -311,6 +319,20 @@ static cleat_status prepare(verifier *v, const cleat_verify_subject *subject, bo
     return status ? status : load_parameters(v, error);
 }
 
+static bool is_published(const verifier *v) {
+    const char *mode = cleat_safetensors_metadata(v->file, "output");
+    return mode && strcmp(mode, "evaluation") == 0;
+}
+
+/* Batch normalisation over a few values amplifies rounding from step to step: of four images of 32 pixels, ResNet's last
+ * stage normalises four values. There PyTorch in f32 differs from itself in f64 by 2.7e-4 in the losses of ten steps, and
+ * by 1.6e-3 in the parameters; in halves the steps go apart with sqrt(u) (2 and 10 sqrt(u) were seen in f16). */
+static void allow_small_batches(cleat_dtype storage, tolerances *limits) {
+    const double u = storage == CLEAT_F32 ? 0x1p-24 : storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
+    limits->later_losses = 4 * sqrt(u);
+    limits->parameters = 16 * sqrt(u);
+}
+
 /* Running statistics, of which a file with results in evaluation mode has the values. */
 static cleat_status load_buffers(verifier *v, cleat_error *error) {
     const cleat_store *store = v->run.session->work->store;
@@ -330,9 +352,8 @@ static cleat_status load_buffers(verifier *v, cleat_error *error) {
 /* The output before the first step: of the training graph, or of the evaluation graph where the file says so. */
 static cleat_status check_output(verifier *v, cleat_error *error) {
     const cleat_workload *work = v->run.session->work;
-    const char *mode = cleat_safetensors_metadata(v->file, "output");
     cleat_status status = CLEAT_OK;
-    if (mode && strcmp(mode, "evaluation") == 0) {
+    if (is_published(v)) {
         status = load_buffers(v, error);
         if (!status) status = cleat_trajectory_evaluate(&v->run, v->golden.dataset, error);
         if (!status) status = compare_output(v, &work->evaluate[0], error);
@@ -349,6 +370,8 @@ static cleat_status verify(verifier *v, const cleat_verify_subject *subject, boo
     if (status == CLEAT_OK) status = prepare(v, subject, more, error);
     if (status != CLEAT_OK) return status;
     v->limits = tolerances_for(v->run.session->work);
+    if (is_published(v) && v->run.session->work->store->buffer_count > 0)
+        allow_small_batches(v->run.session->work->storage, &v->limits);
     status = check_output(v, error);
     if (status == CLEAT_OK) status = compare_gradients(v, error);
     if (status == CLEAT_OK) status = compare_loss(v, curve, error);
