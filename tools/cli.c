@@ -121,6 +121,15 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]) {
     return text;
 }
 
+int cli_assign(const cli_command *command, cli_list *assignments, const char *setting, const char *value, char *text,
+               size_t size) {
+    if (!value) return 0;
+    if (assignments->count == CLI_LIST) return cli_usage(command, "more than %d --set assignments", CLI_LIST);
+    snprintf(text, size, "%s=%s", setting, value);
+    assignments->items[assignments->count++] = text;
+    return 0;
+}
+
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error) {
     cli_list all = *assignments;
@@ -135,7 +144,15 @@ cleat_status cli_profile(const char *name, const cli_list *assignments, const ch
         snprintf(text, sizeof text, "run.device=%s", device);
         all.items[all.count++] = text;
     }
-    return cleat_profile_load(path, all.items, all.count, profile, error);
+    cleat_profile *made = NULL;
+    status = cleat_profile_load(path, all.items, all.count, &made, error);
+    if (status == CLEAT_OK) status = cleat_profile_apply_init(made, error);
+    if (status != CLEAT_OK) {
+        cleat_profile_destroy(made);
+        return status;
+    }
+    *profile = made;
+    return CLEAT_OK;
 }
 
 int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,

@@ -81,6 +81,10 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code);
 /* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
+/* Adds an assignment of `setting`, unless `value` is NULL; `text` [size] holds it. Returns 0, or the exit code of the
+ * usage message printed because there are too many. */
+int cli_assign(const cli_command *command, cli_list *assignments, const char *setting, const char *value, char *text,
+               size_t size);
 /* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
@@ -99,6 +103,12 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]);
  * that stop a run after its step. The second signal terminates the program at once. */
 const volatile int *cli_stop_on_signals(void);
 
+/* Option --init of commands that train or plan; `target` is a const char **. */
+#define CLI_INIT(target)                                                                                               \
+    {                                                                                                                  \
+        "--init", CLI_TEXT, target, "PATH",                                                                            \
+            "weights to start from: a Hugging Face folder, a .safetensors file, or a run of cleat: model.init"         \
+    }
 /* Option --progress of commands that train; `target` is a const char *. */
 #define CLI_PROGRESS(target)                                                                                           \
     {                                                                                                                  \
@@ -115,7 +125,7 @@ bool cli_is_notebook(void);
 bool cli_can_redraw(int file);
 
 /* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it
- * is NULL. */
+ * is NULL, and by what the weights of model.init determine. */
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 

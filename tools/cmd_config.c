@@ -135,13 +135,14 @@ static cleat_status list_profiles(bool json, cleat_error *error) {
 
 static int run(const cli_command *command, int argc, char **argv) {
     bool json = false, only_changed = false;
-    const char *device = NULL;
-    char path[CLEAT_PATH];
+    const char *device = NULL, *init = NULL;
+    char path[CLEAT_PATH], init_text[CLEAT_PATH];
     int exit_code;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     const cli_option options[] = {
         {"--changed", CLI_FLAG, &only_changed, NULL, "only values that differ from the default"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        CLI_INIT(&init),
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {"--json", CLI_FLAG, &json, NULL, "print JSON"},
@@ -150,6 +151,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     if (words.count == 0 && assignments.count == 0) return cli_finish(list_profiles(json, &error), &error);
     if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    exit_code = cli_assign(command, &assignments, "model.init", init, init_text, sizeof init_text);
+    if (exit_code) return exit_code;
     cleat_profile *profile = NULL;
     cleat_status status = cleat_profile_find(words.items[0], path, sizeof path, &error);
     if (status == CLEAT_OK) status = cli_profile(path, &assignments, device, &profile, &error);
@@ -159,7 +162,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_config = {
-    "config", "[PROFILE] [--changed] [--device SEL] [--set section.key=value ...] [--json]",
+    "config", "[PROFILE] [--changed] [--device SEL] [--init PATH] [--set section.key=value ...] [--json]",
     "print every setting of a run and where its value comes from; without PROFILE, list the "
     "profiles",
     run};

@@ -3,6 +3,7 @@
 
 #include <cleat/onnx.h>
 #include <cleat/train.h>
+#include <cleat/weights.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,9 +72,41 @@ static cleat_status write_onnx(const cleat_profile *profile, const request *aske
     return CLEAT_OK;
 }
 
+/* --- weights ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status write_weights(const cleat_profile *profile, const request *asked, cleat_weights_format wanted,
+                                  const char *name, cleat_error *error) {
+    cleat_weights_export_report report;
+    char bytes[CLEAT_BYTES_TEXT];
+    cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted, asked->out, &report, error);
+    if (status != CLEAT_OK) return status;
+    if (asked->json) {
+        printf("{\"format\": \"%s\", \"folder\": ", name);
+        cli_print_json_string(asked->out);
+        printf(", \"tensors\": %zu, \"files\": %zu, \"bytes\": %lld}\n", report.tensors, report.files,
+               (long long)report.bytes);
+    } else {
+        printf("%s: %zu tensors in %zu files, %s\n", asked->out, report.tensors, report.files,
+               cleat_bytes_text(report.bytes, bytes));
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status write_hf(const cleat_profile *profile, const request *asked, cleat_error *error) {
+    return write_weights(profile, asked, CLEAT_WEIGHTS_HF, "hf", error);
+}
+
+static cleat_status write_timm(const cleat_profile *profile, const request *asked, cleat_error *error) {
+    return write_weights(profile, asked, CLEAT_WEIGHTS_TIMM, "timm", error);
+}
+
+static cleat_status write_cleat(const cleat_profile *profile, const request *asked, cleat_error *error) {
+    return write_weights(profile, asked, CLEAT_WEIGHTS_CLEAT, "cleat", error);
+}
+
 /* --- the command ------------------------------------------------------------------------------------------------ */
 
-static const format formats[] = {{"onnx", write_onnx}};
+static const format formats[] = {{"onnx", write_onnx}, {"hf", write_hf}, {"timm", write_timm}, {"cleat", write_cleat}};
 
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
@@ -94,8 +127,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     request asked = {.out = NULL};
     cli_list assignments = {.count = 0}, words = {.count = 0};
     const cli_option options[] = {
-        {"--format", CLI_TEXT, &name, "NAME", "onnx: the network's predictions, opset 17, for ONNX Runtime and others"},
-        {"--out", CLI_TEXT, &asked.out, "FILE", "file to write, for example model.onnx"},
+        {"--format", CLI_TEXT, &name, "NAME",
+         "hf: a folder for from_pretrained of transformers; timm: one for timm; cleat: weights without training state; "
+         "onnx: the network's predictions, opset 17, for ONNX Runtime and others"},
+        {"--out", CLI_TEXT, &asked.out, "PATH", "folder to write, or for onnx the file, for example model.onnx"},
         {"--data", CLI_TEXT, &asked.data, "PATH",
          "maps of the size that the exported network takes (emberformer only); default: those of the training"},
         {"--external-data", CLI_FLAG, &asked.external_data, NULL,
@@ -108,10 +143,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 1)
         return cli_usage(command, "%s", words.count ? "give one run or checkpoint" : "which run or checkpoint?");
-    if (!name) return cli_usage(command, "--format is required: onnx");
+    if (!name) return cli_usage(command, "--format is required: hf, timm, cleat or onnx");
     const format *chosen = find_format(name);
     if (!chosen) return unknown_format(command, name);
-    if (!asked.out) return cli_usage(command, "--out is required: the file to write");
+    if (!asked.out) return cli_usage(command, "--out is required: the folder or file to write");
     asked.checkpoint = words.items[0];
     cleat_error error = {0};
     cleat_profile *profile = NULL;

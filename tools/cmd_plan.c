@@ -130,6 +130,8 @@ static int load_and_print_plan(const request *args) {
 static int run(const cli_command *command, int argc, char **argv) {
     request args = {.path = NULL};
     cli_list words = {.count = 0};
+    const char *init = NULL;
+    char init_text[CLEAT_PATH];
     double micro_batch_size = NAN;
     const cli_option options[] = {
         {"--device", CLI_TEXT, &args.device, "SEL",
@@ -137,6 +139,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--card", CLI_TEXT, &args.card, "NAME|FILE.ini|all",
          "card that need not be present in this machine; all: one table of all cards"},
         {"--batch", CLI_NUMBER, &micro_batch_size, "N", "memory of a micro-batch of N samples, at the longest length"},
+        CLI_INIT(&init),
         {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {"--json", CLI_FLAG, &args.json, NULL, "print one JSON object; with --card all, an array"},
@@ -150,11 +153,15 @@ static int run(const cli_command *command, int argc, char **argv) {
             "--device names a device of this machine, --card a card that need not be present: give only one of them");
     if (!isnan(micro_batch_size) && !cli_is_count(micro_batch_size, 1, 1e9))
         return cli_usage(command, "--batch %g: must be an integer number of samples, at least 1", micro_batch_size);
+    exit_code = cli_assign(command, &args.assignments, "model.init", init, init_text, sizeof init_text);
+    if (exit_code) return exit_code;
     args.path = words.items[0];
     args.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
     return load_and_print_plan(&args);
 }
 
 const cli_command cli_plan = {
-    "plan", "PROFILE [--device SEL | --card NAME|FILE.ini|all] [--batch N] [--json] [--set SECTION.KEY=VALUE ...]",
+    "plan",
+    "PROFILE [--device SEL | --card NAME|FILE.ini|all] [--batch N] [--init PATH] [--json] [--set SECTION.KEY=VALUE "
+    "...]",
     "show memory, micro-batches, time and learning rate of a run before it starts, for any card", run};

@@ -117,7 +117,7 @@ static int print_profile_help(void) {
 
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL, *resume_from = NULL;
-    const char *schedule = NULL, *progress = NULL;
+    const char *schedule = NULL, *progress = NULL, *init = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
@@ -141,6 +141,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "run.check_finite"},
         {"--profile", CLI_TEXT, &schedule, "SCHEDULE",
          "steps whose kernels are timed (run.profile), e.g. wait=5,warmup=2,active=3,repeat=2"},
+        CLI_INIT(&init),
         CLI_PROGRESS(&progress),
         {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "list every setting of a profile"},
@@ -158,14 +159,13 @@ static int run(const cli_command *command, int argc, char **argv) {
     } shortcuts[] = {{"run.time_budget", time_budget},
                      {"train.effective_batch_size", batch_size},
                      {"run.check_finite", check_finite ? "true" : NULL},
-                     {"run.profile", schedule}};
+                     {"run.profile", schedule},
+                     {"model.init", init}};
     enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
-    char texts[SHORTCUTS][160];
+    char texts[SHORTCUTS][CLEAT_PATH];
     for (int i = 0; i < SHORTCUTS; ++i) {
-        if (!shortcuts[i].value) continue;
-        if (assignments.count == CLI_LIST) return cli_usage(command, "more than %d --set assignments", CLI_LIST);
-        snprintf(texts[i], sizeof texts[i], "%s=%s", shortcuts[i].key, shortcuts[i].value);
-        assignments.items[assignments.count++] = texts[i];
+        exit_code = cli_assign(command, &assignments, shortcuts[i].key, shortcuts[i].value, texts[i], sizeof texts[i]);
+        if (exit_code) return exit_code;
     }
     char command_line[4096];
     join_command(argc, argv, &assignments, command_line, sizeof command_line);
@@ -182,5 +182,5 @@ static int run(const cli_command *command, int argc, char **argv) {
 const cli_command cli_train = {
     "train",
     "PROFILE [--device SEL] [--out DIR] [--resume | --resume-from DIR] [--batch-size N] [--time-budget TIME] "
-    "[--check-finite] [--profile SCHEDULE] [--progress FORM] [--set section.key=value ...] [--json]",
+    "[--check-finite] [--profile SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value ...] [--json]",
     "train a model described by a profile", run};

@@ -46,6 +46,7 @@ typedef struct cleat_setting_sink {
 
 typedef struct cleat_architecture {
     const char *name; /* model_type of config.json: "bert" */
+    bool timm;        /* a network of timm; else of transformers */
     const char *base; /* "bert.": prefix of the backbone's names, which files of a bare backbone lack; "": none */
     const cleat_weight_row *names; /* terminated by a NULL param; exports use them */
     /* What other versions of the same library call them, where a file lacks `names`; NULL: nothing else. Their rows are

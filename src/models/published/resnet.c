@@ -121,7 +121,8 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     return status ? status : cleat_published_set_images(weights, sink, "conv1.weight", error);
 }
 
-const cleat_architecture cleat_published_resnet = {.name = "resnet",
+const cleat_architecture cleat_published_resnet = {.timm = true,
+                                                   .name = "resnet",
                                                    .base = "",
                                                    .names = names,
                                                    .ignored = ignored,

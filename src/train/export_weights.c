@@ -1,0 +1,198 @@
+/* A checkpoint in the files of another framework: weights, description, tokenizer. */
+#include "cleat/weights.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "models/model.h"
+#include "train/model_of_checkpoint.h"
+#include "train/model_tensors.h"
+#include "weights/write.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LONGEST_PATH = 1400 };
+
+typedef struct export {
+    const cleat_profile *profile;
+    cleat_checkpoint *checkpoint;
+    cleat_model *model;
+    const char *out;
+    char **labels; /* [label_count] */
+    size_t label_count, label_capacity;
+    cleat_weights_export_report report;
+}
+export;
+
+/* --- files of the checkpoint ---------------------------------------------------------------------------------- */
+
+static cleat_status copy_file(export *e, const char *name, cleat_error *error) {
+    char from[LONGEST_PATH], to[LONGEST_PATH], *data;
+    size_t size;
+    cleat_status status = cleat_path_join(e->checkpoint->folder, name, from, sizeof from, error);
+    if (!status) status = cleat_path_join(e->out, name, to, sizeof to, error);
+    if (status || !cleat_file_exists(from)) return status;
+    status = cleat_file_read(from, &data, &size, error);
+    if (status) return status;
+    status = cleat_file_write(to, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
+static cleat_status copy_files(export *e, bool (*accepts)(const char *name), cleat_error *error) {
+    cleat_listing files = {0};
+    cleat_status status = cleat_listing_read(e->checkpoint->folder, accepts, &files, error);
+    for (size_t i = 0; i < files.count && !status; ++i) status = copy_file(e, files.names[i], error);
+    cleat_listing_free(&files);
+    return status;
+}
+
+static bool is_tokenizer(const char *name) {
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.txt",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "sentencepiece.bpe.model",
+                                        "spm.model",
+                                        "added_tokens.json",
+                                        "preprocessor_config.json",
+                                        NULL};
+    for (size_t i = 0; names[i]; ++i)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static bool is_not_training_state(const char *name) {
+    return strcmp(name, CLEAT_OPTIM_FILE) != 0 && strcmp(name, CLEAT_STATE_FILE) != 0;
+}
+
+/* --- labels --------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_label(export *e, const char *label, cleat_error *error) {
+    return cleat_grow_names(&e->labels, &e->label_count, &e->label_capacity, label, error);
+}
+
+/* pictures.json of images */
+static cleat_status read_classes(export *e, char *text, cleat_error *error) {
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *item;
+    cleat_status status = CLEAT_OK;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "classes")) {
+        if (!status && cJSON_IsString(item)) status = add_label(e, item->valuestring, error);
+    }
+    cJSON_Delete(root);
+    return status;
+}
+
+/* labels.txt of texts */
+static cleat_status read_lines(export *e, char *text, cleat_error *error) {
+    char *rest = NULL;
+    cleat_status status = CLEAT_OK;
+    for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
+        status = add_label(e, line, error);
+    return status;
+}
+
+static cleat_status read_labels(export *e, cleat_error *error) {
+    static const struct {
+        const char *name;
+        cleat_status (*read)(export *e, char *text, cleat_error *error);
+    } sources[] = {{"labels.txt", read_lines}, {"pictures.json", read_classes}};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < 2 && !status; ++i) {
+        char path[LONGEST_PATH], *text;
+        size_t size;
+        status = cleat_path_join(e->checkpoint->folder, sources[i].name, path, sizeof path, error);
+        if (status || !cleat_file_exists(path)) continue;
+        status = cleat_file_read(path, &text, &size, error);
+        if (status) return status;
+        status = sources[i].read(e, text, error);
+        cleat_free(text);
+    }
+    return status;
+}
+
+/* --- formats -------------------------------------------------------------------------------------------------- */
+
+static cleat_status get(void *user, const char *setting, char *text, size_t size, cleat_error *error) {
+    return cleat_profile_get(user, setting, text, size, error);
+}
+
+static cleat_status write_published(export *e, cleat_weights_format format, cleat_error *error) {
+    const cleat_model_class *family = e->model->type;
+    const cleat_architecture *architecture = family->architecture ? family->architecture(e->model) : NULL;
+    const bool timm = format == CLEAT_WEIGHTS_TIMM;
+    if (!architecture)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",
+                          e->checkpoint->folder, timm ? "timm" : "transformers");
+    if (architecture->timm != timm)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: networks of type '%s' are exported with --format %s",
+                          e->checkpoint->folder, architecture->name, timm ? "hf" : "timm");
+    cleat_status status = read_labels(e, error);
+    const cleat_weights_content content = {.architecture = architecture,
+                                           .model = e->model,
+                                           .values = e->checkpoint->model,
+                                           .get = get,
+                                           .user = (void *)e->profile,
+                                           .labels = (const char *const *)e->labels,
+                                           .label_count = e->label_count};
+    if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
+    if (!status) status = cleat_weights_write_config(&content, e->out, error);
+    return status ? status : copy_files(e, is_tokenizer, error);
+}
+
+static cleat_status write_own(export *e, cleat_error *error) {
+    e->report.tensors = cleat_safetensors_count(e->checkpoint->model);
+    return copy_files(e, is_not_training_state, error);
+}
+
+/* --- the export ----------------------------------------------------------------------------------------------- */
+
+static cleat_status make_folder(const char *out, cleat_error *error) {
+    cleat_listing listing = {0};
+    cleat_status status = cleat_folder_make(out, error);
+    if (!status) status = cleat_listing_read(out, NULL, &listing, error);
+    const size_t count = listing.count;
+    cleat_listing_free(&listing);
+    if (status || count == 0) return status;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: is not empty; name a new folder", out);
+}
+
+static cleat_status count_files(export *e, cleat_error *error) {
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(e->out, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && !status; ++i) {
+        char path[LONGEST_PATH];
+        struct stat about;
+        status = cleat_path_join(e->out, listing.names[i], path, sizeof path, error);
+        if (!status && stat(path, &about) == 0) e->report.bytes += about.st_size;
+    }
+    e->report.files = listing.count;
+    cleat_listing_free(&listing);
+    return status;
+}
+
+cleat_status cleat_export_weights(const cleat_profile *profile, const char *checkpoint, cleat_weights_format format,
+                                  const char *out, cleat_weights_export_report *report, cleat_error *error) {
+    export e = {.profile = profile, .out = out};
+    cleat_settings settings;
+    cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (!status) status = cleat_checkpoint_open_best(checkpoint, &e.checkpoint, error);
+    if (!status) status = cleat_checkpoint_expect_settings(e.checkpoint, settings.items, settings.count, error);
+    if (!status) status = cleat_model_of_checkpoint(profile, e.checkpoint, NULL, &e.model, error);
+    if (!status) status = make_folder(out, error);
+    if (!status) status = format == CLEAT_WEIGHTS_CLEAT ? write_own(&e, error) : write_published(&e, format, error);
+    if (!status) status = count_files(&e, error);
+    if (!status && report) *report = e.report;
+    for (size_t i = 0; i < e.label_count; ++i) cleat_free(e.labels[i]);
+    cleat_free(e.labels);
+    cleat_model_destroy(e.model);
+    cleat_checkpoint_close(e.checkpoint);
+    return status;
+}

@@ -1,0 +1,166 @@
+/* Writing model.safetensors and config.json with the names of a published architecture. */
+#include "weights/write.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "weights/layout.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_PATH = 1280, LONGEST_VALUE = 1100 };
+
+typedef struct writer {
+    const cleat_weights_content *content;
+    cleat_st_tensor *tensors; /* [count] each owns its name and data */
+    size_t count, capacity;
+} writer;
+
+/* --- tensors -------------------------------------------------------------------------------------------------- */
+
+/* Appends a tensor that takes over `data`. */
+static cleat_status append(writer *w, const char *name, cleat_st_dtype dtype, int rank, const int64_t *shape,
+                           void *data, cleat_error *error) {
+    cleat_st_tensor made = {.name = cleat_strdup(name), .dtype = dtype, .rank = rank, .data = data};
+    if (rank > 0) memcpy(made.shape, shape, (size_t)rank * sizeof *shape);
+    cleat_status status = cleat_grow(&w->tensors, w->count, &w->capacity, sizeof *w->tensors, error);
+    if (!status && (!made.name || !data)) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", name);
+    if (status) {
+        cleat_free((void *)made.name);
+        cleat_free(data);
+        return status;
+    }
+    w->tensors[w->count++] = made;
+    return CLEAT_OK;
+}
+
+/* PyTorch counts the batches of each batch normalisation; nothing reads the number. */
+static cleat_status append_counter(writer *w, const char *variance, cleat_error *error) {
+    static const char tail[] = "running_var";
+    const size_t size = strlen(variance);
+    char name[CLEAT_WEIGHT_NAME + 32];
+    if (size < sizeof tail || strcmp(variance + size - (sizeof tail - 1), tail) != 0) return CLEAT_OK;
+    snprintf(name, sizeof name, "%.*snum_batches_tracked", (int)(size - (sizeof tail - 1)), variance);
+    return append(w, name, CLEAT_ST_I64, 0, NULL, cleat_alloc(1, sizeof(int64_t)), error);
+}
+
+static cleat_status write_parts(writer *w, const cleat_tensor *param, const cleat_weight_sources *sources,
+                                const float *values, cleat_error *error) {
+    int64_t shape[CLEAT_ST_RANK], known_shape[CLEAT_MAX_RANK];
+    const int wanted = sources->rank ? sources->rank : param->rank >= 3 ? 4 : param->rank;
+    const int known = cleat_torch_shape(param, wanted, known_shape);
+    const int missing = wanted > known ? wanted - known : 0;
+    for (int i = 0; i < missing + known; ++i) shape[i] = i < missing ? 1 : known_shape[i - missing];
+    const int64_t part = cleat_tensor_elements(param) / (int64_t)sources->count;
+    float *all = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *all);
+    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", param->name);
+    cleat_to_torch(param, known, values, all);
+    cleat_status status = CLEAT_OK;
+    shape[0] /= (int64_t)sources->count;
+    for (size_t i = 0; i < sources->count && !status; ++i) {
+        float *copy = cleat_alloc((size_t)part, sizeof *copy);
+        if (copy) memcpy(copy, all + (int64_t)i * part, (size_t)part * sizeof *copy);
+        status = append(w, sources->names[i], CLEAT_ST_F32, missing + known, shape, copy, error);
+        if (!status) status = append_counter(w, sources->names[i], error);
+    }
+    cleat_free(all);
+    return status;
+}
+
+static cleat_status write_param(writer *w, const char *name, int rank, const int64_t *shape, const float *values,
+                                cleat_error *error) {
+    cleat_tensor param = {.dtype = CLEAT_F32, .rank = rank};
+    cleat_weight_sources sources;
+    snprintf(param.name, sizeof param.name, "%s", name);
+    memcpy(param.shape, shape, (size_t)rank * sizeof *shape);
+    if (cleat_architecture_sources(w->content->architecture, w->content->model, false, name, &sources))
+        return write_parts(w, &param, &sources, values, error);
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "networks of type '%s' have no parameter for %s",
+                      w->content->architecture->name, name);
+}
+
+/* PREFIX [2, C] in a checkpoint of cleat is PREFIX_mean and PREFIX_var. */
+static cleat_status write_tensor(writer *w, const cleat_st_tensor *tensor, cleat_error *error) {
+    static const char *const rows[] = {"_mean", "_var"};
+    const size_t size = strlen(tensor->name);
+    const bool pair =
+        tensor->rank == 2 && tensor->shape[0] == 2 && size > 7 && strcmp(tensor->name + size - 7, "running") == 0;
+    cleat_status status = CLEAT_OK;
+    if (!pair) return write_param(w, tensor->name, tensor->rank, tensor->shape, tensor->data, error);
+    for (int i = 0; i < 2 && !status; ++i) {
+        char name[CLEAT_NAME];
+        snprintf(name, sizeof name, "%s%s", tensor->name, rows[i]);
+        status = write_param(w, name, 1, &tensor->shape[1], (const float *)tensor->data + i * tensor->shape[1], error);
+    }
+    return status;
+}
+
+cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
+                                 cleat_error *error) {
+    static const cleat_st_metadata metadata = {"format", "pt"};
+    writer w = {.content = content};
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(folder, "model.safetensors", path, sizeof path, error);
+    for (size_t i = 0; i < cleat_safetensors_count(content->values) && !status; ++i)
+        status = write_tensor(&w, cleat_safetensors_at(content->values, i), error);
+    if (!status) status = cleat_safetensors_write(path, w.tensors, w.count, &metadata, 1, error);
+    if (!status && count) *count = w.count;
+    for (size_t i = 0; i < w.count; ++i) {
+        cleat_free((void *)w.tensors[i].name);
+        cleat_free((void *)w.tensors[i].data);
+    }
+    cleat_free(w.tensors);
+    return status;
+}
+
+/* --- config.json ---------------------------------------------------------------------------------------------- */
+
+/* A setting's text as JSON: a number, true, false, null, or a string. */
+static cJSON *json_of(const char *text) {
+    cJSON *value = cJSON_Parse(text);
+    return cJSON_IsNumber(value) || cJSON_IsBool(value) || cJSON_IsNull(value)
+               ? value
+               : (cJSON_Delete(value), cJSON_CreateString(text));
+}
+
+static cleat_status add_row(const cleat_weights_content *content, const cleat_config_row *row, cJSON *config,
+                            cleat_error *error) {
+    char text[LONGEST_VALUE];
+    if (row->only) {
+        cJSON_AddItemToObject(config, row->key, cJSON_Parse(row->only));
+        return CLEAT_OK;
+    }
+    if (!row->setting) return CLEAT_OK;
+    cleat_status status = content->get(content->user, row->setting, text, sizeof text, error);
+    if (!status) cJSON_AddItemToObject(config, row->key, json_of(text));
+    return status;
+}
+
+static void add_labels(const cleat_weights_content *content, cJSON *config) {
+    cJSON *names = cJSON_AddObjectToObject(config, "id2label"), *ids = cJSON_AddObjectToObject(config, "label2id");
+    for (size_t i = 0; i < content->label_count; ++i) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        cJSON_AddStringToObject(names, number, content->labels[i]);
+        cJSON_AddNumberToObject(ids, content->labels[i], (double)i);
+    }
+}
+
+cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error) {
+    const cleat_architecture *architecture = content->architecture;
+    char path[LONGEST_PATH];
+    cJSON *config = cJSON_CreateObject();
+    cleat_status status = cleat_path_join(folder, "config.json", path, sizeof path, error);
+    for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
+        status = add_row(content, row, config, error);
+    if (content->label_count) add_labels(content, config);
+    if (!status && architecture->describe) status = architecture->describe(content->model, config, error);
+    char *text = status ? NULL : cJSON_Print(config);
+    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    if (!status) status = cleat_file_write(path, text, strlen(text), error);
+    cJSON_free(text);
+    cJSON_Delete(config);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Writing weights as other frameworks read them. */
+#ifndef CLEAT_SRC_WEIGHTS_WRITE_H
+#define CLEAT_SRC_WEIGHTS_WRITE_H
+
+#include "weights/architecture.h"
+
+/* A network to write. */
+typedef struct cleat_weights_content {
+    const cleat_architecture *architecture;
+    const cleat_model *model;
+    const cleat_safetensors *values; /* a checkpoint of cleat: parameters and buffers, all F32 */
+    /* The value of a setting of the profile, to `text` [size]. */
+    cleat_status (*get)(void *user, const char *setting, char *text, size_t size, cleat_error *error);
+    void *user;
+    const char *const *labels; /* [label_count] names of the classes, in order; NULL: unknown */
+    size_t label_count;
+} cleat_weights_content;
+
+/* Writes model.safetensors with the names and layouts of the architecture into `folder`, which exists; *count (may be
+ * NULL) receives the number of tensors. CLEAT_ERR_NOT_SUPPORTED: a parameter that such networks do not have. */
+cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
+                                 cleat_error *error);
+/* Writes config.json: what the architecture's table takes from the settings, the labels, and what its `describe` adds. */
+cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error);
+
+#endif
