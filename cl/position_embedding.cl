@@ -1,7 +1,8 @@
-/* Learned position embeddings: rows `first` to `first` + L - 1 of a table, added to every sample; and the table's
- * gradient, the sum over the samples in their order.
+/* Learned position embeddings: rows of a table, from one on, added to the positions of every sample; and the table's
+ * gradient, the sum over the samples in a fixed order.
  *
- * The rows of the table that are used have the layout of one sample: `sample` = L D elements. */
+ * The rows that are used have the layout of one sample: `sample` = L D elements, of which the first `used` have a row in
+ * the table. */
 #include "lib/common.clh"
 
 #include "lib/runs.clh"
@@ -13,28 +14,30 @@
 #define PIECE 1
 #endif
 
-/* This work-item's pieces of a sample (begin, end, step), in elements. */
-static inline uint3 own_pieces(uint sample) {
-    const uint size = PIECE * VEC, pieces = (sample + size - 1) / size;
+/* This work-item's pieces of `elements` (begin, end, step); with several parts, pieces of all parts, one part after the
+ * other. */
+static inline uint3 own_pieces(uint elements, uint parts) {
+    const uint size = PIECE * VEC, pieces = (elements + size - 1) / size * parts;
     const uint item = get_global_id(0), items = get_global_size(0);
 #if WG == 1
     const uint each = (pieces + items - 1) / items;
-    return (uint3)(min(item * each, pieces) * size, min(item * each + each, pieces) * size, size);
+    return (uint3)(min(item * each, pieces), min(item * each + each, pieces), 1);
 #else
-    return (uint3)(item * size, pieces * size, items * size);
+    return (uint3)(item, pieces, items);
 #endif
 }
 
-/* x, y T [batch, sample], table f32 [sample]: the rows that are used. */
+/* x, y T [batch, sample], table f32 [used]. */
 __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float, table), TENSOR(T, y), const uint batch,
-                                         const uint sample) {
-    const uint3 own = own_pieces(sample);
-    for (uint at = own.x; at < own.y; at += own.z) {
+                                         const uint sample, const uint used) {
+    const uint3 own = own_pieces(sample, 1);
+    for (uint piece = own.x; piece < own.y; piece += own.z) {
+        const uint at = piece * (PIECE * VEC);
         floatv rows[PIECE];
 #pragma unroll
         for (int k = 0; k < PIECE; ++k) {
             const uint column = at + k * VEC;
-            rows[k] = column < sample ? run_load_f32(AT(table), column, sample) : (floatv)(0.0f);
+            rows[k] = column < used ? run_load_f32(AT(table), column, used) : (floatv)(0.0f);
         }
         for (uint b = 0; b < batch; ++b) {
             const ulong start = (ulong)b * sample;
@@ -48,27 +51,49 @@ __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float,
     }
 }
 
-/* dy T [batch, sample], dtable f32 [sample]: += the sum over the samples. */
-__kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(float, dtable), const uint batch,
-                                          const uint sample) {
-    const uint3 own = own_pieces(sample);
-    for (uint at = own.x; at < own.y; at += own.z) {
+/* dy T [batch, sample]. Part p sums `each` samples from p * each on. One part is added to sums f32 [used]; several are
+ * written to sums f32 [parts, used]. */
+__kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(float, sums), const uint batch, const uint sample,
+                                          const uint used, const uint parts, const uint each) {
+    const uint3 own = own_pieces(used, parts);
+    const uint pieces = (used + PIECE * VEC - 1) / (PIECE * VEC);
+    for (uint piece = own.x; piece < own.y; piece += own.z) {
+        const uint part = piece / pieces, at = (piece - part * pieces) * (PIECE * VEC);
+        const uint end = min(part * each + each, batch);
         floatv sum[PIECE];
 #pragma unroll
         for (int k = 0; k < PIECE; ++k) sum[k] = (floatv)(0.0f);
-        for (uint b = 0; b < batch; ++b) {
+        for (uint b = part * each; b < end; ++b) {
             __global const T *from = AT(dy) + (ulong)b * sample;
 #pragma unroll
             for (int k = 0; k < PIECE; ++k) {
                 const uint column = at + k * VEC;
-                if (column < sample) sum[k] += run_load(from, column, sample);
+                if (column < used) sum[k] += run_load(from, column, used);
             }
         }
+        __global float *to = AT(sums) + (ulong)part * used;
 #pragma unroll
         for (int k = 0; k < PIECE; ++k) {
             const uint column = at + k * VEC;
-            if (column < sample)
-                run_store_f32(run_load_f32(AT(dtable), column, sample) + sum[k], AT(dtable), column, sample);
+            if (column >= used) continue;
+            if (parts == 1) sum[k] += run_load_f32(to, column, used);
+            run_store_f32(sum[k], to, column, used);
+        }
+    }
+}
+
+/* dtable f32 [used] += the sum of the parts. */
+__kernel void position_embedding_total(TENSOR(const float, sums), TENSOR(float, dtable), const uint used,
+                                       const uint parts) {
+    const uint3 own = own_pieces(used, 1);
+    for (uint piece = own.x; piece < own.y; piece += own.z) {
+#pragma unroll
+        for (int k = 0; k < PIECE; ++k) {
+            const uint column = (piece * PIECE + k) * VEC;
+            if (column >= used) continue;
+            floatv sum = run_load_f32(AT(dtable), column, used);
+            for (uint p = 0; p < parts; ++p) sum += run_load_f32(AT(sums) + (ulong)p * used, column, used);
+            run_store_f32(sum, AT(dtable), column, used);
         }
     }
 }

@@ -1,6 +1,7 @@
-/* Learned position embeddings, added to x. The gradient of x is dy; that of the table is summed over the samples in
- * their order. */
+/* Learned position embeddings, added to x. The gradient of x is dy; that of the table is summed over the samples in a
+ * fixed order. */
 #include "cleat/ops.h"
+#include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 
 typedef struct position_attr {
@@ -31,9 +32,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (table->dtype != CLEAT_F32 || table->rank != 2 || cleat_width(table) != cleat_width(x))
         return cleat_infer_fail(node, error, "the table is %s, it must be f32 [P, %lld] as x is %s", rows,
                                 (long long)cleat_width(x), what);
-    if (first < 0 || x->shape[x->rank - 2] > table->shape[0] - first)
-        return cleat_infer_fail(node, error, "x is %s: rows %lld to %lld of the table, which is %s", what,
-                                (long long)first, (long long)(first + x->shape[x->rank - 2] - 1), rows);
+    if (first < 0 || first >= table->shape[0])
+        return cleat_infer_fail(node, error, "the first position gets row %lld of the table, which is %s",
+                                (long long)first, rows);
     if (sample_of(x) > MAX_SAMPLE || cleat_rows(x) > MAX_SAMPLE)
         return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements of a sample, and 2^30 rows", what);
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
@@ -44,12 +45,13 @@ static cleat_cost cost(const cleat_node *node) {
                         .bytes = 2.0 * (double)cleat_tensor_bytes(node->in[X]) + 4.0 * (double)sample_of(node->in[X])};
 }
 
-/* Sizes, and one work-item for each vector of a sample. `dy_or_x` is [..., L, D]. */
-static void launch_sizes(cleat_binder *binder, const cleat_tensor *dy_or_x) {
-    const int64_t sample = sample_of(dy_or_x), vector_width = binder->facts->vector_width;
-    cleat_launch_i32(binder, (int32_t)(cleat_tensor_elements(dy_or_x) / sample));
-    cleat_launch_i32(binder, (int32_t)sample);
-    cleat_launch_items(binder, (sample + vector_width - 1) / vector_width);
+/* Elements of a sample [L, D] that have a row in the table [P, D]. */
+static int64_t used_of(const cleat_tensor *x, const cleat_tensor *table, int64_t first) {
+    return min(x->shape[x->rank - 2], table->shape[0] - first) * cleat_width(x);
+}
+
+static int64_t vectors_of(int64_t elements, const cleat_device_facts *facts) {
+    return ceil_div(elements, facts->vector_width);
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -58,7 +60,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor_at(binder, node->in[TABLE], first_of(node) * cleat_width(x));
     cleat_launch_tensor(binder, node->out[0]);
-    launch_sizes(binder, x);
+    cleat_launch_i32(binder, (int32_t)(cleat_tensor_elements(x) / sample_of(x)));
+    cleat_launch_i32(binder, (int32_t)sample_of(x));
+    cleat_launch_i32(binder, (int32_t)used_of(x, node->in[TABLE], first_of(node)));
+    cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
@@ -80,15 +85,57 @@ static cleat_cost grad_cost(const cleat_node *node) {
                         .bytes = (double)cleat_tensor_bytes(dy) + 8.0 * (double)sample_of(dy)};
 }
 
-static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+typedef struct grad_sizes {
+    int64_t batch, sample, used, parts; /* parts: of the samples, summed in parallel */
+} grad_sizes;
+
+enum { MIN_PART = 32, MAX_PARTS = 512 };
+
+/* Many samples of few elements are summed in parts, so that all work-items have something to do. */
+static grad_sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *dy = node->in[G_DY];
-    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_backward", dy->dtype);
-    cleat_launch_tensor(binder, dy);
-    cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(dy));
-    launch_sizes(binder, dy);
+    const int64_t sample = sample_of(dy), used = used_of(dy, node->out[0], first_of(node));
+    grad_sizes s = {.batch = cleat_tensor_elements(dy) / sample, .sample = sample, .used = used};
+    const int64_t wanted = 8 * units_of(facts) * facts->work_group / vectors_of(used, facts);
+    s.parts = min(min(wanted, ceil_div(s.batch, MIN_PART)), MAX_PARTS);
+    if (s.parts < 1) s.parts = 1;
+    return s;
 }
 
-static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    const grad_sizes s = sizes_of(node, facts);
+    return s.parts > 1 ? s.parts * s.used * (int64_t)sizeof(float) : 0;
+}
+
+static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes s) {
+    const cleat_tensor *dy = node->in[G_DY];
+    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_total", dy->dtype);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(dy));
+    cleat_launch_i32(binder, (int32_t)s.used);
+    cleat_launch_i32(binder, (int32_t)s.parts);
+    cleat_launch_items(binder, vectors_of(s.used, binder->facts));
+}
+
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *dy = node->in[G_DY];
+    const grad_sizes s = sizes_of(node, binder->facts);
+    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_backward", dy->dtype);
+    cleat_launch_tensor(binder, dy);
+    if (s.parts > 1)
+        cleat_launch_workspace(binder, 0, sizeof(float));
+    else
+        cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(dy));
+    cleat_launch_i32(binder, (int32_t)s.batch);
+    cleat_launch_i32(binder, (int32_t)s.sample);
+    cleat_launch_i32(binder, (int32_t)s.used);
+    cleat_launch_i32(binder, (int32_t)s.parts);
+    cleat_launch_i32(binder, (int32_t)ceil_div(s.batch, s.parts));
+    cleat_launch_items(binder, s.parts * vectors_of(s.used, binder->facts));
+    if (s.parts > 1) bind_total(node, binder, s);
+}
+
+static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace, .bind = bind_grad}, {0}};
 
 static const cleat_op position_embedding_grad = {
     .name = "position_embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};

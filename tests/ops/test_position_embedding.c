@@ -12,17 +12,22 @@ static void build(op_case *c) {
     op_output(c, cleat_position_embedding(c->graph, x, op_param(c, "table", 2, table, -2, 2), d[4]));
 }
 
+/* Element of the table that element i of x gets; -1: none. */
+static int64_t row_of(const op_case *c, int64_t i) {
+    const int64_t sample = c->dims[1] * c->dims[2], at = c->dims[4] * c->dims[2] + i % sample;
+    return at < c->dims[3] * c->dims[2] ? at : -1;
+}
+
 static void reference(const op_case *c, const double *const *in, double *const *out) {
-    const int64_t sample = c->dims[1] * c->dims[2], start = c->dims[4] * c->dims[2];
-    for (int64_t i = 0; i < c->dims[0] * sample; ++i) out[0][i] = in[0][i] + in[1][start + i % sample];
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1] * c->dims[2]; ++i)
+        out[0][i] = in[0][i] + (row_of(c, i) < 0 ? 0 : in[1][row_of(c, i)]);
 }
 
 static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     (void)in;
-    const int64_t sample = c->dims[1] * c->dims[2], start = c->dims[4] * c->dims[2];
-    for (int64_t i = 0; i < c->dims[0] * sample; ++i) {
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1] * c->dims[2]; ++i) {
         if (din[0]) din[0][i] += dout[0][i];
-        din[1][start + i % sample] += dout[0][i];
+        if (row_of(c, i) >= 0) din[1][row_of(c, i)] += dout[0][i];
     }
 }
 
@@ -33,8 +38,9 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = 3, .length = 1, .f32_units = 1};
 }
 
-static const op_row rows[] = {{2, 9, 17, 12, 2}, {1, 1, 1, 1},         {3, 5, 64, 5},    {4, 31, 16, 40, 9},
-                              {33, 7, 30, 8, 1}, {2, 128, 33, 130, 2}, {5, 197, 96, 197}};
+static const op_row rows[] = {{2, 9, 17, 12, 2},  {1, 1, 1, 1},         {3, 5, 64, 5},     {4, 31, 16, 40, 9},
+                              {33, 7, 30, 8, 1},  {2, 128, 33, 130, 2}, {5, 197, 96, 197}, {2, 16, 24, 13},
+                              {700, 1, 50, 2, 0}, {131, 3, 9, 7, 4}};
 
 static const op_test test = {.op = "position_embedding",
                              .rows = rows,
@@ -54,10 +60,10 @@ static cleat_graph *graph_of(int64_t length, int64_t width, int64_t first) {
     return graph;
 }
 
-static void rows_past_the_table_are_refused(void **state) {
+static void a_first_row_past_the_table_is_refused(void **state) {
     (void)state;
-    op_graph_refused(graph_of(9, 8, 2), CLEAT_ERR_SHAPE, "position_embedding", "rows 2 to 10 of the table");
-    op_graph_refused(graph_of(4, 8, -1), CLEAT_ERR_SHAPE, "position_embedding", "rows -1 to 2");
+    op_graph_refused(graph_of(4, 8, 10), CLEAT_ERR_SHAPE, "position_embedding", "row 10 of the table");
+    op_graph_refused(graph_of(4, 8, -1), CLEAT_ERR_SHAPE, "position_embedding", "row -1");
 }
 
 static void another_width_is_refused(void **state) {
@@ -66,7 +72,7 @@ static void another_width_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(rows_past_the_table_are_refused),
+    const struct CMUnitTest extra[] = {cmocka_unit_test(a_first_row_past_the_table_is_refused),
                                        cmocka_unit_test(another_width_is_refused)};
     return op_main(&test, 1, extra, sizeof extra / sizeof extra[0]);
 }
