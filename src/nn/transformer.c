@@ -14,13 +14,18 @@ static const char *join(char *name, const char *prefix, const char *part) {
     return name;
 }
 
-static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, cleat_init init,
+/* Initial values of a linear layer. */
+typedef struct linear_init {
+    cleat_init weight, bias;
+} linear_init;
+
+static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, linear_init init,
                             cleat_tensor *residual) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     int64_t fan_in = cleat_width(x), weight_shape[2] = {fan_out, fan_in};
-    cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init);
-    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init);
+    cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init.weight);
+    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init.bias);
     cleat_scope(graph, "%s/", prefix);
     return cleat_linear(graph, x, weight, bias, residual);
 }
@@ -28,15 +33,21 @@ static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor
 cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
                               cleat_tensor *residual) {
     if (!x) return NULL;
-    cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / sqrtf((float)cleat_width(x))};
-    return linear(graph, prefix, x, fan_out, init, residual);
+    const cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / sqrtf((float)cleat_width(x))};
+    return linear(graph, prefix, x, fan_out, (linear_init){init, init}, residual);
+}
+
+cleat_tensor *cleat_nn_linear_normal(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
+                                     float std, cleat_tensor *residual) {
+    if (std <= 0) return cleat_nn_linear(graph, prefix, x, fan_out, residual);
+    return linear(graph, prefix, x, fan_out, (linear_init){{CLEAT_INIT_NORMAL, std}, {CLEAT_INIT_ZERO, 0}}, residual);
 }
 
 cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out) {
-    return linear(graph, prefix, x, fan_out, (cleat_init){CLEAT_INIT_ZERO, 0}, NULL);
+    return linear(graph, prefix, x, fan_out, (linear_init){{CLEAT_INIT_ZERO, 0}, {CLEAT_INIT_ZERO, 0}}, NULL);
 }
 
-cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
+cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     int64_t width = cleat_width(x);
@@ -44,7 +55,11 @@ cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_
         cleat_param(graph, join(name, prefix, "weight"), 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1});
     cleat_tensor *beta = cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
     cleat_scope(graph, "%s/", prefix);
-    return cleat_layer_norm(graph, x, gamma, beta, 1e-5f);
+    return cleat_layer_norm(graph, x, gamma, beta, eps);
+}
+
+cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
+    return cleat_nn_layer_norm_eps(graph, prefix, x, 1e-5f);
 }
 
 cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens, int64_t vocabulary,
@@ -57,12 +72,10 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
     return cleat_embedding(graph, tokens, table, cleat_autocast_storage(graph));
 }
 
-/* x + branch. cleat_graph_fuse merges the addition into the branch's last GEMM, or into the dropout after
- * it. */
-static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
-                                    cleat_tensor *rng, const cleat_transformer *shape) {
-    if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);
-    cleat_tensor *branch = cleat_nn_linear(graph, prefix, inner, shape->d_model, NULL);
+cleat_tensor *cleat_nn_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
+                                cleat_tensor *rng, const cleat_transformer *shape) {
+    if (shape->dropout <= 0) return cleat_nn_linear_normal(graph, prefix, inner, shape->d_model, shape->init_std, x);
+    cleat_tensor *branch = cleat_nn_linear_normal(graph, prefix, inner, shape->d_model, shape->init_std, NULL);
     if (!branch || !x || shape->samples == 0)
         return cleat_add(graph, x, cleat_dropout(graph, branch, rng, shape->dropout));
     const int64_t rows = branch->shape[0] / shape->samples * branch->shape[1];
@@ -79,11 +92,11 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
     y = cleat_nn_linear(graph, PART("att.qkv"), y, 3 * shape->d_model, NULL); /* [B, L, 3D] */
     cleat_scope(graph, "%s/", PART("att"));
     y = cleat_attention(graph, y, lengths, (int)shape->heads); /* [B, L, D] */
-    x = close_residual(graph, PART("att.out"), x, y, rng, shape);
+    x = cleat_nn_residual(graph, PART("att.out"), x, y, rng, shape);
     y = cleat_nn_layer_norm(graph, PART("n2"), x);
     y = cleat_nn_linear(graph, PART("f1"), y, shape->d_ff, NULL); /* [B, L, F] */
     y = cleat_gelu(graph, y);
-    return close_residual(graph, PART("f2"), x, y, rng, shape);
+    return cleat_nn_residual(graph, PART("f2"), x, y, rng, shape);
 #undef PART
 }
 

@@ -11,6 +11,8 @@ typedef struct cleat_transformer {
     /* Number of samples of the batch, where each sample consists of several consecutive sequences: dropout
      * counts samples. 0: each sequence is a sample. */
     int64_t samples;
+    /* Standard deviation of the initial weights, with biases of zero; 0: as in torch.nn.Linear. */
+    float init_std;
 } cleat_transformer;
 
 /* x weight^T + bias (+ residual) with the parameters PREFIX.weight [fan_out, fan_in] and PREFIX.bias
@@ -21,9 +23,20 @@ cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tens
 /* As cleat_nn_linear, but weight and bias are initialised to zero, so that the initial output is zero. */
 cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out);
 
+/* As cleat_nn_linear, with weights from a normal distribution of this standard deviation and biases of zero; std 0:
+ * cleat_nn_linear. */
+cleat_tensor *cleat_nn_linear_normal(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
+                                     float std, cleat_tensor *residual);
+
 /* Layer normalisation with PREFIX.weight (initially one) and PREFIX.bias (initially zero), eps 1e-5.
  * x [..., D] -> [..., D] */
 cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x);
+cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps);
+
+/* The end of a block's branch: x + dropout(linear layer PREFIX of `inner`). cleat_graph_fuse merges the addition into
+ * the layer's GEMM, or into the dropout. inner [B, L, K], x [B, L, D] -> [B, L, D] */
+cleat_tensor *cleat_nn_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
+                                cleat_tensor *rng, const cleat_transformer *shape);
 
 /* Embedding with the table PREFIX.weight [vocabulary, d_model], initialised to a standard normal distribution
  * as in torch.nn.Embedding. tokens [B, L] -> [B, L, D] */
