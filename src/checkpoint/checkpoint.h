@@ -76,9 +76,14 @@ cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHE
 /* Whether the run folder contains a checkpoint. */
 bool cleat_checkpoint_exists(const char *run);
 
-/* Checks that the model of the checkpoint was created with these settings; the error lists each
+/* Settings of a model. */
+typedef struct cleat_model_setting {
+    const char *key, *value;
+    const char *before; /* value of checkpoints that are older than the key; NULL: none is */
+} cleat_model_setting;
+/* Checks that the model of the checkpoint was created with these settings [count]; the error lists each
  * difference. */
-cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_model_setting *settings,
                                               size_t count, cleat_error *error);
 
 #endif

@@ -238,11 +238,12 @@ cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHE
 
 /* --- what is in it -------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_model_setting *settings,
                                               size_t count, cleat_error *error) {
     cleat_text wrong = {0};
     for (size_t i = 0; i < count; ++i) {
         const char *there = cleat_safetensors_metadata(checkpoint->model, settings[i].key);
+        if (!there) there = settings[i].before;
         if (there && strcmp(there, settings[i].value) == 0) continue;
         cleat_text_add(&wrong, "%s%s is %s in the checkpoint, %s in the profile", wrong.size ? "; " : "",
                        settings[i].key, there ? there : "absent", settings[i].value);

@@ -255,6 +255,11 @@ static const cleat_key *find_own(const cleat_profile *profile, const char *name)
     return NULL;
 }
 
+const char *cleat_profile_later_default(const cleat_profile *profile, const char *name) {
+    const cleat_key *key = find_own(profile, name);
+    return key && key->later ? key->initial : NULL;
+}
+
 /* Length of "FILE:LINE" in "FILE:LINE: key = value", or of the whole text. */
 static size_t file_and_line(const char *place) {
     for (const char *at = strchr(place, ':'); at; at = strchr(at + 1, ':')) {

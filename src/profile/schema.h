@@ -43,6 +43,10 @@ cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_m
 /* The value assigned to a key of `own` or of another table. */
 cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key);
 
+/* The default of a setting that is newer than checkpoints (cleat_key.later), by its name "model.network"; NULL: it is
+ * not, or the profile has no such key. */
+const char *cleat_profile_later_default(const cleat_profile *profile, const char *name);
+
 /* finetune.c: settings of fine-tuning, checked by cleat_profile_check, and as options of a model. */
 cleat_status cleat_profile_check_finetune(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
 cleat_param_options cleat_profile_params(const cleat_profile *profile);

@@ -190,8 +190,8 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
                                             .model_count = copy.counts[MODEL],
                                             .optim = copy.optim,
                                             .optim_count = copy.optim_count,
-                                            .settings = settings.items,
-                                            .settings_count = settings.count,
+                                            .settings = settings.stored,
+                                            .settings_count = settings.n_stored,
                                             .profile = text,
                                             .dataset = dataset};
         status = cleat_checkpoint_write(folder, &content, best, profile->run.keep_checkpoints, NULL, error);

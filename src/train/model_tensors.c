@@ -3,20 +3,26 @@
 
 #include "core/memory.h"
 #include "graph/store.h"
+#include "profile/schema.h"
 
 #include <stdio.h>
 #include <string.h>
 
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error) {
-    size_t i = 0;
-    for (; i < CLEAT_SETTINGS && cleat_profile_shaping_key(profile, i, settings->keys[i], sizeof settings->keys[i]);
-         ++i) {
-        cleat_status status =
-            cleat_profile_get(profile, settings->keys[i], settings->texts[i], sizeof settings->texts[i], error);
+    char name[sizeof settings->keys[0]];
+    settings->count = settings->n_stored = 0;
+    for (size_t i = 0; cleat_profile_shaping_key(profile, i, name, sizeof name); ++i) {
+        if (i == CLEAT_SETTINGS)
+            return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "more than %d settings shape the model", CLEAT_SETTINGS);
+        char *key = settings->keys[i], *text = settings->texts[i];
+        memcpy(key, name, sizeof name);
+        cleat_status status = cleat_profile_get(profile, key, text, CLEAT_SETTING_TEXT, error);
         if (status != CLEAT_OK) return status;
-        settings->items[i] = (cleat_st_metadata){.key = settings->keys[i], .value = settings->texts[i]};
+        const char *before = cleat_profile_later_default(profile, key);
+        settings->items[settings->count++] = (cleat_model_setting){key, text, before};
+        if (!before || strcmp(before, text) != 0)
+            settings->stored[settings->n_stored++] = (cleat_st_metadata){.key = key, .value = text};
     }
-    settings->count = i;
     return CLEAT_OK;
 }
 

@@ -2,16 +2,19 @@
 #ifndef CLEAT_SRC_MODEL_TENSORS_H
 #define CLEAT_SRC_MODEL_TENSORS_H
 
+#include "checkpoint/checkpoint.h"
 #include "core/safetensors.h"
 #include "session/session.h"
 
-/* Settings that a checkpoint's parameters depend on: `settings` [CLEAT_SETTINGS], with their strings in
- * `texts`. */
-enum { CLEAT_SETTINGS = 16 };
+/* Settings that a checkpoint's parameters depend on: `items` [count], with their strings in `keys` and `texts`. Those
+ * that checkpoints store are `stored` [n_stored]: a key that is newer than checkpoints is stored unless it has its
+ * default, so that the files of earlier versions are as they were. */
+enum { CLEAT_SETTINGS = 48, CLEAT_SETTING_TEXT = 160 };
 typedef struct cleat_settings {
-    cleat_st_metadata items[CLEAT_SETTINGS];
-    char keys[CLEAT_SETTINGS][64], texts[CLEAT_SETTINGS][64];
-    size_t count;
+    cleat_model_setting items[CLEAT_SETTINGS];
+    cleat_st_metadata stored[CLEAT_SETTINGS];
+    char keys[CLEAT_SETTINGS][64], texts[CLEAT_SETTINGS][CLEAT_SETTING_TEXT];
+    size_t count, n_stored;
 } cleat_settings;
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);
 

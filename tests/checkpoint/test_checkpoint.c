@@ -95,6 +95,7 @@ static int remove_run(void **state) {
 }
 
 static const cleat_st_metadata settings[] = {{"model.d_model", "64"}, {"model.heads", "4"}};
+static const cleat_model_setting same[] = {{"model.d_model", "64", NULL}, {"model.heads", "4", NULL}};
 
 /* Arrays whose values encode their step. */
 typedef struct content_arrays {
@@ -468,12 +469,18 @@ static void another_model_is_refused(void **test) {
     content_arrays got;
     must_save(10, false, 3);
     assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, NULL), CLEAT_OK);
-    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, settings, 2, NULL), CLEAT_OK);
-    const cleat_st_metadata other[] = {{"model.d_model", "128"}, {"model.heads", "4"}, {"model.layers", "2"}};
-    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, other, 3, &error), CLEAT_ERR_PROFILE);
+    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, same, 2, NULL), CLEAT_OK);
+    const cleat_model_setting other[] = {{"model.d_model", "128", NULL},
+                                         {"model.heads", "4", NULL},
+                                         {"model.layers", "2", NULL},
+                                         {"model.network", "cleat", "cleat"},
+                                         {"model.positions", "64", "auto"}};
+    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, other, 5, &error), CLEAT_ERR_PROFILE);
     assert_non_null(strstr(error.text, "model.d_model is 64 in the checkpoint, 128 in the profile"));
     assert_non_null(strstr(error.text, "model.layers is absent"));
     assert_null(strstr(error.text, "model.heads"));
+    assert_null(strstr(error.text, "model.network")); /* it did not exist when the checkpoint was written */
+    assert_non_null(strstr(error.text, "model.positions is auto in the checkpoint, 64 in the profile"));
 
     fill(&got, 77);
     assert_int_equal(cleat_safetensors_copy(checkpoint->model, got.model, 1, &error), CLEAT_ERR_FORMAT);
@@ -602,7 +609,7 @@ static void every_failing_allocation_is_survived(void **test) {
         cleat_fail_allocation(n);
         cleat_status status = save(10 + n, false, 2, &error);
         if (status == CLEAT_OK) status = cleat_checkpoint_open_last(run, &checkpoint, &error);
-        if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(checkpoint, settings, 2, &error);
+        if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(checkpoint, same, 2, &error);
         cleat_fail_allocation(0);
         cleat_checkpoint_close(checkpoint);
         assert_true(last_step() >= 10);
