@@ -37,6 +37,7 @@ typedef enum cleat_text_empty {
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* column names in tables */
+    const char *text_pair_column;           /* of second texts; "": single texts */
     /* Id column in tables. "": the row number, prefixed with the name of the part if there are several files
      * (val-3). */
     const char *id_column;

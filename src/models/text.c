@@ -1,7 +1,8 @@
-/* Text classification and entity tagging of words. A pre-norm transformer encoder over WordPiece
- * tokens; the class is predicted from the mean of a text's tokens or from the first token, a tag from the
- * first piece of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
+/* Text classification and entity tagging of words. A transformer encoder over the tokens (text_networks.c lists the
+ * networks); the class is predicted from the mean of a text's tokens or from the first token, a tag from the first piece
+ * of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
  * balanced class weights are w[c] = N / (C n[c]), whose mean over the training data is 1. */
+#include "models/published/text.h"
 #include "cleat/ops.h"
 #include "core/cpus.h"
 #include "core/files.h"
@@ -9,8 +10,8 @@
 #include "data/text/set.h"
 #include "models/classes.h"
 #include "models/text_metrics.h"
+#include "models/text_networks.h"
 #include "models/text_write.h"
-#include "nn/transformer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const char *const terms[] = {"cross_entropy"};
 extern const cleat_model_class cleat_text_classifier, cleat_text_tagger;
 
 /* Indices of the dataset's fields. */
-enum { TOKENS, LENGTHS, LABELS };
+enum { TOKENS, LENGTHS, LABELS, TYPES };
 
 enum { MAX_ENCODERS = 16 };
 
@@ -31,13 +32,11 @@ static bool is_tagger(const cleat_model *model) {
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-typedef enum text_pooling { POOLING_MEAN, POOLING_FIRST } text_pooling;
-static const char *const pooling_names[] = {"mean", "first", NULL};
-
 typedef struct text_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
-    text_pooling pooling; /* classifiers only */
+    cleat_text_pooling pooling; /* classifiers only */
+    cleat_text_network_settings network;
     cleat_text_options data;
     cleat_class_loss_settings loss;
 } text_settings;
@@ -80,10 +79,13 @@ static const char *const tag_names[] = {"error", "repair", NULL};
 
 static const cleat_key classifier_keys[] = {
     ENCODER_ROWS(encoder),
-    {FIELD(model, pooling, pooling), CHOICE(pooling_names, "mean"), SHAPES,
-     .help = "Pooling of token features for classification: mean of all tokens, or the first token."},
+    {FIELD(model, pooling, pooling), CHOICE(cleat_text_pooling_names, "mean"), SHAPES,
+     .help = "Pooling of token features for classification: mean of all tokens, or the first token; network = cleat."},
+    TEXT_NETWORK_ROWS(network),
     FILE_ROWS,
     {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
+    {AT(data, text_pair_column), TEXT(0, 127, ""), COMPUTES, .later = true,
+     .help = "Column of the second text of a pair, such as a hypothesis or an answer; empty: single texts."},
     {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
     {AT(data, id_column), TEXT(0, 127, ""),
      .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."},
@@ -98,6 +100,7 @@ static const cleat_key classifier_keys[] = {
 
 static const cleat_key tagger_keys[] = {
     ENCODER_ROWS(encoder),
+    TEXT_NETWORK_ROWS(network),
     FILE_ROWS,
     TOKEN_ROWS,
     INVALID_ROW,
@@ -114,7 +117,7 @@ static void defaults(void *settings) {
 
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const text_settings *s = settings;
-    cleat_status status = cleat_encoder_check(&s->encoder, record, error);
+    cleat_status status = cleat_text_network_check(&s->network, &s->encoder, s->common.max_length, record, error);
     return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
 }
 
@@ -146,6 +149,21 @@ static int encoders(void) {
     return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
 }
 
+/* The tokens of the vocabulary, or the rows that the settings give, which may be more. */
+static cleat_status set_vocabulary(cleat_model *model, const char *path, const cleat_dataset *dataset,
+                                   cleat_error *error) {
+    const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(dataset)),
+                  rows = settings_of(model)->network.embedding_rows;
+    if (rows != CLEAT_AUTO && tokens > rows)
+        return cleat_fail(
+            error, CLEAT_ERR_PROFILE,
+            "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = %lld: "
+            "the tokenizer and the network do not belong together",
+            path, (long long)tokens, (long long)rows);
+    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
+    return CLEAT_OK;
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     cleat_text_options options = settings_of(model)->data;
@@ -157,9 +175,9 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
-    model->sizes.vocabulary = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(opened));
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
-    status = read_classes(model, opened, error);
+    status = set_vocabulary(model, path, opened, error);
+    if (status == CLEAT_OK) status = read_classes(model, opened, error);
     if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
         status = cleat_classes_warn(&label_source, opened, path, settings_of(model)->loss.class_weights,
                                     model->sizes.classes, model->own, error);
@@ -176,18 +194,30 @@ enum { USUAL_CLASSES = 3 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
     cleat_model_sizes sizes = model->sizes;
-    if (sizes.vocabulary == 0) sizes.vocabulary = settings_of(model)->data.vocabulary_size;
+    const int64_t rows = settings_of(model)->network.embedding_rows;
+    if (sizes.vocabulary == 0) sizes.vocabulary = rows == CLEAT_AUTO ? settings_of(model)->data.vocabulary_size : rows;
     if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
     return sizes;
 }
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
-static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
-    if (!is_tagger(model)) /* [B, L, D] -> [B, D] */
-        x = settings_of(model)->pooling == POOLING_MEAN ? cleat_mean_pool(graph, x, lengths)
-                                                        : cleat_select_row(graph, x, lengths, CLEAT_ROW_FIRST);
-    return cleat_nn_linear(graph, "head", x, sizes_of(model).classes, NULL); /* [B, C] or [B, L, C] */
+/* Whether the data have the field `types` and the network reads it. */
+static bool has_types(const cleat_model *model) {
+    const text_settings *s = settings_of(model);
+    return !is_tagger(model) && s->data.text_pair_column && *s->data.text_pair_column &&
+           cleat_text_network_has_types(&s->network);
+}
+
+static cleat_text_shape shape_of(const cleat_model *model) {
+    const text_settings *s = settings_of(model);
+    const cleat_model_sizes sizes = sizes_of(model);
+    return (cleat_text_shape){.encoder = &s->encoder,
+                              .network = &s->network,
+                              .pooling = s->pooling,
+                              .vocabulary = sizes.vocabulary,
+                              .classes = sizes.classes,
+                              .tags = is_tagger(model)};
 }
 
 static int64_t layers(const cleat_model *model) {
@@ -202,24 +232,25 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                   cleat_model_graph *built) {
     const int64_t row[2] = {batch, length};
     const int rank = is_tagger(model) ? 2 : 1; /* rank of labels and of their weights */
-    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
+    const cleat_text_shape shape = shape_of(model);
     cleat_tensor *labels = NULL;
-    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
-    cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
+    cleat_text_inputs texts = {.tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row),
+                               .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
     if (mode != CLEAT_MODE_PREDICT)
         labels = cleat_input(graph, is_tagger(model) ? "labels" : "label", CLEAT_I32, rank, row);
+    if (has_types(model)) texts.types = cleat_input(graph, "types", CLEAT_I32, 2, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, row);
-    /* [B, L, D] */
-    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, sizes_of(model).vocabulary, &shape);
-    x = cleat_positional_encoding(graph, x, NULL);
-    if (shape.dropout > 0) x = cleat_dropout(graph, x, inputs.rng, shape.dropout);
-    x = cleat_nn_encoder(graph, x, lengths, inputs.rng, &shape);
-    cleat_tensor *logits = build_head(model, graph, x, lengths);
+    texts.rng = inputs.rng;
+    cleat_tensor *logits = cleat_text_network_build(graph, &shape, mode, &texts);
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.sample_weight,
                                              (float)settings_of(model)->loss.label_smoothing);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
+}
+
+static const cleat_architecture *architecture(const cleat_model *model) {
+    return cleat_published_text(settings_of(model)->network.network, is_tagger(model));
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
@@ -229,7 +260,9 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
     made[LABELS] = is_tagger(model) ? cleat_synthetic_integers("labels", sizes.classes, 1, row)
                                     : cleat_synthetic_integers("label", sizes.classes, 0, NULL);
-    return LABELS + 1;
+    if (!has_types(model)) return LABELS + 1;
+    made[TYPES] = cleat_synthetic_integers("types", 2, 1, row);
+    return TYPES + 1;
 }
 
 /* sample_weight [B] or [B, L]: the class weight of each label (1 without data), divided by the number of
@@ -501,7 +534,9 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = class_metric_compute,
                                                  .write = write_classes,
-                                                 .examples = &class_examples};
+                                                 .examples = &class_examples,
+                                                 .architectures = cleat_published_classifiers,
+                                                 .architecture = architecture};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
@@ -521,4 +556,6 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .metric_update = tag_metric_update,
                                              .metric_compute = tag_metric_compute,
                                              .write = write_tags,
-                                             .examples = &tag_examples};
+                                             .examples = &tag_examples,
+                                             .architectures = cleat_published_taggers,
+                                             .architecture = architecture};

@@ -1,0 +1,161 @@
+/* BERT, RoBERTa, XLM-RoBERTa, DistilBERT and ELECTRA as transformers has them. */
+#include "models/published/text.h"
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+/* Relative to "bert.", "roberta." or "electra.". */
+#define BACKBONE                                                                                                       \
+    {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
+        {.param = "emb.position", .sources = {"embeddings.position_embeddings"}},                                      \
+        {.param = "emb.type", .sources = {"embeddings.token_type_embeddings"}},                                        \
+        {.param = "emb.norm", .sources = {"embeddings.LayerNorm"}},                                                    \
+        {.param = "emb.project", .sources = {"embeddings_project"}},                                                   \
+        {.param = "blocks.*.att.qkv",                                                                                  \
+         .sources = {"encoder.layer.*.attention.self.query", "encoder.layer.*.attention.self.key",                     \
+                     "encoder.layer.*.attention.self.value"}},                                                         \
+        {.param = "blocks.*.att.out", .sources = {"encoder.layer.*.attention.output.dense"}},                          \
+        {.param = "blocks.*.n1", .sources = {"encoder.layer.*.attention.output.LayerNorm"}},                           \
+        {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},                                   \
+        {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}}, {                                       \
+        .param = "blocks.*.n2", .sources = { "encoder.layer.*.output.LayerNorm" }                                      \
+    }
+#define DISTILBERT_BACKBONE                                                                                            \
+    {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
+        {.param = "emb.position", .sources = {"embeddings.position_embeddings"}},                                      \
+        {.param = "emb.norm", .sources = {"embeddings.LayerNorm"}},                                                    \
+        {.param = "blocks.*.att.qkv",                                                                                  \
+         .sources = {"transformer.layer.*.attention.q_lin", "transformer.layer.*.attention.k_lin",                     \
+                     "transformer.layer.*.attention.v_lin"}},                                                          \
+        {.param = "blocks.*.att.out", .sources = {"transformer.layer.*.attention.out_lin"}},                           \
+        {.param = "blocks.*.n1", .sources = {"transformer.layer.*.sa_layer_norm"}},                                    \
+        {.param = "blocks.*.f1", .sources = {"transformer.layer.*.ffn.lin1"}},                                         \
+        {.param = "blocks.*.f2", .sources = {"transformer.layer.*.ffn.lin2"}}, {                                       \
+        .param = "blocks.*.n2", .sources = { "transformer.layer.*.output_layer_norm" }                                 \
+    }
+#define HEAD(PARAM, SOURCE)                                                                                            \
+    { .param = PARAM, .sources = {SOURCE}, .head = true }
+
+static const cleat_weight_row bert_classifier_names[] = {
+    BACKBONE, HEAD("head.dense", "bert.pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
+/* RoBERTa and ELECTRA */
+static const cleat_weight_row two_layers_names[] = {
+    BACKBONE, HEAD("head.dense", "classifier.dense"), HEAD("head.out", "classifier.out_proj"), {.param = NULL}};
+static const cleat_weight_row distilbert_classifier_names[] = {
+    DISTILBERT_BACKBONE, HEAD("head.dense", "pre_classifier"), HEAD("head.out", "classifier"), {.param = NULL}};
+static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
+static const cleat_weight_row distilbert_tagger_names[] = {
+    DISTILBERT_BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
+
+/* Heads of other tasks, and buffers. */
+static const char *const ignored[] = {"*position_ids",
+                                      "*token_type_ids",
+                                      "*pooler.dense.*",
+                                      "cls.*",
+                                      "lm_head.*",
+                                      "vocab_transform.*",
+                                      "vocab_layer_norm.*",
+                                      "vocab_projector.*",
+                                      "discriminator_predictions.*",
+                                      "generator_predictions.*",
+                                      "generator_lm_head.*",
+                                      "qa_outputs.*",
+                                      "classifier.*",
+                                      "pre_classifier.*",
+                                      NULL};
+
+/* --- config.json ---------------------------------------------------------------------------------------------- */
+
+/* Members without a setting are those that must have their usual value. */
+#define BERT_ROWS(TYPES, EPS)                                                                                          \
+    {.key = "model_type", .setting = "model.network"}, {.key = "vocab_size", .setting = "model.embedding_rows"},       \
+        {.key = "hidden_size", .setting = "model.d_model"}, {.key = "num_attention_heads", .setting = "model.heads"},  \
+        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
+        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
+        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
+        {.key = "type_vocab_size", .setting = "model.token_types", .fallback = TYPES},                                 \
+        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = EPS},                                       \
+        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1"},                                 \
+        {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                             \
+        {.key = "position_embedding_type", .fallback = "\"absolute\"", .only = "\"absolute\""}, {                      \
+        .key = "is_decoder", .fallback = "false", .only = "false"                                                      \
+    }
+
+static const cleat_config_row bert_config[] = {BERT_ROWS("2", "1e-12"), {.key = NULL}};
+static const cleat_config_row roberta_config[] = {BERT_ROWS("2", "1e-12"), {.key = NULL}};
+static const cleat_config_row electra_config[] = {
+    BERT_ROWS("2", "1e-12"),
+    {.key = "embedding_size", .setting = "model.embedding_width", .fallback = "128"},
+    {.key = NULL}};
+static const cleat_config_row distilbert_config[] = {
+    {.key = "model_type", .setting = "model.network"},
+    {.key = "vocab_size", .setting = "model.embedding_rows"},
+    {.key = "dim", .setting = "model.d_model"},
+    {.key = "n_heads", .setting = "model.heads"},
+    {.key = "n_layers", .setting = "model.layers"},
+    {.key = "hidden_dim", .setting = "model.d_ff"},
+    {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
+    {.key = "dropout", .setting = "model.dropout", .fallback = "0.1"},
+    {.key = "activation", .fallback = "\"gelu\"", .only = "\"gelu\""},
+    {.key = NULL}};
+
+static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                         cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, 0, false, error);
+}
+
+static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, 0, true, error);
+}
+
+/* RoBERTa counts positions from the one after that of padding. */
+static int64_t after_padding(const cleat_weights *weights) {
+    const int64_t padding = cleat_weights_config_integer(weights, "pad_token_id", 1);
+    return padding >= 0 ? padding + 1 : 2;
+}
+
+static cleat_status configure_roberta_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                                 cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, after_padding(weights), false, error);
+}
+
+static cleat_status configure_roberta_tagger(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                             cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, after_padding(weights), true, error);
+}
+
+/* --- architectures -------------------------------------------------------------------------------------------- */
+
+#define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
+    { .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE }
+
+/* By cleat_text_network. */
+static const cleat_architecture architectures[][2] = {
+    [CLEAT_TEXT_BERT] = {ARCHITECTURE("bert", "bert.", bert_classifier_names, bert_config, configure_classifier),
+                         ARCHITECTURE("bert", "bert.", tagger_names, bert_config, configure_tagger)},
+    [CLEAT_TEXT_ROBERTA] = {ARCHITECTURE("roberta", "roberta.", two_layers_names, roberta_config,
+                                         configure_roberta_classifier),
+                            ARCHITECTURE("roberta", "roberta.", tagger_names, roberta_config,
+                                         configure_roberta_tagger)},
+    [CLEAT_TEXT_XLM_ROBERTA] = {ARCHITECTURE("xlm-roberta", "roberta.", two_layers_names, roberta_config,
+                                             configure_roberta_classifier),
+                                ARCHITECTURE("xlm-roberta", "roberta.", tagger_names, roberta_config,
+                                             configure_roberta_tagger)},
+    [CLEAT_TEXT_DISTILBERT] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_classifier_names, distilbert_config,
+                                            configure_classifier),
+                               ARCHITECTURE("distilbert", "distilbert.", distilbert_tagger_names, distilbert_config,
+                                            configure_tagger)},
+    [CLEAT_TEXT_ELECTRA] = {ARCHITECTURE("electra", "electra.", two_layers_names, electra_config, configure_classifier),
+                            ARCHITECTURE("electra", "electra.", tagger_names, electra_config, configure_tagger)},
+};
+
+#define LIST(HEAD_OF)                                                                                                  \
+    {                                                                                                                  \
+        &architectures[CLEAT_TEXT_BERT][HEAD_OF], &architectures[CLEAT_TEXT_ROBERTA][HEAD_OF],                         \
+            &architectures[CLEAT_TEXT_XLM_ROBERTA][HEAD_OF], &architectures[CLEAT_TEXT_DISTILBERT][HEAD_OF],           \
+            &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], NULL                                                          \
+    }
+const cleat_architecture *const cleat_published_classifiers[] = LIST(0), *const cleat_published_taggers[] = LIST(1);
+
+const cleat_architecture *cleat_published_text(int network, bool tags) {
+    return network == CLEAT_TEXT_CLEAT ? NULL : &architectures[network][tags];
+}

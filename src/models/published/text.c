@@ -1,0 +1,127 @@
+/* Settings of published text encoders that the rows of an architecture cannot express. */
+#include "models/published/text.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static cleat_status set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
+                                cleat_error *error) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return sink->set(sink->user, setting, text, key, error);
+}
+
+/* A member that is a number: the first of `keys` [count] that the file has; NULL: none. */
+static const cJSON *find_number(const cleat_weights *weights, const char *const *keys, size_t count, const char **key) {
+    const cJSON *config = cleat_weights_config(weights);
+    for (size_t i = 0; i < count; ++i) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(config, keys[i]);
+        *key = keys[i];
+        if (cJSON_IsNumber(item)) return item;
+    }
+    return NULL;
+}
+
+/* null, or no such member: as the other layers. */
+static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+                                     cleat_error *error) {
+    static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout"};
+    const char *key;
+    const cJSON *rate = find_number(weights, keys, tags ? 1 : 2, &key);
+    char text[32];
+    if (!rate) return CLEAT_OK;
+    cleat_number_print(rate->valuedouble, text);
+    return sink->set(sink->user, "model.head_dropout", text, key, error);
+}
+
+static void tell_attention_dropout(const cleat_weights *weights) {
+    static const char *const keys[] = {"attention_probs_dropout_prob", "attention_dropout"};
+    const char *key;
+    const cJSON *rate = find_number(weights, keys, 2, &key);
+    if (rate && rate->valuedouble > 0)
+        cleat_log(CLEAT_LOG_INFO, "%s/config.json: %s is %g; cleat drops no attention probabilities",
+                  cleat_weights_folder(weights), key, rate->valuedouble);
+}
+
+/* Texts are cut where positions end, unless the profile gives a length. */
+static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
+                                  cleat_error *error) {
+    static const char key[] = "max_position_embeddings";
+    const int64_t usable = cleat_weights_config_integer(weights, key, 512) - first;
+    cleat_status status = set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
+    if (usable < 1) return status; /* the check of the settings says so */
+    return status ? status : set_integer(sink, "data.max_length", usable, key, error);
+}
+
+/* --- tokenizer ------------------------------------------------------------------------------------------------ */
+
+static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    static const char *const files[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
+    char path[4096];
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+        cleat_status status = cleat_path_join(cleat_weights_folder(weights), files[i], path, sizeof path, error);
+        if (status) return status;
+        if (cleat_file_exists(path))
+            return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), files[i], error);
+    }
+    return CLEAT_OK; /* the profile may give another one */
+}
+
+/* --- labels --------------------------------------------------------------------------------------------------- */
+
+enum { MAX_NAMES = 1024 };
+
+/* The name of label `index` in id2label; NULL: none, or none that a list of a profile can hold. */
+static const char *label_name(const cJSON *names, int index) {
+    char key[16];
+    snprintf(key, sizeof key, "%d", index);
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, key));
+    if (!name || !*name || strcspn(name, " \t\r\n#;") != strlen(name) || strncmp(name, "LABEL_", 6) == 0) return NULL;
+    return name;
+}
+
+/* Whether the labels are O, B-x, I-x, B-y, ..., in this order. */
+static bool are_tags(const cJSON *names, int count) {
+    if (count < 3 || count % 2 == 0 || strcmp(label_name(names, 0), "O") != 0) return false;
+    for (int i = 1; i < count; i += 2) {
+        const char *begin = label_name(names, i), *inside = label_name(names, i + 1);
+        if (strncmp(begin, "B-", 2) != 0 || strncmp(inside, "I-", 2) != 0 || strcmp(begin + 2, inside + 2) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. */
+static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+                               cleat_error *error) {
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
+    const int count = cJSON_IsObject(names) ? cJSON_GetArraySize(names) : 0;
+    cleat_text list = {0};
+    if (count < 2 || count > MAX_NAMES) return CLEAT_OK;
+    for (int i = 0; i < count; ++i)
+        if (!label_name(names, i)) return CLEAT_OK;
+    if (tags && !are_tags(names, count)) return CLEAT_OK;
+    for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1)
+        cleat_text_add(&list, "%s%s", list.size ? " " : "", label_name(names, i) + (tags ? 2 : 0));
+    cleat_status status =
+        list.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights)) : CLEAT_OK;
+    if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
+    cleat_text_free(&list);
+    return status;
+}
+
+cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                       int64_t positions_start, bool tags, cleat_error *error) {
+    cleat_status status = set_positions(weights, sink, positions_start, error);
+    if (!status) status = set_head_dropout(weights, sink, tags, error);
+    if (!status) status = set_vocabulary(weights, sink, error);
+    if (!status) status = set_labels(weights, sink, tags, error);
+    if (!status) tell_attention_dropout(weights);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* Published text encoders: what their tensors and settings are called in files of transformers. */
+#ifndef CLEAT_SRC_PUBLISHED_TEXT_H
+#define CLEAT_SRC_PUBLISHED_TEXT_H
+
+#include "models/model.h"
+#include "models/text_networks.h"
+
+/* Those of classifiers and of taggers, whose heads differ; each ends with NULL. */
+extern const cleat_architecture *const cleat_published_classifiers[], *const cleat_published_taggers[];
+/* The one of a cleat_text_network; NULL: cleat's own. */
+const cleat_architecture *cleat_published_text(int network, bool tags);
+
+/* --- for the files of architectures --------------------------------------------------------------------------- */
+
+/* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the
+ * tokenizer of the folder. `positions_start` is the row of the first position. */
+cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                       int64_t positions_start, bool tags, cleat_error *error);
+
+#endif

@@ -1,0 +1,136 @@
+/* The networks of the text families. */
+#include "models/text_networks.h"
+
+#include "nn/bert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const cleat_text_pooling_names[] = {"mean", "first", NULL};
+
+/* --- the networks --------------------------------------------------------------------------------------------- */
+
+/* Standard deviation of initial weights (initializer_range in all published configurations). */
+static const float INIT_STD = 0.02f;
+
+typedef cleat_tensor *activation(cleat_graph *graph, cleat_tensor *x);
+
+/* A network of BERT's family: the usual values of its settings, and the head of a classifier, which is a hidden layer
+ * with this activation on the first token, and the output layer. */
+typedef struct usual_network {
+    int64_t first_position, token_types;
+    double norm_eps;
+    activation *head;
+    bool early_dropout; /* before the hidden layer of the head too */
+    bool plain_attention;
+} usual_network;
+
+static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
+    [CLEAT_TEXT_BERT] = {.token_types = 2, .norm_eps = 1e-12, .head = cleat_tanh},
+    [CLEAT_TEXT_ROBERTA] =
+        {.first_position = 2, .token_types = 1, .norm_eps = 1e-5, .head = cleat_tanh, .early_dropout = true},
+    [CLEAT_TEXT_XLM_ROBERTA] =
+        {.first_position = 2, .token_types = 1, .norm_eps = 1e-5, .head = cleat_tanh, .early_dropout = true},
+    [CLEAT_TEXT_DISTILBERT] = {.norm_eps = 1e-12, .head = cleat_relu, .plain_attention = true},
+    [CLEAT_TEXT_ELECTRA] = {.token_types = 2, .norm_eps = 1e-12, .head = cleat_gelu, .early_dropout = true},
+};
+
+const char *const cleat_text_network_names[] = {[CLEAT_TEXT_CLEAT] = "cleat",
+                                                [CLEAT_TEXT_BERT] = "bert",
+                                                [CLEAT_TEXT_ROBERTA] = "roberta",
+                                                [CLEAT_TEXT_XLM_ROBERTA] = "xlm-roberta",
+                                                [CLEAT_TEXT_DISTILBERT] = "distilbert",
+                                                [CLEAT_TEXT_ELECTRA] = "electra",
+                                                [CLEAT_TEXT_NETWORKS] = NULL};
+
+cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
+                                                       const cleat_encoder_settings *encoder) {
+    cleat_text_network_settings s = *network;
+    const usual_network *usual = &networks[s.network];
+    if (s.first_position == CLEAT_AUTO) s.first_position = usual->first_position;
+    if (s.token_types == CLEAT_AUTO) s.token_types = usual->token_types;
+    if (s.embedding_width == CLEAT_AUTO) s.embedding_width = encoder->d_model;
+    if (s.norm_eps == CLEAT_AUTO) s.norm_eps = usual->norm_eps;
+    if (s.head_dropout == CLEAT_AUTO) s.head_dropout = encoder->dropout;
+    return s;
+}
+
+bool cleat_text_network_has_types(const cleat_text_network_settings *network) {
+    const int64_t types = network->token_types;
+    if (network->network == CLEAT_TEXT_CLEAT) return false;
+    return (types == CLEAT_AUTO ? networks[network->network].token_types : types) > 1;
+}
+
+static cleat_bert bert_shape(const cleat_text_shape *shape, const cleat_text_network_settings *s, cleat_mode mode) {
+    cleat_bert made = {.encoder = cleat_encoder_shape(shape->encoder, mode),
+                       .vocabulary = shape->vocabulary,
+                       .embedding_width = s->embedding_width,
+                       .max_positions = s->max_positions,
+                       .first_position = s->first_position,
+                       .token_types = s->token_types,
+                       .norm_eps = (float)s->norm_eps,
+                       .plain_attention = networks[s->network].plain_attention};
+    made.encoder.init_std = INIT_STD;
+    return made;
+}
+
+/* --- graphs --------------------------------------------------------------------------------------------------- */
+
+/* Embedding and pre-norm encoder of cleat's own, and its head, which is one layer. */
+static cleat_tensor *build_cleat(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                 const cleat_text_inputs *inputs) {
+    const cleat_transformer encoder = cleat_encoder_shape(shape->encoder, mode);
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", inputs->tokens, shape->vocabulary, &encoder); /* [B, L, D] */
+    x = cleat_positional_encoding(graph, x, NULL);
+    if (encoder.dropout > 0) x = cleat_dropout(graph, x, inputs->rng, encoder.dropout);
+    x = cleat_nn_encoder(graph, x, inputs->lengths, inputs->rng, &encoder);
+    if (!shape->tags) /* [B, L, D] -> [B, D] */
+        x = shape->pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, inputs->lengths)
+                                                 : cleat_select_row(graph, x, inputs->lengths, CLEAT_ROW_FIRST);
+    return cleat_nn_linear(graph, "head", x, shape->classes, NULL);
+}
+
+/* x [B, L, D] -> [B, classes] or [B, L, classes] */
+static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shape, cleat_tensor *x, float rate,
+                                const cleat_text_inputs *inputs) {
+    const usual_network *own = &networks[shape->network->network];
+    if (!shape->tags) {
+        x = cleat_select_row(graph, x, inputs->lengths, CLEAT_ROW_FIRST); /* [B, D] */
+        if (own->early_dropout && rate > 0) x = cleat_dropout(graph, x, inputs->rng, rate);
+        x = cleat_nn_linear_normal(graph, "head.dense", x, shape->encoder->d_model, INIT_STD, NULL);
+        x = own->head(graph, x);
+    }
+    if (rate > 0) x = cleat_dropout(graph, x, inputs->rng, rate);
+    return cleat_nn_linear_normal(graph, "head.out", x, shape->classes, INIT_STD, NULL);
+}
+
+cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                       const cleat_text_inputs *inputs) {
+    if (shape->network->network == CLEAT_TEXT_CLEAT) return build_cleat(graph, shape, mode, inputs);
+    const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
+    const cleat_bert bert = bert_shape(shape, &s, mode);
+    cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
+    x = cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert); /* [B, L, D] */
+    return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
+}
+
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
+                                      int64_t max_length, const cleat_record *record, cleat_error *error) {
+    const cleat_key_name positions = {"model", "max_positions"};
+    cleat_status status = cleat_encoder_check(encoder, record, error);
+    if (status || network->network == CLEAT_TEXT_CLEAT) return status;
+    const int64_t first = cleat_text_network_resolve(network, encoder).first_position,
+                  usable = network->max_positions - first;
+    if (usable < 1)
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "first_position"}, positions,
+                                       "the first token has row %lld of %lld", (long long)first,
+                                       (long long)network->max_positions);
+    if (max_length > usable)
+        return cleat_record_contradict(record, error, (cleat_key_name){"data", "max_length"}, positions,
+                                       "there are positions for %lld tokens%s; set data.max_length to at most that",
+                                       (long long)usable, first ? " (the first rows are not used)" : "");
+    return CLEAT_OK;
+}

@@ -1,0 +1,101 @@
+/* The networks of the text families (model.network): cleat's own encoder, and those of published checkpoints. Here are
+ * their settings, their graphs, and the depth of their parameters. */
+#ifndef CLEAT_SRC_TEXT_NETWORKS_H
+#define CLEAT_SRC_TEXT_NETWORKS_H
+
+#include "models/settings.h"
+
+typedef enum cleat_text_network {
+    CLEAT_TEXT_CLEAT,
+    CLEAT_TEXT_BERT,
+    CLEAT_TEXT_ROBERTA,
+    CLEAT_TEXT_XLM_ROBERTA,
+    CLEAT_TEXT_DISTILBERT,
+    CLEAT_TEXT_ELECTRA,
+    CLEAT_TEXT_NETWORKS
+} cleat_text_network;
+
+/* In settings: by cleat_text_network; ends with NULL. */
+extern const char *const cleat_text_network_names[];
+
+typedef enum cleat_text_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_text_pooling;
+extern const char *const cleat_text_pooling_names[]; /* ends with NULL */
+
+/* What distinguishes the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all but the first:
+ * what is usual for the network. */
+typedef struct cleat_text_network_settings {
+    int network; /* a cleat_text_network */
+    int64_t max_positions, first_position, token_types, embedding_width, embedding_rows;
+    double norm_eps, head_dropout;
+} cleat_text_network_settings;
+
+/* MEMBER: a cleat_text_network_settings. */
+#define TEXT_NETWORK_ROWS(MEMBER)                                                                                      \
+    {FIELD(model, network, MEMBER.network), CHOICE(cleat_text_network_names, "cleat"), SHAPES, .later = true,          \
+     .help = "Network: cleat's pre-norm encoder, or the network of published checkpoints; model.init sets it."},       \
+        {FIELD(model, max_positions, MEMBER.max_positions), INT(1, 65536, "512"), SHAPES, .later = true,               \
+         .help = "Rows of the position embeddings; network = cleat: not used (sinusoids)."},                           \
+        {FIELD(model, first_position, MEMBER.first_position),                                                          \
+         INT(0, 1024, "auto"),                                                                                         \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "Row of the first token's position; auto: 2 in RoBERTa and XLM-RoBERTa, else 0."},                    \
+        {FIELD(model, token_types, MEMBER.token_types),                                                                \
+         INT(0, 64, "auto"),                                                                                           \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "Rows of the token type embeddings; 0: none; auto: 2 in BERT and ELECTRA, 1 in RoBERTa, else 0."},    \
+        {FIELD(model, embedding_width, MEMBER.embedding_width),                                                        \
+         INT(8, 16384, "auto"),                                                                                        \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "Width of the embeddings, which a layer projects to d_model; auto: d_model, none."},                  \
+        {FIELD(model, embedding_rows, MEMBER.embedding_rows),                                                          \
+         INT(1, 1e7, "auto"),                                                                                          \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "Rows of the word embeddings, at least the tokens of the vocabulary; auto: as many."},                \
+        {FIELD(model, norm_eps, MEMBER.norm_eps),                                                                      \
+         FLOAT(0, 1, "auto"),                                                                                          \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "Added to the variance in layer norms; auto: 1e-12 in BERT, DistilBERT and ELECTRA, else 1e-5."},     \
+    {                                                                                                                  \
+        FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES,                    \
+            .later = true,                                                                                             \
+            .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
+    }
+
+/* A network of a text family: settings, which are borrowed, and sizes. */
+typedef struct cleat_text_shape {
+    const cleat_encoder_settings *encoder;
+    const cleat_text_network_settings *network;
+    cleat_text_pooling pooling; /* network = cleat */
+    int64_t vocabulary;         /* rows of the word embeddings */
+    int64_t classes;            /* logits of a text or token */
+    bool tags;                  /* logits of every token, not of the text */
+} cleat_text_shape;
+
+/* Inputs of the graph. types i32 [B, L]: NULL if all are 0; rng: NULL when predicting. */
+typedef struct cleat_text_inputs {
+    cleat_tensor *tokens, *lengths, *types, *rng; /* tokens i32 [B, L], lengths i32 [B] */
+} cleat_text_inputs;
+
+/* The logits: [B, classes], or for tags [B, L, classes]. */
+cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                       const cleat_text_inputs *inputs);
+/* Whether the graph reads the types of tokens. */
+bool cleat_text_network_has_types(const cleat_text_network_settings *network);
+/* The settings with the network's usual values in place of CLEAT_AUTO; embedding_rows stays as it is. */
+cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
+                                                       const cleat_encoder_settings *encoder);
+/* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
+cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
+                                      int64_t max_length, const cleat_record *record, cleat_error *error);
+
+#endif
