@@ -68,6 +68,17 @@ static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
     return cleat_attention(graph, make_x(graph, row, 3, shape), NULL, (int)row->size[2]);
 }
 
+/* size: batch, length, heads, head width; buckets for distances as in DeBERTa-v3 */
+static cleat_tensor *build_disentangled_attention(cleat_graph *graph, const op_row *row) {
+    const cleat_disentangled_spec spec = {.heads = (int)row->size[2], .buckets = 256, .max_relative_positions = 512};
+    const int64_t width = row->size[2] * row->size[3], shape[] = {row->size[0], row->size[1], 3 * width};
+    const int64_t positions[] = {2 * spec.buckets, width};
+    cleat_tensor *pos_keys = cleat_input(graph, "pos_keys", CLEAT_F32, 2, positions);
+    cleat_tensor *pos_queries = cleat_input(graph, "pos_queries", CLEAT_F32, 2, positions);
+    if (row->phase == BOTH) cleat_require_grad(graph, pos_keys), cleat_require_grad(graph, pos_queries);
+    return cleat_disentangled_attention(graph, make_x(graph, row, 3, shape), pos_keys, pos_queries, NULL, &spec);
+}
+
 /* size: batch, queries, keys, width of the single head */
 static cleat_tensor *build_cross_attention(cleat_graph *graph, const op_row *row) {
     const int64_t width = row->size[3];
@@ -161,6 +172,8 @@ static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
 static const op_subject product = {"y = x w^T as m x n x k: x [m, k], w [n, k]", build_product};
 static const op_subject conv = {"convolution of four images, a layer of ResNet-18 at 224 x 224", build_conv};
 static const op_subject attention = {"self-attention of batch 2, 8 heads", build_attention};
+static const op_subject disentangled = {"disentangled self-attention of batch 2, 256 buckets",
+                                        build_disentangled_attention};
 static const op_subject cross_attention = {"cross-attention of many rows to few, one head of width 32",
                                            build_cross_attention};
 static const op_subject layer_norm = {"layer normalisation of rows x width", build_layer_norm};
@@ -214,6 +227,7 @@ static const op_row rows[] = {
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),
     BOTH_AND_FORWARD("attention_L1200_d32", "attn_d32", "", attention, 2, 1200, 8, 32),
     BOTH_AND_FORWARD("attention_L1200_d64", "attn_d64", "", attention, 2, 1200, 8, 64),
+    BOTH_AND_FORWARD("disentangled_L512_d64", "", "", disentangled, 2, 512, 8, 64),
     BOTH_AND_FORWARD("attention_8x256x4_d32", "", "", cross_attention, 8, 256, 4, 32),
     BOTH_AND_FORWARD("attention_8x4096x64_d32", "", "", cross_attention, 8, 4096, 64, 32),
     BOTH_AND_FORWARD("layer_norm_4096x256", "", "", layer_norm, 4096, 256),

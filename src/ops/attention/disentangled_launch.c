@@ -208,12 +208,141 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     launch_reduce(binder, node, &p, &l, 1, p.softmax_scale);
 }
 
+/* --- CPU ------------------------------------------------------------------------------------------------------ */
+
+/* Build options of the CPU kernels: rows of a register tile, floats of a packed row. */
+typedef struct cpu_build {
+    int64_t tile, pitch;
+} cpu_build;
+
+static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
+    const int64_t vector = facts->vector_width;
+    return (cpu_build){.tile = vector >= 16 ? 8 : 4,
+                       .pitch = p->head <= vector ? vector : round_up(p->head, 2 * vector)};
+}
+
+/* Samples of a head that one work-item of the gradient processes: all, or fewer if there would be too few
+ * work-items. Each part has tables of gradients. */
+static int64_t part_samples_for(const problem *p, const cleat_device_facts *facts) {
+    const int64_t parts = min(p->batch, ceil_div(4 * units_of(facts), p->heads));
+    return ceil_div(p->batch, parts);
+}
+
+typedef struct cpu_layout {
+    layout l;
+    cpu_build build;
+    int64_t column_pitch, key_rows, part_samples, parts;
+} cpu_layout;
+
+static cpu_layout cpu_layout_for(const problem *p, const cleat_device_facts *facts, bool is_gradient) {
+    const int64_t vector = facts->vector_width, queries = 2 * vector, front = 16;
+    cpu_layout c = {.build = build_for(p, facts)};
+    layout *l = &c.l;
+    l->tables = (tables){.front = front, .rows = front + 2 * p->length + queries, .pitch = c.build.pitch};
+    /* Rows of columns an odd number of cache lines apart, so that the caches hold the same part of all of them. */
+    c.column_pitch = round_up(round_up(l->tables.rows, vector), 16);
+    if (c.column_pitch / 16 % 2 == 0) c.column_pitch += 16;
+    l->columns = reserve(l, 2 * p->width * c.column_pitch);
+    if (!is_gradient) return c;
+    c.key_rows = round_up(p->length, c.build.tile);
+    c.part_samples = part_samples_for(p, facts);
+    c.parts = ceil_div(p->batch, c.part_samples);
+    l->by_distance = reserve(l, table_floats(p, l->tables));
+    l->dtables = reserve(l, c.parts * table_floats(p, l->tables));
+    l->keys = reserve(l, c.parts * p->heads * 2 * c.key_rows * c.build.pitch);
+    return c;
+}
+
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    if (facts->work_group != 1) return "requires work-groups of one work-item";
+    if (facts->vector_width < 4) return "requires a vector width of at least 4";
+    return NULL;
+}
+
+/* All kernels of the file get the same options, so that they form one program. */
+static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_layout *c, const char *kernel) {
+    begin(binder, node, "attention/disentangled_cpu.cl", kernel);
+    cleat_launch_define(binder, "TILE", c->build.tile);
+    cleat_launch_define(binder, "PITCH", c->build.pitch);
+}
+
+/* Fills the columns, in which position queries are in base 2. */
+static void launch_columns(cleat_binder *binder, const cleat_node *node, const problem *p, const cpu_layout *c) {
+    const double log2_e = 1.4426950408889634;
+    begin_cpu(binder, node, c, "disentangled_cpu_columns");
+    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
+    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
+    cleat_launch_workspace(binder, c->l.columns, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)p->heads);
+    cleat_launch_i32(binder, (int32_t)p->length);
+    cleat_launch_i32(binder, (int32_t)c->l.tables.front);
+    cleat_launch_i32(binder, (int32_t)c->column_pitch);
+    add_buckets(binder, node, p);
+    cleat_launch_f32(binder, (float)(p->softmax_scale * log2_e));
+    cleat_launch_items(binder, 2 * p->heads * (c->column_pitch / binder->facts->vector_width));
+}
+
+static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    const problem p = cleat_disentangled_problem_of(node);
+    return cpu_layout_for(&p, facts, false).l.bytes;
+}
+
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
+    const problem p = cleat_disentangled_problem_of(node);
+    const cpu_layout c = cpu_layout_for(&p, binder->facts, false);
+    launch_columns(binder, node, &p, &c);
+    begin_cpu(binder, node, &c, "disentangled_cpu_forward");
+    add_operands(binder, node, &p);
+    cleat_launch_workspace(binder, c.l.columns, sizeof(float));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)p.heads);
+    cleat_launch_i32(binder, (int32_t)p.length);
+    cleat_launch_f32(binder, (float)p.softmax_scale);
+    cleat_launch_i32(binder, (int32_t)c.l.tables.front);
+    cleat_launch_i32(binder, (int32_t)c.column_pitch);
+    cleat_launch_groups(binder, p.batch * p.heads * ceil_div(p.length, 2 * (int64_t)binder->facts->vector_width));
+}
+
+static int64_t grad_workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    const problem p = cleat_disentangled_problem_of(node);
+    return cpu_layout_for(&p, facts, true).l.bytes;
+}
+
+static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
+    const problem p = cleat_disentangled_problem_of(node);
+    const cpu_layout c = cpu_layout_for(&p, binder->facts, true);
+    launch_columns(binder, node, &p, &c);
+    launch_expand(binder, node, &p, &c.l, p.softmax_scale);
+    begin_cpu(binder, node, &c, "disentangled_cpu_backward");
+    add_operands(binder, node, &p);
+    cleat_launch_workspace(binder, c.l.columns, sizeof(float));
+    cleat_launch_workspace(binder, c.l.by_distance, sizeof(float));
+    cleat_launch_tensor(binder, node->in[CLEAT_DIS_Y]);
+    cleat_launch_tensor(binder, node->in[CLEAT_DIS_LSE]);
+    cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
+    add_gradients(binder, node, &p, 0, 0);
+    add_gradients(binder, node, &p, 1, 2);
+    cleat_launch_workspace(binder, c.l.dtables, sizeof(float));
+    cleat_launch_workspace(binder, c.l.keys, sizeof(float));
+    add_sizes(binder, &p, &c.l);
+    cleat_launch_i32(binder, (int32_t)c.column_pitch);
+    cleat_launch_i32(binder, (int32_t)c.key_rows);
+    cleat_launch_i32(binder, (int32_t)c.part_samples);
+    cleat_launch_groups(binder, c.parts * p.heads);
+    /* The kernel has multiplied the queries by softmax_scale. */
+    if (needs_positions(node)) launch_reduce(binder, node, &p, &c.l, c.parts, 1);
+}
+
 const cleat_variant cleat_disentangled_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_cpu},
     {.name = "plain", .workspace = workspace_plain, .bind = bind_plain},
     {0},
 };
 
 const cleat_variant cleat_disentangled_grad_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = grad_workspace_cpu, .bind = bind_grad_cpu},
     {.name = "plain", .workspace = grad_workspace_plain, .bind = bind_grad_plain},
     {0},
 };
