@@ -126,10 +126,10 @@ static void add_peaks(cJSON *object, const cleat_fit_report *report) {
 
 /* If nothing fits there is no plan: the same keys, with null values. */
 static void add_no_plan(cJSON *object) {
-    static const char *const names[] = {"parameters",  "bytes",         "share_of_limit",   "category_bytes",
-                                        "fixed_bytes", "slabs",         "bytes_per_sample", "largest_slab",
-                                        "arena_bytes", "lower_bound",   "forward_peak",     "training_peak",
-                                        "fused_bytes", "fused_largest", "f32_arena_bytes"};
+    static const char *const names[] = {
+        "parameters",       "bytes",         "share_of_limit",  "category_bytes",     "fixed_bytes",  "slabs",
+        "bytes_per_sample", "largest_slab",  "arena_bytes",     "lower_bound",        "forward_peak", "training_peak",
+        "fused_bytes",      "fused_largest", "f32_arena_bytes", "trained_parameters", "full_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) cJSON_AddNullToObject(object, names[i]);
 }
 
@@ -205,6 +205,8 @@ static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     add_buckets(object, report);
     if (report->bytes > 0) {
         add_count(object, "parameters", report->parameters);
+        add_count(object, "trained_parameters", report->trained_parameters);
+        add_count(object, "full_bytes", report->full_bytes);
         add_memory(object, report);
         add_peaks(object, report);
     } else

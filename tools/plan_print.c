@@ -129,6 +129,16 @@ static void print_head(const plan_result *plan) {
     print_lengths_planned(plan);
 }
 
+/* Prints what frozen parameters save, if there are any. */
+static void print_frozen(const cleat_fit_report *report) {
+    char full[CLI_SHORT], part[CLI_SHORT];
+    if (report->trained_parameters == report->parameters) return;
+    printf("  %lld of %lld parameters are trained (%.3g %%), the others frozen: %s instead of %s with all trained\n",
+           (long long)report->trained_parameters, (long long)report->parameters,
+           100 * (double)report->trained_parameters / (double)report->parameters, cleat_bytes_text(report->bytes, part),
+           cleat_bytes_text(report->full_bytes, full));
+}
+
 static void print_memory(const cleat_fit_report *report) {
     char one[CLI_SHORT], two[CLI_SHORT];
     printf("\nmemory\n");
@@ -136,6 +146,7 @@ static void print_memory(const cleat_fit_report *report) {
         if (report->category_bytes[c])
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
+    print_frozen(report);
     if (report->storage != CLEAT_F32)
         printf("  in %s, activations and workspace take %.2f of the %s needed in f32\n",
                cleat_dtype_name(report->storage), (double)report->arena_bytes / (double)report->single_arena,
@@ -289,6 +300,17 @@ static void print_fused_share(const plan_result *plan) {
     }
 }
 
+/* Prints what frozen parameters save on the first card on which the profile fits. */
+static void print_frozen_share(const plan_result *plan) {
+    for (size_t i = 0; i < plan->count; ++i) {
+        const cleat_fit_report *report = &plan->cards[i].report;
+        if (!report->fits) continue;
+        if (report->trained_parameters < report->parameters) printf("  On %s:\n", plan->cards[i].name);
+        print_frozen(report);
+        return;
+    }
+}
+
 void plan_print_table(const plan_result *plan) {
     if (plan->count == 0) return;
     bool data_known = plan->cards[0].report.data_known;
@@ -303,6 +325,7 @@ void plan_print_table(const plan_result *plan) {
            "micro-batches\n  per optimizer step, at the longest length; step: time of an optimizer step.\n",
            plan->profile->run.max_memory_usage);
     printf("  Times are estimates from the rates in the card files, not measurements.\n");
+    print_frozen_share(plan);
     print_fused_share(plan);
     print_same_everywhere(plan);
 }

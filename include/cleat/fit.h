@@ -49,8 +49,10 @@ typedef struct cleat_fit_report {
     size_t n_buckets;
     cleat_fit_bucket buckets[CLEAT_BUCKETS];
     int64_t effective_batch;
-    int64_t parameters; /* number of parameter elements */
-    int64_t bytes;      /* total of the plan; equals the allocated bytes */
+    int64_t parameters;         /* number of parameter elements */
+    int64_t trained_parameters; /* those that are not frozen */
+    int64_t bytes;              /* total of the plan; equals the allocated bytes */
+    int64_t full_bytes;         /* that of the same micro-batches if every parameter were trained */
     int64_t category_bytes[CLEAT_CATEGORIES];
     /* Activation type: the resolved train.precision on this device, also if nothing fits. */
     cleat_dtype storage;

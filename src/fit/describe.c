@@ -103,6 +103,38 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     return CLEAT_OK;
 }
 
+static int64_t trained_parameters(const cleat_store *store) {
+    const cleat_tensor *param;
+    int64_t elements = 0;
+    for (size_t i = 0; (param = cleat_store_param(store, i)); ++i)
+        if (!param->rule.frozen) elements += cleat_tensor_elements(param);
+    return elements;
+}
+
+/* Computes what frozen parameters save: the same micro-batches with all parameters trained. */
+static cleat_status describe_training(const cleat_fit_request *request, const cleat_workload *work,
+                                      cleat_fit_report *report, cleat_error *error) {
+    cleat_model full = *request->model; /* borrows its settings */
+    cleat_device_facts roomy = *request->facts;
+    cleat_workload *same = NULL;
+    report->trained_parameters = trained_parameters(work->store);
+    report->full_bytes = report->bytes;
+    if (report->trained_parameters == report->parameters) return CLEAT_OK;
+    full.options.params.frozen_depths = 0;
+    roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
+    cleat_workload_spec spec = cleat_fit_workload(request);
+    spec.facts = &roomy;
+    spec.model = &full;
+    spec.buckets = work->buckets;
+    spec.n_buckets = work->n_buckets;
+    spec.recompute = work->recompute;
+    cleat_status status = cleat_workload_create(&spec, &same, error);
+    if (status != CLEAT_OK) return status;
+    report->full_bytes = cleat_plan_bytes(same->plan);
+    cleat_workload_destroy(same);
+    return CLEAT_OK;
+}
+
 /* Planned bytes are linear in the micro-batch size, except for alignment and the order of blocks. */
 static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
                                    cleat_fit_report *report, cleat_error *error) {
@@ -162,6 +194,7 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
     report->lower_bound = cleat_plan_lower_bound(work->plan);
     describe_slabs(work->plan, report);
     cleat_status status = describe_storage(request, work, report, error);
+    if (status == CLEAT_OK) status = describe_training(request, work, report, error);
     if (status == CLEAT_OK) status = describe_slope(request, work, report, error);
     return status == CLEAT_OK ? describe_peaks(work, report, error) : status;
 }

@@ -16,7 +16,7 @@ nowhere=(--set "data.path=$scratch/nowhere")
 # array).
 check_members() {
     local name
-    for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters \
+    for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters trained_parameters full_bytes \
         bytes share_of_limit category_bytes activations_and_workspace fixed_bytes bytes_per_sample slabs largest_slab arena_bytes \
         lower_bound forward_peak training_peak stored_activations fused_bytes fused_largest step_seconds samples_per_second \
         steps_per_epoch epoch_seconds run_seconds rates source precision f32_arena_bytes; do
@@ -52,6 +52,23 @@ test_profiles() {
         cp "$scratch/out" "$scratch/twice"
         exits 0 cmp "$scratch/once" "$scratch/twice"
     done
+}
+
+test_frozen_parameters() {
+    local tweets=$2/profiles/tweets_sentiment.ini
+    exits 0 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4
+    lacks out "parameters are trained"
+    for part in embeddings 2 backbone; do
+        exits 0 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4 --set "train.freeze=$part"
+        says out "parameters are trained"
+        says out "with all trained"
+    done
+    exits 0 "$cleat" plan "$tweets" "${nowhere[@]}" --card all --set train.freeze=backbone
+    says out "parameters are trained"
+    exits 1 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4 --set train.freeze=most
+    says err "choose none, embeddings, backbone"
+    exits 1 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4 --set train.freeze=99
+    says err "freeze at most these"
 }
 
 test_all_cards() {
@@ -191,6 +208,7 @@ if [[ ${3-} == device ]]; then
     test_device
 else
     test_profiles "$@"
+    test_frozen_parameters "$@"
     test_all_cards
     test_data
     test_learning_rate
