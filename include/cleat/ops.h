@@ -73,6 +73,15 @@ CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
 
+/* Layer scale (Touvron et al. 2021): y = residual + scale x, with a factor for each channel of a residual branch. x T
+ * [..., D], scale f32 [D], residual T [..., D] or NULL -> T [..., D]. */
+CLEAT_API cleat_tensor *cleat_layer_scale(cleat_graph *graph, cleat_tensor *x, cleat_tensor *scale,
+                                          cleat_tensor *residual);
+
+/* A learned token, such as the class token of a vision transformer, in front of each sample's sequence. x T [B, L, D],
+ * token f32 [D] -> T [B, L + 1, D]. */
+CLEAT_API cleat_tensor *cleat_prepend_token(cleat_graph *graph, cleat_tensor *x, cleat_tensor *token);
+
 /* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
 

@@ -1,0 +1,154 @@
+/* Layer scale: a factor for each channel of a residual branch, and the sum with what passes it by. */
+#include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
+#include "ops/lib/count.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
+
+enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
+
+/* in = {x, scale, residual} */
+enum { X, SCALE, RESIDUAL, FORWARD_IN };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X], *residual = node->in[RESIDUAL];
+    const int64_t width[] = {cleat_width(x)};
+    if (!cleat_is_storage(x->dtype))
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
+    cleat_status status = cleat_expect(node, SCALE, "scale", CLEAT_F32, 1, width, error);
+    if (!status && residual) status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, x->shape, error);
+    return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 2);
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
+    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
+}
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *x = node->in[X];
+    cleat_launch_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", x->dtype);
+    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)cleat_rows(x));
+    cleat_launch_i32(binder, (int32_t)cleat_width(x));
+    cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
+}
+
+/* --- gradients: in = {dy, x, scale, accums}, out = {dx, dscale} ----------------------------------------------- */
+
+enum { G_DY, G_X, G_SCALE, GRAD_IN };
+enum { DX, DSCALE, TARGETS };
+
+static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
+    const int64_t at_once = cleat_rows_at_once(cleat_width(node->in[0]), facts), units = units_of(facts);
+    return min(ceil_div(cleat_rows(node->in[0]), at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
+}
+
+static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
+    return groups_for(node, facts) * cleat_rows_at_once(cleat_width(node->in[0]), facts);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    if (!node->out[DSCALE]) return 0;
+    return partials(node, facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+}
+
+static cleat_cost grad_cost(const cleat_node *node) {
+    const double bytes = (double)cleat_tensor_bytes(node->in[0]);
+    const int tensors =
+        1 + (node->out[DSCALE] != NULL) + (node->out[DX] != NULL) + (cleat_accum(node, GRAD_IN, DX) != NULL);
+    return (cleat_cost){.flops = 4.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
+}
+
+/* dx alone: the forward kernel, with dy and the accumulator in place of x and the residual. */
+static void bind_dx(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *dy = node->in[G_DY];
+    cleat_launch_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype);
+    cleat_launch_tensor(binder, dy);
+    cleat_launch_tensor(binder, node->in[G_SCALE]);
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
+    cleat_launch_tensor(binder, node->out[DX]);
+    cleat_launch_i32(binder, (int32_t)cleat_rows(dy));
+    cleat_launch_i32(binder, (int32_t)cleat_width(dy));
+    cleat_launch_runs(binder, cleat_rows(dy), cleat_width(dy));
+}
+
+/* dscale from the partial sums. */
+static void bind_total(const cleat_node *node, cleat_binder *binder) {
+    const cleat_device_facts *facts = binder->facts;
+    const int64_t width = cleat_width(node->in[0]);
+    const int64_t columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
+    cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_total", node->in[0]->dtype, width);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DSCALE));
+    cleat_launch_tensor(binder, node->out[DSCALE]);
+    cleat_launch_i32(binder, (int32_t)partials(node, facts));
+    cleat_launch_groups(binder, ceil_div(width, columns));
+}
+
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *dy = node->in[G_DY];
+    if (!node->out[DSCALE]) {
+        bind_dx(node, binder);
+        return;
+    }
+    cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_backward", dy->dtype, cleat_width(dy));
+    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
+    cleat_launch_tensor(binder, node->out[DX]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)cleat_rows(dy));
+    cleat_launch_groups(binder, groups_for(node, binder->facts));
+    bind_total(node, binder);
+}
+
+static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
+    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
+    return refuse(node, facts);
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[G_X];
+    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {
+    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+
+/* dx may overwrite dy, x, or its accum. */
+static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",
+                                          .infer = infer_grad,
+                                          .cost = grad_cost,
+                                          .variants = grad_variants,
+                                          .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_pass_grad(graph, node->in[RESIDUAL], dout[0]);
+    if (!cleat_requires_grad(node->in[X]) && !cleat_requires_grad(node->in[SCALE])) return;
+    cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_X] = node->in[X], [G_SCALE] = node->in[SCALE]};
+    cleat_emit_grads(
+        graph, &(cleat_grads_spec){
+                   .op = &layer_scale_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = TARGETS});
+}
+
+static const cleat_op layer_scale = {.name = "layer_scale",
+                                     .optional_inputs = CLEAT_IN(RESIDUAL),
+                                     .infer = infer,
+                                     .backward = backward,
+                                     .cost = cost,
+                                     .variants = variants,
+                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                     .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
+
+cleat_tensor *cleat_layer_scale(cleat_graph *graph, cleat_tensor *x, cleat_tensor *scale, cleat_tensor *residual) {
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [SCALE] = scale, [RESIDUAL] = residual};
+    cleat_node *node = cleat_emit(graph, &layer_scale, NULL, 0, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}
