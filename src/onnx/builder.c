@@ -91,7 +91,7 @@ void cleat_onnx_append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item)
 
 /* --- values ----------------------------------------------------------------------------------------------------- */
 
-static void take_name(cleat_onnx_builder *b, const char *name) {
+static void register_name(cleat_onnx_builder *b, const char *name) {
     cleat_error error;
     if (cleat_onnx_failed(b)) return;
     cleat_status status = cleat_name_table_add(&b->names, name, 0, &error);
@@ -103,7 +103,7 @@ const char *cleat_onnx_new_name(cleat_onnx_builder *b, const char *wanted) {
     char *name = cleat_onnx_text(b, "%s", wanted);
     for (int i = 2; !cleat_onnx_failed(b) && cleat_name_table_find(&b->names, name, &number); ++i)
         name = cleat_onnx_text(b, "%s_%d", wanted, i);
-    take_name(b, name);
+    register_name(b, name);
     return cleat_onnx_failed(b) ? "" : name;
 }
 

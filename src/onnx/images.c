@@ -90,8 +90,8 @@ static const char *normalise(cleat_onnx_translator *t, const cleat_node *node, c
     if (operator)
         return OP_WITH(b, "BatchNormalization", ATTRIBUTES(CLEAT_ONNX_F("epsilon", eps)), x, gamma, beta, mean,
                        variance);
-    const char *deviation = OP(b, "Sqrt", OP(b, "Add", variance, cleat_onnx_number(b, eps)));
-    x = OP(b, "Div", OP(b, "Sub", x, mean), deviation);
+    const char *std = OP(b, "Sqrt", OP(b, "Add", variance, cleat_onnx_number(b, eps)));
+    x = OP(b, "Div", OP(b, "Sub", x, mean), std);
     return OP(b, "Add", OP(b, "Mul", x, gamma), beta);
 }
 

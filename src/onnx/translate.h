@@ -22,7 +22,7 @@ typedef struct cleat_onnx_translator cleat_onnx_translator;
 /* The builder of the model. */
 cleat_onnx_builder *cleat_onnx_of(cleat_onnx_translator *t);
 
-/* Whether in[i] is there. */
+/* Whether in[i] is present. */
 bool cleat_onnx_has(const cleat_node *node, int i);
 /* The name of in[i]; NULL if it is absent. */
 const char *cleat_onnx_in(cleat_onnx_translator *t, const cleat_node *node, int i);
@@ -31,7 +31,7 @@ const char *cleat_onnx_image(cleat_onnx_translator *t, const cleat_node *node, i
 /* Says that out[i] is this value, or as an image with channels first. */
 void cleat_onnx_set(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
 void cleat_onnx_set_image(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
-/* Whether all of the inputs [first, first + count) that are there are known with channels first, so that an op on
+/* Whether all of the inputs [first, first + count) that are present are known with channels first, so that an op on
  * single elements need not change their order. */
 bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int first, int count);
 /* The op for single elements `type` of the first inputs, in the order of channels that they have. */

@@ -48,10 +48,10 @@ static cleat_status check_all_used(void *user, cleat_error *error) {
 
 /* --- metadata --------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ENTRIES = 64, LARGEST_FILE = 64 * 1024 };
+enum { MAX_ENTRIES = 64, LARGEST_FILE = 64 * 1024 };
 
 typedef struct facts {
-    cleat_onnx_entry entries[MOST_ENTRIES]; /* strings are owned */
+    cleat_onnx_entry entries[MAX_ENTRIES]; /* strings are owned */
     size_t count;
     bool failed;
 } facts;
@@ -64,7 +64,7 @@ static void facts_free(facts *f) {
 }
 
 static void add_fact(facts *f, const char *key, const char *value) {
-    if (!value || f->count == MOST_ENTRIES) return;
+    if (!value || f->count == MAX_ENTRIES) return;
     cleat_onnx_entry entry = {cleat_strdup(key), cleat_strdup(value)};
     f->entries[f->count++] = entry;
     f->failed = f->failed || !entry.key || !entry.value;
