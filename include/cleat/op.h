@@ -34,6 +34,7 @@ struct cleat_node {
     cleat_graph *graph;
     int index;       /* position in execution order */
     bool recomputed; /* repeats a forward node for the backward part (gradient checkpointing) */
+    bool gated;      /* a fused consumer was `discontinuous` (cleat_op) */
     int n_in, n_out;
     cleat_tensor *in[CLEAT_MAX_IN];
     cleat_tensor *out[CLEAT_MAX_OUT];

@@ -77,6 +77,7 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
     bool sole_consumer = of[result->index].count == 1 && !result->retain;
     if (!node->op->fuse(node, consumer, sole_consumer)) return;
     consumer->out[0]->producer = node;
+    node->gated |= consumer->gated || consumer->op->discontinuous;
     if (sole_consumer) clear_producer(graph, result);
     graph->nodes[consumer->index] = NULL;
     cleat_free(consumer);

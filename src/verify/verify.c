@@ -83,7 +83,7 @@ static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor)
 
 static bool has_gates(const cleat_graph *graph) {
     for (size_t i = 0; i < graph->node_count; ++i)
-        if (graph->nodes[i]->op->discontinuous) return true;
+        if (graph->nodes[i]->op->discontinuous || graph->nodes[i]->gated) return true;
     return false;
 }
 
