@@ -64,9 +64,10 @@ static cleat_status make_all(cleat_profile_keys *keys, cleat_error *error) {
     cleat_key *all = cleat_alloc(room + 1, sizeof *all);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     all[count++] = type_key(keys);
+    all[count++] = cleat_run_keys[CLEAT_INIT_KEY];
     for (const cleat_section *section = cleat_profile_sections; section->name; ++section)
         add_section(all, &count, section->name);
-    for (const cleat_key *key = cleat_run_keys + 1; key->name; ++key) {
+    for (const cleat_key *key = cleat_run_keys + CLEAT_INIT_KEY + 1; key->name; ++key) {
         all[count] = *key;
         if (key->kinds) all[count].kinds = families_with_buckets();
         ++count;
@@ -118,11 +119,12 @@ cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_m
     cleat_key *made = cleat_alloc(count_keys(cleat_run_keys) + count_keys(family->keys) + 1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     made[count++] = type_key(keys);
+    made[count++] = cleat_run_keys[CLEAT_INIT_KEY];
     for (const cleat_key *key = family->keys; key->name; ++key) {
         made[count] = *key;
         made[count++].part = CLEAT_PART_FAMILY;
     }
-    for (const cleat_key *key = cleat_run_keys + 1; key->name; ++key) {
+    for (const cleat_key *key = cleat_run_keys + CLEAT_INIT_KEY + 1; key->name; ++key) {
         if (key->kinds == CLEAT_IF_BUCKETS && family->fixed_length) continue;
         made[count] = *key;
         made[count++].kinds = 0;

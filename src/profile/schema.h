@@ -15,7 +15,8 @@ enum { CLEAT_IF_BUCKETS = 1 };
 enum { CLEAT_PART_RUN, CLEAT_PART_FAMILY };
 
 extern const cleat_section cleat_profile_sections[]; /* terminated by a NULL name */
-/* model.type, whose choices and default are the names of the families, then [train], [loader], [run]. */
+/* model.type, whose choices and default are the names of the families, model.init, then [train], [loader], [run]. */
+enum { CLEAT_INIT_KEY = 1 };
 extern const cleat_key cleat_run_keys[];
 
 /* The value assigned to a key; both members NULL: no assignment. */
