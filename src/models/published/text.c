@@ -40,7 +40,7 @@ static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_s
     return sink->set(sink->user, "model.head_dropout", text, key, error);
 }
 
-static void tell_attention_dropout(const cleat_weights *weights) {
+static void log_attention_dropout(const cleat_weights *weights) {
     static const char *const keys[] = {"attention_probs_dropout_prob", "attention_dropout"};
     const char *key;
     const cJSON *rate = find_number(weights, keys, 2, &key);
@@ -122,6 +122,6 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     if (!status) status = set_head_dropout(weights, sink, tags, error);
     if (!status) status = set_vocabulary(weights, sink, error);
     if (!status) status = set_labels(weights, sink, tags, error);
-    if (!status) tell_attention_dropout(weights);
+    if (!status) log_attention_dropout(weights);
     return status;
 }
