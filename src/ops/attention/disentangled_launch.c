@@ -152,8 +152,9 @@ static void add_gradients(cleat_binder *binder, const cleat_node *node, const pr
 
 /* --- generic form --------------------------------------------------------------------------------------------- */
 
-static layout plain_layout(const problem *p, bool is_gradient, int64_t parts) {
-    layout l = {.tables = {.front = 0, .rows = 2 * p->length - 1, .pitch = p->head}};
+/* `margin`: rows of padding before the first distance, and after the last. */
+static layout layout_for(const problem *p, bool is_gradient, int64_t parts, int64_t margin) {
+    layout l = {.tables = {.front = margin, .rows = 2 * p->length - 1 + 2 * margin, .pitch = round_up(p->head, 4)}};
     l.by_distance = reserve(&l, table_floats(p, l.tables));
     if (!is_gradient) return l;
     l.delta = reserve(&l, p->batch * p->heads * p->length);
@@ -164,12 +165,12 @@ static layout plain_layout(const problem *p, bool is_gradient, int64_t parts) {
 static int64_t workspace_plain(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     const problem p = cleat_disentangled_problem_of(node);
-    return plain_layout(&p, false, 0).bytes;
+    return layout_for(&p, false, 0, 0).bytes;
 }
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = plain_layout(&p, false, 0);
+    const layout l = layout_for(&p, false, 0, 0);
     launch_expand(binder, node, &p, &l, 1);
     begin_form(binder, node, &p, &l, "attention/disentangled.cl", "disentangled_plain_forward", false);
     cleat_launch_tensor(binder, node->out[0]);
@@ -181,13 +182,13 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 static int64_t grad_workspace_plain(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     const problem p = cleat_disentangled_problem_of(node);
-    return plain_layout(&p, true, needs_positions(node)).bytes;
+    return layout_for(&p, true, needs_positions(node), 0).bytes;
 }
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     static const char file[] = "attention/disentangled.cl";
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = plain_layout(&p, true, needs_positions(node));
+    const layout l = layout_for(&p, true, needs_positions(node), 0);
     launch_expand(binder, node, &p, &l, 1);
     launch_delta(binder, node, &p, &l);
     if (node->out[0]) {
@@ -335,14 +336,112 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     if (needs_positions(node)) launch_reduce(binder, node, &p, &c.l, c.parts, 1);
 }
 
+/* --- GPU ------------------------------------------------------------------------------------------------------ */
+
+enum { GPU_GROUP = 64 };
+
+/* Rows and columns of a tile: queries, keys or distances. */
+static int64_t gpu_rows(const problem *p) {
+    return p->head <= 64 ? 16 : 8;
+}
+
+static int64_t distance_tiles(const problem *p) {
+    return ceil_div(2 * p->length - 1, gpu_rows(p));
+}
+
+/* Samples that one work-group of the gradient of the tables processes: all, unless the distances alone would leave
+ * half of the GPU idle. Each part has tables of gradients. */
+static int64_t gpu_part_samples(const problem *p, const cleat_device_facts *facts) {
+    enum { GROUPS_A_UNIT = 4 };
+    const int64_t groups = p->heads * distance_tiles(p);
+    const int64_t parts = min(p->batch, ceil_div(GROUPS_A_UNIT * units_of(facts), groups));
+    return ceil_div(p->batch, parts);
+}
+
+static layout gpu_layout(const cleat_node *node, const problem *p, const cleat_device_facts *facts, bool is_gradient) {
+    const int64_t parts = is_gradient && needs_positions(node) ? ceil_div(p->batch, gpu_part_samples(p, facts)) : 0;
+    return layout_for(p, is_gradient, parts, 2 * gpu_rows(p));
+}
+
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    if (facts->work_group < GPU_GROUP) return "requires work-groups of at least 64 work-items";
+    if (facts->local_memory < GPU_LOCAL_MEMORY) return "requires 32 KiB of local memory";
+    return NULL;
+}
+
+static void define_gpu(cleat_binder *binder, const problem *p) {
+    cleat_launch_define(binder, "THREADS", GPU_GROUP);
+    cleat_launch_define(binder, "ROWS", gpu_rows(p));
+}
+
+static void launch_tiles(cleat_binder *binder, int64_t groups) {
+    const size_t local = GPU_GROUP, global = local * (size_t)groups;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    const problem p = cleat_disentangled_problem_of(node);
+    return gpu_layout(node, &p, facts, false).bytes;
+}
+
+static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
+    const problem p = cleat_disentangled_problem_of(node);
+    const layout l = gpu_layout(node, &p, binder->facts, false);
+    launch_expand(binder, node, &p, &l, 1);
+    begin_form(binder, node, &p, &l, "attention/disentangled_gpu.cl", "disentangled_gpu_forward", false);
+    define_gpu(binder, &p);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    add_sizes(binder, &p, &l);
+    launch_tiles(binder, p.batch * p.heads * ceil_div(p.length, gpu_rows(&p)));
+}
+
+static int64_t grad_workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    const problem p = cleat_disentangled_problem_of(node);
+    return gpu_layout(node, &p, facts, true).bytes;
+}
+
+static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
+    static const char file[] = "attention/disentangled_gpu.cl";
+    const problem p = cleat_disentangled_problem_of(node);
+    const layout l = gpu_layout(node, &p, binder->facts, true);
+    const int64_t tiles = p.batch * p.heads * ceil_div(p.length, gpu_rows(&p));
+    launch_expand(binder, node, &p, &l, 1);
+    launch_delta(binder, node, &p, &l);
+    if (node->out[0]) {
+        begin_form(binder, node, &p, &l, file, "disentangled_gpu_dq", true);
+        define_gpu(binder, &p);
+        add_gradients(binder, node, &p, 0, 0);
+        add_sizes(binder, &p, &l);
+        launch_tiles(binder, tiles);
+        begin_form(binder, node, &p, &l, file, "disentangled_gpu_keys", true);
+        define_gpu(binder, &p);
+        add_gradients(binder, node, &p, 1, 2);
+        add_sizes(binder, &p, &l);
+        launch_tiles(binder, tiles);
+    }
+    if (!needs_positions(node)) return;
+    const int64_t part_samples = gpu_part_samples(&p, binder->facts), parts = ceil_div(p.batch, part_samples);
+    begin_form(binder, node, &p, &l, file, "disentangled_gpu_positions", true);
+    define_gpu(binder, &p);
+    cleat_launch_workspace(binder, l.dtables, sizeof(float));
+    add_sizes(binder, &p, &l);
+    cleat_launch_i32(binder, (int32_t)part_samples);
+    launch_tiles(binder, parts * p.heads * distance_tiles(&p));
+    launch_reduce(binder, node, &p, &l, parts, p.softmax_scale);
+}
+
 const cleat_variant cleat_disentangled_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_gpu},
     {.name = "plain", .workspace = workspace_plain, .bind = bind_plain},
     {0},
 };
 
 const cleat_variant cleat_disentangled_grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = grad_workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = grad_workspace_gpu, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = grad_workspace_plain, .bind = bind_grad_plain},
     {0},
 };
