@@ -27,8 +27,12 @@ typedef struct cleat_image_options {
     double val_fraction, test_fraction;
     int64_t cache_bytes; /* maximum size of the in-memory cache of decoded images */
     /* Class names in order, separated by blanks. NULL or "": from the data, sorted by name (IDX and CIFAR: in
-     * numerical order). */
+     * numerical order; masks: "class_0", ... or the lines of labels.txt). */
     const char *classes;
+    /* Masks: number of classes, 2 to 255, whose ids are the values of the mask files; 0: that of the names in
+     * `classes`, or without them two, black and white. */
+    int64_t mask_classes;
+    bool reduce_labels; /* masks with classes: 0 is unlabelled, and k is class k - 1 */
     /* Folder of an earlier cleat_dataset_save, from which channels, means, standard deviations and classes
      * are read. NULL or "": fitted to the training part. */
     const char *fitted;
@@ -71,7 +75,7 @@ CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_image_opt
 
 /* Sizes and counts of a dataset of images, masks or maps. */
 typedef struct cleat_image_info {
-    int64_t size, channels, classes; /* S, C; classes 2 for masks */
+    int64_t size, channels, classes; /* S, C; classes 2 for masks of black and white */
     int64_t samples[CLEAT_SPLITS];
     double positive;       /* masks: fraction of ones among the known pixels of the training part */
     int64_t height, width; /* maps over time: size of a frame, padded to whole patches; else S */
@@ -101,6 +105,15 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
  * image; masks are not read then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
+/* With options->mask_classes or names, the values of a mask are classes: greys, or indices of a palette; 255, and with
+ * reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value that is no class is
+ * an error of cleat_dataset_fill (or of opening, for the samples from which means are computed) with file, row and
+ * column. Names come from options->classes, else from labels.txt in the folder, one per line. */
+
+/* Name of a class of masks with classes, borrowed; NULL past the last one, and for other data. */
+CLEAT_API const char *cleat_masks_class(const cleat_dataset *dataset, size_t index);
+/* Number of pixels of a class in the training masks that means were computed from; 0 past the last class. */
+CLEAT_API int64_t cleat_masks_class_pixels(const cleat_dataset *dataset, size_t index);
 /* Size in pixels of the image file of a sample. */
 CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height,
                                              int64_t *width, cleat_error *error);

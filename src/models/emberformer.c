@@ -7,7 +7,7 @@
 #include "core/memory.h"
 #include "data/maps/maps.h"
 #include "graph/graph.h"
-#include "models/masks.h"
+#include "models/published/segformer.h"
 #include "nn/transformer.h"
 
 #include <math.h>
@@ -69,6 +69,7 @@ static void defaults(void *settings) {
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const emberformer_settings *s = settings;
     cleat_status status = cleat_encoder_check(&s->encoder, record, error);
+    if (!status) status = cleat_masks_check_shape(&s->mask, record, error);
     return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
 }
 
@@ -94,7 +95,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     cleat_status status = cleat_maps_open(path, &options, &opened, error);
-    if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
+    if (status == CLEAT_OK) status = cleat_masks_make_own(model, 0, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;
@@ -292,6 +293,14 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
     return status;
 }
 
+/* Its spatial part can start from a published SegFormer; the whole has no name elsewhere. */
+static const cleat_architecture *const architectures[] = {&cleat_published_emberformer_decoder, NULL};
+
+static const cleat_architecture *architecture_of(const cleat_model *model) {
+    (void)model;
+    return NULL;
+}
+
 static const cleat_model_examples examples = {
     .add = add_example, .confusion = cleat_masks_confusion, .baseline = cleat_masks_baseline};
 
@@ -316,4 +325,6 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .write = write,
                                              .writes_each = true,
                                              .sized_by_data = true,
-                                             .examples = &examples};
+                                             .examples = &examples,
+                                             .architectures = architectures,
+                                             .architecture = architecture_of};

@@ -14,15 +14,14 @@ enum { PATH_BYTES = 4096 };
 
 static const double RARE = 0.02; /* share of the pixels below which a mask is called unbalanced */
 
-cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error) {
-    cleat_mask_own *own = cleat_alloc(1, sizeof *own);
+cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_error *error) {
+    cleat_mask_own *own = cleat_alloc(1, sizeof *own + (size_t)n_classes * sizeof *own->classes);
     if (!own) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+    own->n_classes = n_classes;
     cleat_free(model->own);
     model->own = own;
     return CLEAT_OK;
 }
-
-const char *const cleat_backbone_names[] = {"b0", "b1", "b2", NULL};
 
 const cleat_metric_info cleat_masks_metrics[] = {{"iou", true},    {"f1", true},        {"precision", true},
                                                  {"recall", true}, {"image_iou", true}, {"best_f1", true},
@@ -33,56 +32,6 @@ static const cleat_mask_settings *settings_of(const cleat_model *model) {
 }
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
-
-/* The published configurations, indexed by cleat_backbone. */
-static const cleat_segformer backbones[] = {
-    [CLEAT_BACKBONE_B0] = {.width = {32, 64, 160, 256},
-                           .heads = {1, 2, 5, 8},
-                           .reduction = {8, 4, 2, 1},
-                           .depth = {2, 2, 2, 2},
-                           .decoder = 256},
-    [CLEAT_BACKBONE_B1] = {.width = {64, 128, 320, 512},
-                           .heads = {1, 2, 5, 8},
-                           .reduction = {8, 4, 2, 1},
-                           .depth = {2, 2, 2, 2},
-                           .decoder = 256},
-    [CLEAT_BACKBONE_B2] = {.width = {64, 128, 320, 512},
-                           .heads = {1, 2, 5, 8},
-                           .reduction = {8, 4, 2, 1},
-                           .depth = {3, 4, 6, 3},
-                           .decoder = 768},
-};
-
-cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
-    const cleat_model_sizes *sizes = &model->sizes;
-    cleat_segformer shape = backbones[settings_of(model)->backbone];
-    if (sizes->decoder > 0) {
-        memcpy(shape.width, sizes->stage_widths, sizeof shape.width);
-        memcpy(shape.heads, sizes->stage_heads, sizeof shape.heads);
-        memcpy(shape.reduction, sizes->stage_reductions, sizeof shape.reduction);
-        memcpy(shape.depth, sizes->stage_depths, sizeof shape.depth);
-        shape.decoder = sizes->decoder;
-    }
-    shape.classes = sizes->classes > 0 ? sizes->classes : 1;
-    shape.stem_stride = settings_of(model)->stem_stride;
-    shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)settings_of(model)->dropout : 0;
-    return shape;
-}
-
-void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width) {
-    int64_t stride = 1;
-    for (int stage = 0; stage < CLEAT_SEGFORMER_STAGES; ++stage) {
-        stride *= stage == 0 ? shape->stem_stride : 2;
-        int64_t least = (shape->reduction[stage] - 1) * stride + 1;
-        if (height < least || width < least) {
-            cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
-                             "images of %lld x %lld pixels are too small for a SegFormer with stem_stride %lld, which "
-                             "requires %lld: use larger images, or a smaller model.stem_stride",
-                             (long long)height, (long long)width, (long long)shape->stem_stride, (long long)least);
-            return;
-        }
-    }
-}
 
 /* Square root of the ratio of background to mask pixels. The full ratio would let the few mask pixels
  * outweigh all others. */
@@ -121,16 +70,17 @@ void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mo
                                        .focal_gamma = (float)settings_of(model)->focal_gamma,
                                        .dice_weight = (float)settings_of(model)->dice};
     cleat_tensor *loss = cleat_masks_shape(model, mode).classes > 1
-                             ? cleat_cross_entropy(graph, logits, mask, inputs->sample_weight, 0)
+                             ? cleat_cross_entropy(graph, logits, mask, inputs->sample_weight,
+                                                   (float)settings_of(model)->loss.label_smoothing)
                              : cleat_mask_loss(graph, logits, mask, inputs->sample_weight, &spec);
     cleat_model_add_loss(graph, mode, inputs, loss, built);
 }
 
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values) {
-    const int64_t each = model->sizes.classes > 1 ? batch->length * batch->length : 1;
-    for (int64_t i = 0; i < batch->batch * each; ++i)
-        values[i] = i / each < batch->count ? 1.0f / (float)(global_batch->samples * each) : 0.0f;
+    (void)model;
+    for (int64_t i = 0; i < batch->batch; ++i)
+        values[i] = i < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -324,13 +274,11 @@ static float interpolate(const float *logits, int64_t height, int64_t width, int
                          dx * probability(logits[below * stride + right])));
 }
 
-/* Writes FOLDER/ID followed by the file name ending to `path`. */
-static cleat_status path_of(const char *folder, const char *id, const char *ending, char path[PATH_BYTES],
-                            cleat_error *error) {
+cleat_status cleat_masks_path(const cleat_mask_output *output, const char *ending, char *path, cleat_error *error) {
     char name[PATH_BYTES];
-    if ((size_t)snprintf(name, sizeof name, "%s%s", id, ending) >= sizeof name)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for a file name", id);
-    return cleat_path_join(folder, name, path, PATH_BYTES, error);
+    if ((size_t)snprintf(name, sizeof name, "%s%s", output->id, ending) >= sizeof name)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for a file name", output->id);
+    return cleat_path_join(output->folder, name, path, PATH_BYTES, error);
 }
 
 cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error) {
@@ -353,9 +301,9 @@ cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output
             probabilities[r * out_width + c] = p;
             mask[r * out_width + c] = p >= settings_of(model)->threshold ? 255 : 0;
         }
-    status = path_of(output->folder, output->id, ".npy", path, error);
+    status = cleat_masks_path(output, ".npy", path, error);
     if (status == CLEAT_OK) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
-    if (status == CLEAT_OK) status = path_of(output->folder, output->id, ".png", path, error);
+    if (status == CLEAT_OK) status = cleat_masks_path(output, ".png", path, error);
     if (status == CLEAT_OK) status = cleat_png_write(path, mask, out_height, out_width, error);
 done:
     cleat_free(mask);

@@ -1,14 +1,23 @@
-/* Helpers of segmentation models: the loss, pixel metrics, predictions as PNG and NPY. */
+/* Helpers of segmentation models: their SegFormer; the loss, pixel metrics and predictions (PNG, NPY) of masks of two
+ * classes. Masks of more classes: models/mask_classes.h. */
 #ifndef CLEAT_SRC_MODELS_MASKS_H
 #define CLEAT_SRC_MODELS_MASKS_H
 
-#include "models/example_images.h"
-#include "models/examples.h"
+#include "models/classes.h"
 #include "models/image_models.h"
 #include "nn/segformer.h"
 
-typedef enum cleat_backbone { CLEAT_BACKBONE_B0, CLEAT_BACKBONE_B1, CLEAT_BACKBONE_B2 } cleat_backbone;
-extern const char *const cleat_backbone_names[]; /* names in settings; terminated by NULL */
+typedef enum cleat_backbone {
+    CLEAT_BACKBONE_B0,
+    CLEAT_BACKBONE_B1,
+    CLEAT_BACKBONE_B2,
+    CLEAT_BACKBONE_B3,
+    CLEAT_BACKBONE_B4,
+    CLEAT_BACKBONE_B5,
+    CLEAT_BACKBONES
+} cleat_backbone;
+extern const char *const cleat_backbone_names[];    /* names in settings; terminated by NULL */
+extern const char *const cleat_stage_order_names[]; /* of cleat_mask_settings.descending */
 
 /* The SegFormer, its loss, and the interpretation of its output. The settings of segmentation families
  * begin with this struct. */
@@ -17,21 +26,47 @@ typedef struct cleat_mask_settings {
     double dropout;
     cleat_backbone backbone;
     int64_t stem_stride; /* stride of the first patch embedding */
-    double threshold;    /* minimum probability of a pixel in the mask */
+    /* A value for each stage, and for `stage_strides` for each after the first; count CLEAT_AUTO: the backbone's. */
+    cleat_int_list stage_widths, stage_heads, stage_reductions, stage_depths, stage_expansions, stage_patches,
+        stage_strides;
+    int64_t decoder_width; /* CLEAT_AUTO: the backbone's */
+    bool descending;       /* order of the stages in fuse.weight */
+    int64_t classes;       /* of pixels; 0: the number of names in `labels` */
+    const char *labels;    /* names of the classes, separated by blanks; NULL or "": other names, see cleat/images.h */
+    double threshold;      /* minimum probability of a pixel in the mask */
     /* weight of mask pixels; CLEAT_AUTO: from their fraction of the training data */
     double positive_weight;
     double focal_gamma, dice;
+    cleat_class_loss_settings loss; /* of masks with classes */
 } cleat_mask_settings;
 
 /* MEMBER: a cleat_mask_settings. */
 #define SEGFORMER_ROWS(MEMBER)                                                                                         \
     {FIELD(model, backbone, MEMBER.backbone), CHOICE(cleat_backbone_names, "b0"), SHAPES,                              \
-     .help = "SegFormer size: 3.7, 14 or 27 million parameters."},                                                     \
+     .help = "SegFormer size: 3.7, 14, 27, 47, 64 or 85 million parameters."},                                         \
+        {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 4, "4"), SHAPES,                                        \
+         .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "     \
+                 "at 16 and 4 times the cost."},                                                                       \
+        {STAGES(MEMBER, stage_widths, 8, 4096), .help = "Width of each of the four stages; auto: of the backbone."},   \
+        {STAGES(MEMBER, stage_heads, 1, 256), .help = "Attention heads of each stage; auto: of the backbone."},        \
+        {STAGES(MEMBER, stage_reductions, 1, 64),                                                                      \
+         .help = "Factor by which attention reduces its keys in each stage, per side; auto: of the backbone."},        \
+        {STAGES(MEMBER, stage_depths, 1, 256), .help = "Blocks of each stage; auto: of the backbone."},                \
+        {STAGES(MEMBER, stage_expansions, 1, 64),                                                                      \
+         .help = "Width of the hidden layer of a block, in units of the stage's width; auto: 4, 4, 4, 4."},            \
+        {STAGES(MEMBER, stage_patches, 1, 31),                                                                         \
+         .help = "Side of the patches of each stage, in pixels of the map before; auto: 7, 3, 3, 3."},                 \
+        {STAGES(MEMBER, stage_strides, 1, 8),                                                                          \
+         .help = "Strides of the patch embeddings of the three later stages; auto: 2, 2, 2."},                         \
+        {FIELD(model, decoder_width, MEMBER.decoder_width),     INT(8, 4096, "auto"), OR_AUTO, SHAPES, .later = true,  \
+         .help = "Width of the decoder; auto: of the backbone."},                                                      \
     {                                                                                                                  \
-        FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 4, "4"), SHAPES,                                         \
-            .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "  \
-                    "at 16 and 4 times the cost."                                                                      \
+        FIELD(model, stage_order, MEMBER.descending), EITHER(cleat_stage_order_names, "ascending"), SHAPES,            \
+            .later = true,                                                                                             \
+            .help = "Order of the stages in the columns of fuse.weight; descending in published checkpoints."          \
     }
+#define STAGES(MEMBER, NAME, LOW, HIGH)                                                                                \
+    FIELD(model, NAME, MEMBER.NAME), LIST(LOW, HIGH, "auto"), OR_AUTO, .unordered = true, SHAPES, .later = true
 #define THRESHOLD_ROW(MEMBER)                                                                                          \
     {                                                                                                                  \
         FIELD(model, threshold, MEMBER.threshold), FLOAT(0, 1, "0.5"),                                                 \
@@ -53,13 +88,23 @@ extern const cleat_metric_info cleat_masks_metrics[]; /* terminated by a NULL na
 typedef struct cleat_mask_own {
     double positive;       /* fraction of mask pixels in the training data; 0: unknown */
     int64_t height, width; /* size of a sample's mask; 0: image_size of the profile */
+    int64_t n_classes;     /* 0: black and white */
+    cleat_class classes[]; /* [n_classes] */
 } cleat_mask_own;
 
 /* Allocates model->own. */
-cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
+cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_error *error);
 
-/* The SegFormer of the profile's backbone, with one output per pixel and class; one output if the number
- * of classes is not set. */
+/* --- the shape (mask_shape.c) --- */
+
+/* Checks the lists of stages, and that each width is a multiple of its heads. */
+cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const cleat_record *record,
+                                     cleat_error *error);
+/* Classes of the pixels by the settings; 0: a mask is one probability per pixel. */
+int64_t cleat_masks_classes(const cleat_mask_settings *settings);
+/* The published sizes of a backbone: `stride`, `classes`, `descending` and `dropout` are 0. */
+const cleat_segformer *cleat_backbone_shape(cleat_backbone backbone);
+/* The SegFormer of the settings, with one output per pixel and class; one output if the number of classes is not set. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
 /* Sets the graph's error if images [height, width] are too small for the reductions of the stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
@@ -76,8 +121,7 @@ cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, 
 void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                           cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
-/* Sample weights [B]: 1 / number of samples in the global batch. With more than one class, pixel weights
- * [B, L, L]: 1 / number of their pixels. */
+/* Sample weights [B]: 1 / number of samples in the global batch. */
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values);
 
@@ -117,6 +161,8 @@ typedef struct cleat_mask_output {
     int64_t out_height, out_width; /* of the files, in pixels */
 } cleat_mask_output;
 
+/* Writes FOLDER/ID followed by the file name ending to `path` [4096]. CLEAT_ERR_ARGUMENT: the id is too long. */
+cleat_status cleat_masks_path(const cleat_mask_output *output, const char *ending, char *path, cleat_error *error);
 /* Writes a mask, resized: the .png is 255 where the probability reaches the threshold, the .npy has the
  * probabilities. Errors: no memory, a file that cannot be written, an id too long for a file name. */
 cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error);

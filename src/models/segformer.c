@@ -1,9 +1,12 @@
-/* Segmentation of images into masks of two classes with a SegFormer. Loss:
- * weighted binary cross entropy (or focal loss) and Dice loss, the mean over the images of a global batch. */
+/* Segmentation of images with a SegFormer. Masks of two classes: weighted binary cross entropy (or focal loss) and Dice
+ * loss. Masks of more classes: cross entropy, the mean over the labelled pixels of an image, with label smoothing and
+ * class weights. Both are the mean over the images of a global batch. */
+#include "models/published/segformer.h"
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "data/image/common.h"
-#include "models/masks.h"
+#include "data/image/masks.h"
+#include "models/mask_classes.h"
 
 #include <string.h>
 
@@ -25,8 +28,18 @@ static const cleat_key keys[] = {
     VAL_FRACTION_ROW(data.options.val_fraction),
     TEST_FRACTION_ROW(data.options.test_fraction),
     LIMIT_ROW(mask.common),
+    {FIELD(data, classes, mask.classes), INT(2, CLEAT_MASK_CLASSES, "none"), OR_NONE, COMPUTES, .later = true,
+     .help = "Classes of the pixels, whose ids are the values of the masks; none: black and white."},
+    {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES, .later = true,
+     .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
+    {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES, .later = true,
+     .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},
     IMAGE_ROWS(data),
     MASK_LOSS_ROWS(mask),
+    {FIELD(loss, label_smoothing, mask.loss.label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES, .later = true,
+     .help = "Label smoothing."},
+    {FIELD(loss, class_weights, mask.loss.class_weights), CHOICE(cleat_weighting_names, "none"), COMPUTES,
+     .later = true, .help = "Class weights; balanced: inversely proportional to class frequency."},
     {.name = NULL},
 };
 
@@ -34,8 +47,40 @@ static void defaults(void *settings) {
     ((segformer_settings *)settings)->data.options = cleat_image_defaults();
 }
 
+static cleat_image_options options_of(const segformer_settings *s) {
+    cleat_image_options options = s->data.options;
+    options.classes = s->mask.labels;
+    options.mask_classes = s->mask.classes;
+    return options;
+}
+
+/* Refuses losses of two classes for masks with classes, and the other way round. */
+static cleat_status check_loss(const cleat_mask_settings *mask, bool classes, const cleat_record *record,
+                               cleat_error *error) {
+    static const char few[] = "is for masks of black and white: remove it, or data.classes";
+    static const char many[] = "is for masks with classes: remove it, or set data.classes";
+    if (classes && mask->positive_weight != CLEAT_AUTO)
+        return cleat_record_refuse(record, error, "loss", "positive_weight", "%s", few);
+    if (classes && mask->focal_gamma > 0) return cleat_record_refuse(record, error, "loss", "focal_gamma", "%s", few);
+    if (!classes && mask->loss.label_smoothing > 0)
+        return cleat_record_refuse(record, error, "loss", "label_smoothing", "%s", many);
+    if (!classes && mask->loss.class_weights != CLEAT_WEIGHTING_NONE)
+        return cleat_record_refuse(record, error, "loss", "class_weights", "%s", many);
+    return CLEAT_OK;
+}
+
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
-    return cleat_image_settings_check(&((const segformer_settings *)settings)->data, record, error);
+    const segformer_settings *s = settings;
+    const cleat_image_options options = options_of(s);
+    cleat_mask_classes classes;
+    cleat_error why = {0};
+    cleat_status status = cleat_masks_check_shape(&s->mask, record, error);
+    if (!status && cleat_mask_classes_of(&options, &classes, &why))
+        return cleat_record_contradict(record, error, (cleat_key_name){"data", "classes"},
+                                       (cleat_key_name){"data", options.reduce_labels ? "reduce_labels" : "labels"},
+                                       "%s", why.text);
+    if (!status) status = check_loss(&s->mask, classes.count > 0, record, error);
+    return status ? status : cleat_image_settings_check(&s->data, record, error);
 }
 
 static const segformer_settings *settings_of(const cleat_model *model) {
@@ -51,20 +96,33 @@ static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.options.size;
 }
 
+/* Masks of black and white; path NULL: not a training from new data. */
+static cleat_status open_binary(cleat_model *model, const cleat_dataset *dataset, const char *path,
+                                cleat_error *error) {
+    cleat_status status = cleat_masks_make_own(model, 0, error);
+    if (status) return status;
+    ((cleat_mask_own *)model->own)->positive = cleat_image_describe(dataset).positive;
+    if (path) cleat_masks_log_balance(model, path);
+    return CLEAT_OK;
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
+    const segformer_settings *s = settings_of(model);
+    const bool fits = mode == CLEAT_MODE_TRAIN && !(fitted && *fitted);
+    cleat_image_options options = cleat_image_settings_options(&s->data, mode, fitted);
     cleat_dataset *opened = NULL;
+    options.classes = s->mask.labels;
+    options.mask_classes = s->mask.classes;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
-    if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
+    if (status == CLEAT_OK)
+        status = cleat_masks_class(opened, 0) ? cleat_mask_classes_open(model, opened, fits ? path : NULL, error)
+                                              : open_binary(model, opened, fits ? path : NULL, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;
     }
-    cleat_image_info info = cleat_image_describe(opened);
-    ((cleat_mask_own *)model->own)->positive = info.positive;
-    model->sizes.inputs = info.channels;
-    if (mode == CLEAT_MODE_TRAIN && !(fitted && *fitted)) cleat_masks_log_balance(model, path);
+    model->sizes.inputs = cleat_image_describe(opened).channels;
     *dataset = opened;
     return CLEAT_OK;
 }
@@ -88,7 +146,7 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, channels_of(model)};
-    const int weight_rank = model->sizes.classes > 1 ? 3 : 1; /* weights per pixel, or per image */
+    const int weight_rank = cleat_masks_has_classes(model) ? 3 : 1; /* weights per pixel, or per image */
     cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *mask = NULL;
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, weight_rank, image);
@@ -97,10 +155,32 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
-    const int64_t image[3] = {-1, -1, channels_of(model)}, classes = model->sizes.classes;
+    const int64_t image[3] = {-1, -1, channels_of(model)};
+    const int64_t classes = cleat_masks_shape(model, CLEAT_MODE_TRAIN).classes;
     made[0] = cleat_synthetic_floats("image", 3, image);
     made[MASK] = cleat_synthetic_integers("mask", classes > 1 ? classes : 2, 2, image);
     return MASK + 1;
+}
+
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
+    if (cleat_masks_has_classes(model))
+        cleat_mask_classes_sample_weight(model, batch, batch->fields[MASK], global_batch, values);
+    else
+        cleat_masks_sample_weight(model, batch, global_batch, values);
+}
+
+/* --- metrics and predictions ---------------------------------------------------------------------------------- */
+
+/* Those of masks of two classes, and the first and the last two of masks with classes. */
+static const cleat_metric_info metrics[] = {
+    {"iou", true},       {"f1", true},      {"precision", true},      {"recall", true},
+    {"image_iou", true}, {"best_f1", true}, {"pixel_accuracy", true}, {"mean_accuracy", true},
+    {NULL, false}};
+
+static size_t metric_state_size(const cleat_model *model) {
+    return cleat_masks_has_classes(model) ? cleat_mask_classes_metric_state_size(model)
+                                          : cleat_masks_metric_state_size(model);
 }
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
@@ -108,9 +188,26 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     const int64_t pixels = batch->length * batch->length;
     const int32_t *mask = batch->fields[MASK];
     (void)error;
-    for (int64_t b = 0; b < batch->count; ++b)
-        cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, NULL, metric_state);
+    if (cleat_masks_has_classes(model))
+        cleat_mask_classes_metric_update(model, output, mask, batch->count * pixels, metric_state);
+    else
+        for (int64_t b = 0; b < batch->count; ++b)
+            cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, NULL, metric_state);
     return CLEAT_OK;
+}
+
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    if (cleat_masks_has_classes(model))
+        cleat_mask_classes_metric_compute(model, metric_state, found);
+    else
+        cleat_masks_metric_compute(model, metric_state, found);
+}
+
+static cleat_status write_one(const cleat_model *model, const cleat_mask_output *output, cleat_error *error) {
+    /* the ids of mask files, so that a prediction can serve as a mask */
+    if (cleat_masks_has_classes(model))
+        return cleat_mask_classes_write(model, output, settings_of(model)->data.options.reduce_labels ? 1 : 0, error);
+    return cleat_masks_write(model, output, error);
 }
 
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
@@ -129,7 +226,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                                           .stride = p->length,
                                           .out_height = height,
                                           .out_width = width};
-        status = cleat_masks_write(model, &output, error);
+        status = write_one(model, &output, error);
     }
     return status;
 }
@@ -151,22 +248,45 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
                                             .height = size,
                                             .width = size,
                                             .stride = stride};
-        status = cleat_masks_add_example(model, prediction, &example, json, error);
+        status = cleat_masks_has_classes(model)
+                     ? cleat_mask_classes_add_example(model, prediction, &example, json, error)
+                     : cleat_masks_add_example(model, prediction, &example, json, error);
     }
     cleat_image_free(&image);
     cleat_free(mask);
     return status;
 }
 
-static const cleat_model_examples examples = {
-    .add = add_example, .confusion = cleat_masks_confusion, .baseline = cleat_masks_baseline};
+static void confusion_of(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    if (cleat_masks_has_classes(model))
+        cleat_mask_classes_confusion(model, metric_state, confusion);
+    else
+        cleat_masks_confusion(model, metric_state, confusion);
+}
+
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                                char *text, cleat_error *error) {
+    return cleat_masks_has_classes(model) ? cleat_mask_classes_baseline(model, evaluated, metric_state, text, error)
+                                          : cleat_masks_baseline(model, evaluated, metric_state, text, error);
+}
+
+static const cleat_model_examples examples = {.add = add_example, .confusion = confusion_of, .baseline = baseline_of};
+
+/* --- published networks --------------------------------------------------------------------------------------- */
+
+static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
+
+/* The columns of fuse.weight are in the order of published files, or the network has no name elsewhere. */
+static const cleat_architecture *architecture_of(const cleat_model *model) {
+    return settings_of(model)->mask.descending ? &cleat_published_segformer : NULL;
+}
 
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .keys = keys,
                                                 .settings_size = sizeof(segformer_settings),
                                                 .defaults = defaults,
                                                 .check = check,
-                                                .metrics = cleat_masks_metrics,
+                                                .metrics = metrics,
                                                 .terms = terms,
                                                 .n_terms = 1,
                                                 .open_data = open_data,
@@ -175,10 +295,12 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .build = build,
                                                 .layer_of = layer_of,
                                                 .layers = layers,
-                                                .sample_weight = cleat_masks_sample_weight,
-                                                .metric_state_size = cleat_masks_metric_state_size,
+                                                .sample_weight = sample_weight,
+                                                .metric_state_size = metric_state_size,
                                                 .metric_update = metric_update,
-                                                .metric_compute = cleat_masks_metric_compute,
+                                                .metric_compute = metric_compute,
                                                 .write = write,
                                                 .writes_each = true,
-                                                .examples = &examples};
+                                                .examples = &examples,
+                                                .architectures = architectures,
+                                                .architecture = architecture_of};

@@ -66,7 +66,7 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
     cleat_tensor *y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n1"), x);
     x = attend(graph, stage, block, x, y, shape);
     y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n2"), x);
-    y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, 4 * width, NULL);
+    y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, shape->expansion[stage] * width, NULL);
     y = cleat_nn_depthwise_conv2d(graph, in_block(&name, stage, block, "dw"), y);
     y = cleat_gelu(graph, y);
     return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
@@ -75,11 +75,10 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
 /* Overlapping patch embedding. [B, H, W, C] -> [B, h, w, D] */
 static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const cleat_segformer *shape) {
     layer_name name;
-    const int64_t kernel = stage == 0 ? 7 : 3;
     const cleat_conv_layer patches = {.features = shape->width[stage],
-                                      .kernel = kernel,
-                                      .stride = stage == 0 ? shape->stem_stride : 2,
-                                      .padding = kernel / 2,
+                                      .kernel = shape->patch[stage],
+                                      .stride = shape->stride[stage],
+                                      .padding = shape->patch[stage] / 2,
                                       .bias = true};
     x = cleat_nn_conv(graph, in_stage(&name, "pe", stage), x, &patches);
     return cleat_nn_layer_norm(graph, in_stage(&name, "pn", stage), x);
@@ -97,7 +96,8 @@ static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, co
     cleat_scope(graph, "fuse/");
     if (!cleat_chunk(graph, weight, STAGES, parts)) return NULL;
     for (int i = 0; i < STAGES; ++i) {
-        cleat_tensor *map = cleat_linear(graph, maps[i], parts[i], NULL, NULL);
+        cleat_tensor *part = parts[shape->descending ? STAGES - 1 - i : i];
+        cleat_tensor *map = cleat_linear(graph, maps[i], part, NULL, NULL);
         if (!map) return NULL;
         y = i == 0 ? map : cleat_add(graph, y, cleat_resize(graph, map, maps[0]->shape[1], maps[0]->shape[2]));
     }
@@ -134,6 +134,7 @@ cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const clea
     }
     cleat_segment(graph);
     x = decode(graph, maps, shape, rng, mode);
+    if (x) snprintf(x->name, sizeof x->name, "logits_small"); /* the output of published networks */
     return x && (x->shape[1] != height || x->shape[2] != width) ? cleat_resize(graph, x, height, width) : x;
 }
 

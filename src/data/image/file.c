@@ -139,6 +139,21 @@ cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *i
     return cleat_image_read_min_side(path, channels, INT64_MAX, image, error);
 }
 
+cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_error *error) {
+    image_format format = OTHER;
+    char *data = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = find_format(path, (const uint8_t *)data, size, &format, error);
+    if (status == CLEAT_OK && format != PNG)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is no PNG file, whose values would be exact; export it again",
+                            path);
+    if (status == CLEAT_OK) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
+    cleat_free(data);
+    return status;
+}
+
 /* Reads the first `size` bytes of the file, or fewer if it is shorter; their number is *used. */
 static cleat_status read_beginning(const char *path, uint8_t *bytes, size_t size, size_t *used, cleat_error *error) {
     struct stat about;

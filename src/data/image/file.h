@@ -25,6 +25,9 @@ cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *i
  * pixels: much faster, and antialiased. */
 cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64_t min_side, cleat_image *image,
                                        cleat_error *error);
+/* Reads a PNG file whose values are ids: greys of any depth up to 8 bits and indices of a palette stay as they are
+ * stored. *image has 1 channel, or 3 if the file has colours. Otherwise as cleat_image_read. */
+cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_error *error);
 /* Convert from [pixels, 3] to [pixels, 1], and from [pixels, 1] to [pixels, 3]. */
 void cleat_image_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to);
 void cleat_image_to_colour(const uint8_t *from, int64_t pixels, uint8_t *to);
@@ -35,6 +38,9 @@ cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error
 cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error);
 /* The same to a file, atomically. */
 cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error);
+/* Writes ids [H, W, 1] with the palette [256, 3] of their colours; NULL: as cleat_image_write_png. */
+cleat_status cleat_image_write_png_ids(const char *path, const cleat_image *image, const uint8_t *palette,
+                                       cleat_error *error);
 /* Accepts an image without pixels. */
 void cleat_image_free(cleat_image *image);
 

@@ -9,6 +9,9 @@
 
 cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
+/* Values without any conversion: of a palette the indices, of 1 to 4 bits the numbers; without alpha. */
+cleat_status cleat_png_decode_ids(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
+                                  cleat_error *error);
 cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                              cleat_error *error);
 cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t size, int64_t channels, int64_t min_side,

@@ -29,13 +29,13 @@ void cleat_mask_set_free(cleat_mask_set *set) {
 /* --- a mask --------------------------------------------------------------------------------------------------- */
 
 /* Converts [H, W, 3] to [H, W] if all colours are greys. */
-static cleat_status colours_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
+cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
     uint8_t *p = mask->pixels;
     for (int64_t i = 0; i < mask->height * mask->width; ++i) {
         if (p[3 * i] != p[3 * i + 1] || p[3 * i] != p[3 * i + 2])
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: the mask has colours (%d %d %d at row %lld, column %lld); a mask must be grey: 0 "
-                              "for background, 255 for the mask",
+                              "%s: the mask has colours (%d %d %d at row %lld, column %lld); a mask must be grey (0 "
+                              "for background, 255 for the mask) or, with data.classes, have a palette",
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
     }
@@ -59,14 +59,15 @@ static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *
     if (ones || !most) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s: the brightest pixel of the mask is %d, but the mask starts at %d of 255; if the values are "
-                      "0 and %d, rescale them (ImageMagick: convert FILE -auto-level FILE)",
+                      "0 and %d, rescale them (ImageMagick: convert FILE -auto-level FILE); if they are classes, set "
+                      "data.classes",
                       path, most, WHITE, most);
 }
 
 cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
     cleat_image read = {0};
     cleat_status status = cleat_image_read(path, 0, &read, error);
-    if (status == CLEAT_OK && read.channels == 3) status = colours_to_grey(path, &read, error);
+    if (status == CLEAT_OK && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
     if (status == CLEAT_OK) status = to_binary(path, &read, error);
     if (status == CLEAT_OK)
         *mask = read;

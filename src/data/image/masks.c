@@ -6,6 +6,7 @@
 #include "data/image/augment.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { IMAGE, MASK, FIELDS };
@@ -14,6 +15,7 @@ enum { MAX_FIT_SAMPLES = 2000 };
 typedef struct masks {
     cleat_image_dataset common; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_mask_set set;
+    cleat_mask_classes classes;
     cleat_image_preprocessor fitted;
     cleat_image_cache *cache; /* 2 i: the image of sample i, 2 i + 1: its mask */
     cleat_augment augment;
@@ -32,8 +34,9 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     const cleat_mask_sample *sample = &m->set.samples[index / 2];
     bool is_mask = index % 2;
     cleat_image read = {0};
-    cleat_status status = is_mask ? cleat_mask_read(sample->mask, &read, error)
-                                  : cleat_image_read(sample->image, m->fitted.channels, &read, error);
+    cleat_status status = !is_mask           ? cleat_image_read(sample->image, m->fitted.channels, &read, error)
+                          : m->classes.count ? cleat_mask_read_classes(sample->mask, &m->classes, &read, error)
+                                             : cleat_mask_read(sample->mask, &read, error);
     if (status != CLEAT_OK) return status;
     if (read.height != sample->height || read.width != sample->width) {
         cleat_image_free(&read);
@@ -94,6 +97,8 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
     if (status != CLEAT_OK) return status;
     cleat_augment_apply_labels(&mask, params, size, -1, labels);
     release_image(m, 2 * sample + 1, &mask);
+    for (int64_t i = 0; m->classes.count && i < size * size; ++i)
+        if (labels[i] == CLEAT_MASK_UNLABELLED) labels[i] = -1;
     pad_image(size, (size_t)size * sizeof *labels, (size_t)length * sizeof *labels, -1, labels);
     return CLEAT_OK;
 }
@@ -166,7 +171,7 @@ static void init_dataset(masks *m, const cleat_image_options *options) {
     p->fields[MASK] = (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {-1, -1}, .pad = -1};
     p->info = (cleat_image_info){.size = size,
                                  .channels = m->fitted.channels,
-                                 .classes = 2,
+                                 .classes = m->classes.count ? m->classes.count : 2,
                                  .positive = m->fitted.positive,
                                  .height = size,
                                  .width = size,
@@ -185,26 +190,37 @@ typedef struct fit_job {
     size_t count, used;      /* `used` of them, evenly spaced */
     pthread_mutex_t lock;
     cleat_channel_sums sums;
-    uint64_t ones, pixels; /* of the masks */
+    uint64_t ones, pixels;                   /* of the masks */
+    int64_t classes[1 + CLEAT_MASK_CLASSES]; /* pixels of each class */
 } fit_job;
+
+/* What is counted in masks: pixels of each class, or those that are 1. */
+static void count_mask(fit_job *l, const cleat_image *mask) {
+    const int64_t pixels = mask->height * mask->width;
+    int64_t counts[1 + CLEAT_MASK_CLASSES] = {0};
+    for (int64_t i = 0; i < pixels; ++i) ++counts[mask->pixels[i]];
+    pthread_mutex_lock(&l->lock);
+    for (int c = 0; c <= CLEAT_MASK_CLASSES; ++c) l->classes[c] += counts[c];
+    l->ones += (uint64_t)counts[1];
+    l->pixels += (uint64_t)pixels;
+    pthread_mutex_unlock(&l->lock);
+}
 
 static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
     fit_job *l = user;
     size_t sample = l->samples[index * l->count / l->used];
     cleat_image image, mask;
-    cleat_channel_sums sums = {0}, ones = {0};
+    cleat_channel_sums sums = {0};
     cleat_status status = acquire_image(l->m, 2 * sample, &image, error);
     if (status != CLEAT_OK) return status;
     cleat_channel_sums_add(&sums, &image);
     release_image(l->m, 2 * sample, &image);
     status = acquire_image(l->m, 2 * sample + 1, &mask, error);
     if (status != CLEAT_OK) return status;
-    cleat_channel_sums_add(&ones, &mask);
+    count_mask(l, &mask);
     release_image(l->m, 2 * sample + 1, &mask);
     pthread_mutex_lock(&l->lock);
     cleat_channel_sums_merge(&l->sums, &sums);
-    l->ones += ones.values[0];
-    l->pixels += ones.pixels;
     pthread_mutex_unlock(&l->lock);
     return CLEAT_OK;
 }
@@ -223,8 +239,9 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
     status = cleat_parallel(l.used, accumulate_sample, &l, error);
     if (status == CLEAT_OK) {
         cleat_image_preprocessor_fit(&m->fitted, path, m->fitted.channels, &l.sums);
-        m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
-        if (!l.ones)
+        for (int64_t c = 0; c < m->classes.count; ++c) m->fitted.samples[c] = l.classes[c];
+        if (!m->classes.count) m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
+        if (!l.ones && !m->classes.count)
             cleat_log(CLEAT_LOG_WARNING,
                       "%s: no pixel of the %zu sampled training masks is 1, so training is impossible; check the masks",
                       path, l.used);
@@ -270,16 +287,35 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
+/* The fitted classes are those of the model; the options may repeat their number. */
 static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {
+    const int64_t asked = m->classes.count;
     cleat_status status = cleat_image_preprocessor_read(folder, &m->fitted, error);
-    if (status != CLEAT_OK || !m->fitted.n_classes) return status;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s/pictures.json: the file has classes: the model was not trained on masks", folder);
+    if (status != CLEAT_OK) return status;
+    m->classes.count = (int64_t)m->fitted.n_classes;
+    if (asked == m->classes.count) return CLEAT_OK;
+    if (!asked)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s/pictures.json: the file has classes: the model was not trained on masks of black and "
+                          "white; with masks of classes, set data.classes = %lld",
+                          folder, (long long)m->classes.count);
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s/pictures.json: the model was trained with %lld classes (0: black and white), but data.classes "
+        "is %lld; use the settings of the training",
+        folder, (long long)m->classes.count, (long long)asked);
+}
+
+/* Names the classes of a training. */
+static cleat_status name_classes(masks *m, const char *path, const cleat_image_options *options, cleat_error *error) {
+    if (options->fitted || !m->classes.count) return CLEAT_OK;
+    return cleat_mask_classes_name(path, options, &m->classes, &m->fitted, error);
 }
 
 static cleat_status open_masks(const char *path, const cleat_image_options *options, masks *m, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    if (options->fitted) status = read_fitted(m, options->fitted, error);
+    cleat_status status = cleat_mask_classes_of(options, &m->classes, error);
+    if (status == CLEAT_OK && options->fitted) status = read_fitted(m, options->fitted, error);
+    if (status == CLEAT_OK) status = name_classes(m, path, options, error);
     if (status == CLEAT_OK) status = cleat_mask_set_find(path, options, &m->set, error);
     m->common.base.count = m->set.count;
     if (status == CLEAT_OK) status = select_channels(m, path, options, error);
@@ -291,13 +327,20 @@ static cleat_status open_masks(const char *path, const cleat_image_options *opti
     return status;
 }
 
-static void log_summary(const char *path, const cleat_image_info *info) {
-    cleat_log(CLEAT_LOG_INFO,
-              "%s: images of %lld channels with masks, as %lld x %lld; %.3g %% of the training masks are 1; %lld "
-              "training, %lld validation and %lld test samples",
-              path, (long long)info->channels, (long long)info->size, (long long)info->size, 100 * info->positive,
-              (long long)info->samples[CLEAT_SPLIT_TRAIN], (long long)info->samples[CLEAT_SPLIT_VAL],
-              (long long)info->samples[CLEAT_SPLIT_TEST]);
+static void log_summary(const char *path, const masks *m) {
+    const cleat_image_info *info = &m->common.info;
+    char shares[64];
+    if (m->classes.count)
+        snprintf(shares, sizeof shares, "%lld classes", (long long)m->classes.count);
+    else
+        snprintf(shares, sizeof shares, "%.3g %% of the training masks are 1", 100 * info->positive);
+    cleat_log(
+        CLEAT_LOG_INFO,
+        "%s: images of %lld channels with masks, as %lld x %lld; %s; %lld training, %lld validation and %lld test "
+        "samples",
+        path, (long long)info->channels, (long long)info->size, (long long)info->size, shares,
+        (long long)info->samples[CLEAT_SPLIT_TRAIN], (long long)info->samples[CLEAT_SPLIT_VAL],
+        (long long)info->samples[CLEAT_SPLIT_TEST]);
 }
 
 cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
@@ -317,7 +360,7 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
         cleat_dataset_destroy(&m->common.base);
         return status;
     }
-    log_summary(path, &m->common.info);
+    log_summary(path, m);
     *dataset = &m->common.base;
     return CLEAT_OK;
 }
@@ -332,4 +375,19 @@ cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, 
     *height = masks_of(dataset)->set.samples[sample].height;
     *width = masks_of(dataset)->set.samples[sample].width;
     return CLEAT_OK;
+}
+
+/* NULL: another dataset. */
+static const masks *as_masks(const cleat_dataset *dataset) {
+    return dataset->type->destroy == masks_destroy ? masks_of(dataset) : NULL;
+}
+
+const char *cleat_masks_class(const cleat_dataset *dataset, size_t index) {
+    const masks *m = as_masks(dataset);
+    return m && index < m->fitted.n_classes ? m->fitted.classes[index] : NULL;
+}
+
+int64_t cleat_masks_class_pixels(const cleat_dataset *dataset, size_t index) {
+    const masks *m = as_masks(dataset);
+    return m && index < m->fitted.n_classes && m->fitted.samples ? m->fitted.samples[index] : 0;
 }

@@ -20,6 +20,7 @@ typedef struct reader {
     size_t size, at;
     png_structp png;
     png_infop info;
+    bool ids;   /* values as they are stored, of a palette its indices */
     int planes; /* planes per row: the channels of the image, and alpha if present */
     cleat_image image;
     cleat_error *error;
@@ -74,7 +75,8 @@ static bool read_header(reader *r) {
     png_set_read_fn(r->png, r, supply_bytes);
     png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* only the area is limited, see below */
     png_read_info(r->png, r->info);
-    int colours = png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_COLOR;
+    const int type = png_get_color_type(r->png, r->info);
+    const bool colours = type & PNG_COLOR_MASK_COLOR && !(r->ids && type == PNG_COLOR_TYPE_PALETTE);
     r->image.height = png_get_image_height(r->png, r->info);
     r->image.width = png_get_image_width(r->png, r->info);
     r->image.bits = png_get_bit_depth(r->png, r->info);
@@ -85,7 +87,12 @@ static bool read_header(reader *r) {
 /* Converts every kind of PNG to 8 bits per channel, with alpha if anything is transparent. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
-    png_set_expand(r->png);
+    if (r->ids) {
+        png_set_packing(r->png);
+        png_set_strip_alpha(r->png);
+    } else {
+        png_set_expand(r->png);
+    }
     png_set_scale_16(r->png);
     png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
@@ -125,9 +132,9 @@ static bool read_transparent(reader *r) {
     return done;
 }
 
-cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
-                              cleat_error *error) {
-    reader r = {.name = name, .bytes = bytes, .size = size, .error = error};
+static cleat_status decode(const char *name, const uint8_t *bytes, size_t size, bool ids, cleat_image *image,
+                           cleat_error *error) {
+    reader r = {.name = name, .bytes = bytes, .size = size, .ids = ids, .error = error};
     bool done = start(&r) && read_header(&r) && set_conversions(&r) &&
                 (r.planes == r.image.channels ? read_opaque(&r) : read_transparent(&r));
     end(&r);
@@ -136,6 +143,16 @@ cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t siz
     else
         cleat_image_free(&r.image);
     return r.status;
+}
+
+cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
+                              cleat_error *error) {
+    return decode(name, bytes, size, false, image, error);
+}
+
+cleat_status cleat_png_decode_ids(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
+                                  cleat_error *error) {
+    return decode(name, bytes, size, true, image, error);
 }
 
 cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
@@ -151,6 +168,7 @@ cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size
 
 typedef struct writer {
     const char *path;
+    const uint8_t *palette; /* [256, 3]; NULL: grey or colour */
     png_structp png;
     png_infop info;
     cleat_text bytes;
@@ -173,20 +191,29 @@ static void flush(png_structp png) {
     (void)png;
 }
 
+enum { COLOURS = 256 };
+
 static void encode(writer *w, const cleat_image *image) {
+    png_color colours[COLOURS];
     if (setjmp(png_jmpbuf(w->png))) return;
     png_set_write_fn(w->png, w, append_bytes, flush);
     png_set_IHDR(w->png, w->info, (png_uint_32)image->width, (png_uint_32)image->height, 8,
-                 image->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 w->palette             ? PNG_COLOR_TYPE_PALETTE
+                 : image->channels == 1 ? PNG_COLOR_TYPE_GRAY
+                                        : PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    for (int i = 0; w->palette && i < COLOURS; ++i)
+        colours[i] = (png_color){w->palette[3 * i], w->palette[3 * i + 1], w->palette[3 * i + 2]};
+    if (w->palette) png_set_PLTE(w->png, w->info, colours, COLOURS);
     png_write_info(w->png, w->info);
     for (int64_t y = 0; y < image->height; ++y)
         png_write_row(w->png, image->pixels + y * image->width * image->channels);
     png_write_end(w->png, NULL);
 }
 
-cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error) {
-    writer w = {.path = name, .error = error};
+static cleat_status encode_png(const char *name, const cleat_image *image, const uint8_t *palette, cleat_text *bytes,
+                               cleat_error *error) {
+    writer w = {.path = name, .palette = palette, .error = error};
     if (image->channels != 1 && image->channels != 3)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: an image of %lld channels; a PNG file has 1 or 3", name,
                           (long long)image->channels);
@@ -208,8 +235,17 @@ cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, 
     return w.status;
 }
 
+cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error) {
+    return encode_png(name, image, NULL, bytes, error);
+}
+
 cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error) {
+    return cleat_image_write_png_ids(path, image, NULL, error);
+}
+
+cleat_status cleat_image_write_png_ids(const char *path, const cleat_image *image, const uint8_t *palette,
+                                       cleat_error *error) {
     cleat_text bytes = {0};
-    cleat_status status = cleat_image_encode_png(path, image, &bytes, error);
+    cleat_status status = encode_png(path, image, palette, &bytes, error);
     return status == CLEAT_OK ? cleat_file_write_text(path, &bytes, error) : status;
 }

@@ -1,0 +1,131 @@
+/* Masks whose values are classes: their number, their names, and reading them. */
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/image/masks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const char FILE_NAME[] = "labels.txt";
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+/* The next name of a list separated by `separators`: moves *at to it and returns its size; 0: there are no more. */
+static size_t next_name(const char **at, const char *separators) {
+    *at += strspn(*at, separators);
+    return strcspn(*at, separators);
+}
+
+static int64_t count_names(const char *text, const char *separators) {
+    int64_t count = 0;
+    for (size_t size; text && (size = next_name(&text, separators)) > 0; text += size) ++count;
+    return count;
+}
+
+cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mask_classes *classes,
+                                   cleat_error *error) {
+    const int64_t names = count_names(options->classes, " "), asked = options->mask_classes;
+    if (asked && names && asked != names)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.classes = %lld, but data.labels has %lld names; give one name for each class",
+                          (long long)asked, (long long)names);
+    const int64_t count = asked ? asked : names;
+    if (count && (count < 2 || count > CLEAT_MASK_CLASSES))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "masks of %lld classes: there must be 2 to %d", (long long)count,
+                          CLEAT_MASK_CLASSES);
+    if (!count && options->reduce_labels)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.reduce_labels is for masks with classes: set data.classes to their number");
+    *classes = (cleat_mask_classes){.count = count, .reduce = options->reduce_labels};
+    return CLEAT_OK;
+}
+
+/* Appends the names of `text`, of which there are as many as classes. */
+static cleat_status add_names(const char *text, const char *separators, cleat_image_preprocessor *fitted,
+                              cleat_error *error) {
+    for (size_t size; (size = next_name(&text, separators)) > 0; text += size) {
+        char *name = cleat_alloc(size + 1, 1);
+        if (!name) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' names");
+        memcpy(name, text, size);
+        fitted->classes[fitted->n_classes++] = name;
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status add_numbers(int64_t count, cleat_image_preprocessor *fitted, cleat_error *error) {
+    char name[32];
+    cleat_status status = CLEAT_OK;
+    for (int64_t c = 0; c < count && !status; ++c) {
+        snprintf(name, sizeof name, "class_%lld", (long long)c);
+        status = add_names(name, " ", fitted, error);
+    }
+    return status;
+}
+
+static cleat_status add_lines(const char *path, int64_t count, cleat_image_preprocessor *fitted, cleat_error *error) {
+    static const char ends[] = "\r\n";
+    char *text = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    const int64_t lines = count_names(text, ends);
+    if (lines != count)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: has %lld names, but data.classes is %lld; give one line for each class", path,
+                            (long long)lines, (long long)count);
+    else
+        status = add_names(text, ends, fitted, error);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
+                                     const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
+                                     cleat_error *error) {
+    char file[PATH_BYTES];
+    fitted->classes = cleat_alloc((size_t)classes->count, sizeof *fitted->classes);
+    fitted->samples = cleat_alloc((size_t)classes->count, sizeof *fitted->samples);
+    if (!fitted->classes || !fitted->samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes->count);
+    if (count_names(options->classes, " ") > 0) return add_names(options->classes, " ", fitted, error);
+    cleat_status status = cleat_path_join(path, FILE_NAME, file, sizeof file, error);
+    if (status) return status;
+    return cleat_file_exists(file) ? add_lines(file, classes->count, fitted, error)
+                                   : add_numbers(classes->count, fitted, error);
+}
+
+/* --- a mask --------------------------------------------------------------------------------------------------- */
+
+static cleat_status no_class(const char *path, const cleat_mask_classes *classes, const cleat_image *mask, int64_t i,
+                             int value, cleat_error *error) {
+    const int first = classes->reduce ? 1 : 0;
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s: the value %d at row %lld, column %lld is no class: with data.classes = %lld%s they are %d to "
+        "%lld, and %s unlabelled; correct the mask, or set data.classes (or data.reduce_labels)",
+        path, value, (long long)(i / mask->width), (long long)(i % mask->width), (long long)classes->count,
+        classes->reduce ? " and data.reduce_labels" : "", first, (long long)(classes->count - 1 + first),
+        classes->reduce ? "0 and 255 are" : "255 is");
+}
+
+cleat_status cleat_mask_read_classes(const char *path, const cleat_mask_classes *classes, cleat_image *mask,
+                                     cleat_error *error) {
+    cleat_image read = {0};
+    cleat_status status = cleat_image_read_ids(path, &read, error);
+    if (!status && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
+    for (int64_t i = 0; !status && i < read.height * read.width; ++i) {
+        const int value = read.pixels[i];
+        if (value == CLEAT_MASK_UNLABELLED) continue;
+        /* 0 - 1 is 255 in a byte: unlabelled */
+        read.pixels[i] = (uint8_t)(value - (classes->reduce ? 1 : 0));
+        if (read.pixels[i] == CLEAT_MASK_UNLABELLED || read.pixels[i] < classes->count) continue;
+        status = no_class(path, classes, &read, i, value, error);
+    }
+    if (!status)
+        *mask = read;
+    else
+        cleat_image_free(&read);
+    return status;
+}
