@@ -1,9 +1,8 @@
-/* ONNX: layers of sequences: linear, normalisation, embedding, attention, pooling, LSTM. */
+/* ONNX: layers of sequences: linear, normalisation, embedding, positions, pooling, LSTM. */
 #include "lib/shared_numbers.clh"
 #include "onnx/translate.h"
 #include "ops/lstm/lstm.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,45 +110,18 @@ void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_n
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), encoding));
 }
 
-/* --- attention -------------------------------------------------------------------------------------------------- */
-
-static void split(cleat_onnx_builder *b, const char *x, int n, const char **parts) {
-    const cleat_onnx_attribute axis = CLEAT_ONNX_I("axis", -1);
-    cleat_onnx_emit(
-        b, &(cleat_onnx_node){.type = "Split", .in = &x, .n_in = 1, .attributes = &axis, .n_attributes = 1, .n_out = n},
-        parts);
-}
-
-/* x [B, L, D] -> [B, H, L, D/H], or for keys [B, H, D/H, L] */
-static const char *heads_of(cleat_onnx_builder *b, const char *x, int64_t heads, int64_t head, bool keys) {
-    x = OP(b, "Reshape", x, INTS(b, 0, 0, heads, head));
-    return keys ? TRANSPOSE(b, x, 0, 2, 3, 1) : TRANSPOSE(b, x, 0, 2, 1, 3);
-}
-
-void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node) {
-    enum { Q, KV, LENGTHS };
+/* Rows [first, first + L) of the table. */
+void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node) {
+    enum { X, TABLE };
     cleat_onnx_builder *b = cleat_onnx_of(t);
-    const int64_t heads = (int64_t)cleat_onnx_attribute_of(t, node, "heads", 0), width = cleat_width(node->out[0]);
-    const char *parts[3] = {cleat_onnx_in(t, node, Q)}, *mask = NULL;
-    if (heads < 1) return;
-    if (cleat_onnx_has(node, KV))
-        split(b, cleat_onnx_in(t, node, KV), 2, parts + 1);
-    else
-        split(b, cleat_onnx_in(t, node, Q), 3, parts);
-    if (cleat_onnx_has(node, LENGTHS)) {
-        if (cleat_onnx_has(node, KV)) cleat_onnx_node_fail(t, node, "lengths in cross-attention");
-        mask = cleat_onnx_mask(t, node, LENGTHS, cleat_onnx_dim_of(t, node->in[Q], 1)); /* [B, L] */
-    }
-    const char *scale = cleat_onnx_number(b, 1.0f / sqrtf((float)(width / heads)));
-    const char *q = OP(b, "Mul", heads_of(b, parts[0], heads, width / heads, false), scale);
-    const char *scores = OP(b, "MatMul", q, heads_of(b, parts[1], heads, width / heads, true)); /* [B, H, L, S] */
-    if (mask) /* finite, because a sample may have no keys at all */
-        scores = OP(b, "Where", OP(b, "Unsqueeze", mask, INTS(b, 1, 2)), scores, cleat_onnx_number(b, -FLT_MAX));
-    scores = OP_WITH(b, "Softmax", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), scores);
-    const char *y = OP(b, "MatMul", scores, heads_of(b, parts[2], heads, width / heads, false));
-    y = OP(b, "Reshape", TRANSPOSE(b, y, 0, 2, 1, 3), INTS(b, 0, 0, width)); /* [B, L, D] */
-    if (mask) y = OP(b, "Where", OP(b, "Unsqueeze", mask, cleat_onnx_int(b, 2)), y, cleat_onnx_number(b, 0));
-    cleat_onnx_set(t, node, 0, y);
+    const int64_t first = (int64_t)cleat_onnx_attribute_of(t, node, "first", 0);
+    const cleat_onnx_dim length = cleat_onnx_dim_of(t, node->in[X], node->in[X]->rank - 2);
+    const char *end = cleat_onnx_is_fixed(length)
+                          ? cleat_onnx_int(b, first + length.factor)
+                          : OP(b, "Add", cleat_onnx_dim_value(t, length), cleat_onnx_int(b, first));
+    const char *rows =
+        OP(b, "Slice", cleat_onnx_in(t, node, TABLE), cleat_onnx_int(b, first), end, cleat_onnx_int(b, 0));
+    cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), rows));
 }
 
 /* --- pooling ---------------------------------------------------------------------------------------------------- */

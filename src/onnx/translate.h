@@ -83,9 +83,12 @@ void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_pool(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node);
+/* attention.c */
+void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_disentangled_attention(cleat_onnx_translator *t, const cleat_node *node);
 /* images.c */
 void cleat_onnx_emit_conv2d(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_depthwise_conv2d(cleat_onnx_translator *t, const cleat_node *node);

@@ -153,13 +153,17 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(position_attr, first, CLEAT_ATTRIBUTE_I64),
+                                             {.name = NULL}};
+
 static const cleat_op position_embedding = {.name = "position_embedding",
                                             .infer = infer,
                                             .backward = backward,
                                             .cost = cost,
                                             .variants = variants,
                                             .inplace_inputs = CLEAT_IN(X),
-                                            .autocast_inputs = CLEAT_IN(X)};
+                                            .autocast_inputs = CLEAT_IN(X),
+                                            .attributes = attributes};
 
 cleat_tensor *cleat_position_embedding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table, int64_t first) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [TABLE] = table};

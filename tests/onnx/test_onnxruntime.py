@@ -1,7 +1,8 @@
 """What ONNX Runtime computes from exports is what cleat and PyTorch compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
 
 For every reference trajectory of SOURCE/tests/golden, the network as EXPORTER exports it is compared with the output that
-PyTorch computed in double precision, also for parts of the batch and of the length. Then PROGRAM trains each family for
+PyTorch computed in double precision, and with what cleat computes, also for parts of the batch and of the length; so are graphs
+of single operations with what cleat computes. Then PROGRAM trains each family for
 a moment, exports it, and `cleat predict` is compared with the model. Skipped (77) where onnxruntime is not installed."""
 import os
 import pathlib
@@ -55,16 +56,23 @@ def run(session, batch):
     return session.run(None, {i.name: batch[i.name] for i in session.get_inputs()})[0]
 
 
-# --- reference trajectories
+# --- reference trajectories, and graphs of single operations
 
 
-def batch_of(session, stored):
-    """The inputs of the model; samples without lengths fill the batch."""
+def export(subject, folder, options=()):
+    """The opened model, its inputs, and the outputs to compare with."""
+    name = pathlib.Path(subject).stem
+    model, stored = folder / f"{name}.onnx", folder / f"{name}.safetensors"
+    made = subprocess.run([EXPORTER, subject, model, stored, *options], check=False)
+    if made.returncode == 77:
+        sys.exit(77)
+    made.check_returncode()
+    session, stored = open_model(model), arrays.read(stored)
     batch = {i.name: stored[i.name] for i in session.get_inputs() if i.name in stored}
     if "lengths" not in batch and any(i.name == "lengths" for i in session.get_inputs()):
         count, length = batch["tokens"].shape
         batch["lengths"] = np.full(count, length, np.int32)
-    return batch
+    return session, batch, {by: stored[by] for by in ("cleat", "output") if by in stored}
 
 
 def rows(output, lengths):
@@ -75,18 +83,11 @@ def rows(output, lengths):
 
 
 def compare_golden(path, folder, options=()):
-    model, stored = folder / f"{path.stem}.onnx", folder / f"{path.stem}.safetensors"
-    made = subprocess.run([EXPORTER, path, model, stored, *options], check=False)
-    if made.returncode == 77:
-        sys.exit(77)
-    made.check_returncode()
-    session, stored = open_model(model), arrays.read(stored)
-    batch, name = batch_of(session, stored), path.stem
-    lengths, whole = batch.get("lengths"), run(session, batch)
-    for by in ("cleat", "output"):
-        if by in stored:
-            expected = stored[by].reshape(whole.shape).astype(np.float64)
-            compare(f"{name}, {'cleat' if by == 'cleat' else 'PyTorch'}", rows(whole, lengths), rows(expected, lengths))
+    session, batch, outputs = export(path, folder, options)
+    name, lengths, whole = path.stem, batch.get("lengths"), run(session, batch)
+    for by, output in outputs.items():
+        expected = output.reshape(whole.shape).astype(np.float64)
+        compare(f"{name}, {'cleat' if by == 'cleat' else 'PyTorch'}", rows(whole, lengths), rows(expected, lengths))
     expected = whole.astype(np.float64)
     for count in (1, 3):  # other sizes of the batch
         part = {key: value[-count:] for key, value in batch.items()}
@@ -97,6 +98,12 @@ def compare_golden(path, folder, options=()):
             alone = {"tokens": batch["tokens"][b : b + 1, :n], "lengths": lengths[b : b + 1]}
             found = rows(run(session, alone), alone["lengths"])
             compare(f"{name}, sample {b} of length {n}", found, rows(expected[b : b + 1], alone["lengths"]))
+
+
+def compare_op_graph(name, folder):
+    """Every element, also past the lengths."""
+    session, batch, outputs = export(name, folder)
+    compare(f"operations: {name}", run(session, batch), outputs["cleat"].astype(np.float64))
 
 
 # --- trained models
@@ -114,6 +121,8 @@ def main():
         folder = pathlib.Path(made)
         for path in sorted((SOURCE / "tests/golden").glob("*.safetensors")):
             compare_golden(path, folder)
+        for name in subprocess.run([EXPORTER], check=True, capture_output=True, text=True).stdout.split():
+            compare_op_graph(name, folder)
         compare_golden(SOURCE / "tests/golden/text.safetensors", folder, ["--external-data"])
         check((folder / "text.onnx.data").exists(), "--external-data writes no file")
         for family in families.NAMES:
