@@ -26,6 +26,7 @@ static const size_row rows[] = {
     SIZE(stage_reductions, CLEAT_MODEL_STAGES),
     SIZE(stage_depths, CLEAT_MODEL_STAGES),
     SIZE(decoder, 1),
+    SIZE(pairs, 1),
     {.name = "bond", .offset = offsetof(cleat_model_sizes, bond), .count = 1, .real = true},
 };
 

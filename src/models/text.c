@@ -205,8 +205,8 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
 /* Whether the data have the field `types` and the network reads it. */
 static bool has_types(const cleat_model *model) {
     const text_settings *s = settings_of(model);
-    return !is_tagger(model) && s->data.text_pair_column && *s->data.text_pair_column &&
-           cleat_text_network_has_types(&s->network);
+    const bool pairs = !is_tagger(model) && s->data.text_pair_column && *s->data.text_pair_column;
+    return (pairs || model->sizes.pairs > 0) && cleat_text_network_has_types(&s->network);
 }
 
 static cleat_text_shape shape_of(const cleat_model *model) {

@@ -179,8 +179,6 @@ static cleat_status make_profile(converter *c, cleat_error *error) {
     if (!status) status = assign(c->profile, c->channels ? "data.image_size" : "data.max_length", size, error);
     snprintf(size, sizeof size, "%lld", (long long)c->channels);
     if (!status && c->channels) status = assign(c->profile, "data.channels", size, error);
-    if (!status && cleat_safetensors_find(c->results, "token_type_ids"))
-        status = assign(c->profile, "data.text_pair_column", "second", error);
     return status ? status : cleat_profile_adopt(c->profile, c->weights, error);
 }
 
@@ -190,6 +188,7 @@ static cleat_status make_model(converter *c, cleat_error *error) {
     if (status) return status;
     cleat_text_add(&c->sizes, "{\"classes\": %lld", (long long)c->classes);
     if (c->channels) cleat_text_add(&c->sizes, ", \"inputs\": %lld", (long long)c->channels);
+    if (cleat_safetensors_find(c->results, "token_type_ids")) cleat_text_add(&c->sizes, ", \"pairs\": 1");
     cleat_text_add(&c->sizes, "}");
     if (c->sizes.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
     status = cleat_model_set_sizes(c->model, c->sizes.data, error);
