@@ -1,27 +1,30 @@
-/* Text: WordPiece tokenizers, loaded from a vocab.txt or trained on a corpus.
+/* Text: tokenizers, loaded from the files of published checkpoints or from a vocab.txt, or trained on a corpus.
  *
- * Encoding produces the same ids as Hugging Face's BertTokenizer (the slow one; tokenize_chinese_chars on,
- * strip_accents equal to do_lower_case). Its steps are:
+ * A tokenizer.json is a pipeline of parts, which are applied as the file says: normalizer, pre_tokenizer, model
+ * (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids are those of
+ * Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used. utf8proc classifies
+ * characters; letters that are newer than its tables may be divided otherwise.
+ *
+ * A vocab.txt alone, or a trained vocabulary, is encoded by these rules, which are those of Hugging Face's old
+ * BertTokenizer (the slow one; tokenize_chinese_chars on, strip_accents equal to do_lower_case):
  *
  * 1. [PAD] [UNK] [CLS] [SEP] [MASK], in upper case and anywhere in the text, remain whole tokens if the
- *     vocabulary contains them. They split the text into independent parts.
+ *    vocabulary contains them. They split the text into independent parts.
  * 2. With `lowercase`, each character is lower-cased separately, so a capital sigma never becomes a final
- *     sigma.
+ *    sigma.
  * 3. U+0000, U+FFFD and all characters of the categories C* (control, private use, unassigned, and format
- *     characters such as the zero-width joiner and the byte order mark) are removed, which joins their
- *     neighbours. Tab, line feed, carriage return, category Zs, U+2028 and U+2029 count as spaces.
- * 4. Each CJK ideograph is a separate word. 5. Unicode normalisation NFC; with `lowercase` then NFD and
- * removal of category Mn (accents). 6. Words end at spaces. Each punctuation character (ASCII other than
- * letters and digits; categories P*)
- *     is a word.
+ *    characters such as the zero-width joiner and the byte order mark) are removed, which joins their
+ *    neighbours. Tab, line feed, carriage return, category Zs, U+2028 and U+2029 count as spaces.
+ * 4. Each CJK ideograph is a separate word.
+ * 5. Unicode normalisation NFC; with `lowercase` then NFD and removal of category Mn (accents).
+ * 6. Words end at spaces. Each punctuation character (ASCII other than letters and digits; categories P*)
+ *    is a word.
  * 7. A word of more than 100 characters is [UNK]. Any other word is split greedily: each piece is the
- *     longest one in the vocabulary that matches where the previous piece ended. If no piece matches, the
- *     whole word is [UNK].
+ *    longest one in the vocabulary that matches where the previous piece ended. If no piece matches, the
+ *    whole word is [UNK].
  *
- * utf8proc classifies characters (assigned, punctuation, accent), so results for characters newer than
- * another tokenizer's Unicode version may differ. One difference from BertTokenizer: without `lowercase`, a
- * special token that appears only after characters are removed ("[S", zero-width space, "EP]") is ordinary
- * text here. */
+ * One difference from BertTokenizer: without `lowercase`, a special token that appears only after characters are
+ * removed ("[S", zero-width space, "EP]") is ordinary text here. */
 #ifndef CLEAT_TEXT_H
 #define CLEAT_TEXT_H
 
@@ -45,15 +48,21 @@ typedef struct cleat_token {
     /* Byte range begin .. end - 1 of the source text, including stripped accents. Characters that
      * normalisation composed or reordered share one range. */
     uint32_t begin, end;
-    uint32_t word; /* index of the word (step 6) that contains the token, from 0 in each text */
+    uint32_t word; /* index of the word that contains the token, from 0 in each text */
 } cleat_token;
 
 /* --- making --------------------------------------------------------------------------------------------------- */
 
-/* Loads a vocab.txt of BERT: UTF-8, one piece per line (LF or CRLF), id = line number from 0; continuation
- * pieces start with "##". The caller owns the tokenizer (cleat_tokenizer_destroy). CLEAT_ERR_FORMAT: an
- * empty, repeated or non-UTF-8 line, which the message names, or a missing piece of [PAD] [UNK] [CLS] [SEP];
- * [MASK] is optional. */
+/* Loads a tokenizer. `path` is one of
+ *   a folder: its tokenizer.json, else its vocab.txt, else its vocab.json and merges.txt (RoBERTa)
+ *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it
+ *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;
+ *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it is that of
+ *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above
+ * `lowercase` is for a vocab.txt without a tokenizer_config.json that says it. The caller owns the tokenizer
+ * (cleat_tokenizer_destroy). CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which
+ * the message names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part
+ * of a type that is not known; the message lists those that are. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
@@ -80,18 +89,47 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
                                              const cleat_tokenizer_training *training, cleat_tokenizer **tokenizer,
                                              cleat_error *error);
 
-/* Writes vocab.txt atomically: to a temporary file, which is then renamed. */
+/* Writes vocab.txt, or the tokenizer.json as it was loaded, atomically: to a temporary file, which is then renamed. */
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
 CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts NULL */
 
 /* --- using ---------------------------------------------------------------------------------------------------- */
 
-/* Encodes a text without [CLS] and [SEP] into tokens [capacity]. *count receives the number of tokens of the
+/* Encodes a text without special tokens around it into tokens [capacity]. *count receives the number of tokens of the
  * text; if it exceeds `capacity`, only the first `capacity` tokens are written (capacity 0 and tokens NULL:
  * count only). Invalid UTF-8 bytes count as U+FFFD and are removed; use cleat_text_check to reject them.
  * CLEAT_ERR_ARGUMENT: a text of 4 GiB or more. */
 CLEAT_API cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                               cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error);
+
+/* The same for one word of a sentence: a byte-level tokenizer encodes it as if a space stood before it, as Hugging Face
+ * does with add_prefix_space for words that are split already. */
+CLEAT_API cleat_status cleat_tokenizer_encode_word(const cleat_tokenizer *tokenizer, const char *word, size_t size,
+                                                   cleat_token *tokens, size_t capacity, size_t *count,
+                                                   cleat_error *error);
+
+/* Token ids of a text, borrowed. */
+typedef struct cleat_ids {
+    const int32_t *ids; /* [count]; may be NULL if count is 0 */
+    size_t count;
+} cleat_ids;
+
+typedef struct cleat_framed {
+    size_t count;         /* number of tokens, special ones included */
+    size_t first, second; /* tokens of each text that were kept */
+    bool cut;             /* tokens were left out */
+} cleat_framed;
+
+/* Number of special tokens around one text or a pair of texts, and before a text. */
+CLEAT_API size_t cleat_tokenizer_specials(const cleat_tokenizer *tokenizer, bool pair);
+CLEAT_API size_t cleat_tokenizer_leading(const cleat_tokenizer *tokenizer);
+/* Puts special tokens around the tokens of a text, or of two texts (`second` is not NULL), as the tokenizer's file says
+ * ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones: of a pair the longer
+ * text first, as transformers' "longest_first". Writes ids and types [min(max_length, count)], the type of a token
+ * being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is below the number of special tokens. */
+CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat_ids *first,
+                                             const cleat_ids *second, size_t max_length, int32_t *ids, int32_t *types,
+                                             cleat_framed *framed, cleat_error *error);
 
 /* True if the text is valid UTF-8 (no overlong forms, no surrogates). Otherwise *bad_byte (may be NULL)
  * receives the offset of the first invalid byte. */
@@ -99,22 +137,25 @@ CLEAT_API bool cleat_text_check(const char *text, size_t size, size_t *bad_byte)
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
 
-/* Number of pieces, and whether characters are lower-cased before encoding. */
+/* Highest id + 1, and whether characters are lower-cased before encoding. */
 CLEAT_API size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer);
 CLEAT_API bool cleat_tokenizer_lowercase(const cleat_tokenizer *tokenizer);
+/* True if a file says how texts are divided (tokenizer.json or its older forms), not BERT's vocab.txt alone. */
+CLEAT_API bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer);
 /* Id of a piece ("##ing"); -1 if the vocabulary does not contain it. */
 CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece);
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
+/* Ids of special tokens; -1: none, which for a vocab.txt only [MASK] can be. cls and sep are the first and the last
+ * special token of the template for one text (RoBERTa: <s> and </s>). */
 CLEAT_API int32_t cleat_tokenizer_pad(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_unk(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_cls(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer);
-/* -1 if the vocabulary has no [MASK] */
 CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer);
 
-/* Hash of everything that determines the encoding, as 32 hexadecimal digits and a zero: the pieces, their
- * order, lower-casing, and the version of utf8proc, whose tables distinguish letters from punctuation. */
+/* Hash of everything that determines the encoding, as 32 hexadecimal digits and a zero: the tokenizer.json,
+ * or the pieces, their order and lower-casing; and the version of utf8proc, whose tables distinguish letters from punctuation. */
 CLEAT_API void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* WordPiece tokenizer: encodes a text by a vocabulary; reads and writes vocab.txt. Encoding does not modify
- * the tokenizer. */
+/* Tokenizers: encode a text by a vocabulary and BERT's rules, or by a pipeline; read and write vocab.txt. Encoding does
+ * not modify the tokenizer. */
 #include "text/tokenizer.h"
 
 #include "core/files.h"
@@ -9,6 +9,21 @@
 
 #include <stdio.h>
 #include <string.h>
+
+/* [CLS] A [SEP], or [CLS] A [SEP] B [SEP]. */
+static cleat_status add_templates(cleat_tokenizer *tokenizer, cleat_error *error) {
+    const int32_t cls = tokenizer->specials[CLEAT_SPECIAL_CLS], sep = tokenizer->specials[CLEAT_SPECIAL_SEP];
+    cleat_status status = CLEAT_OK;
+    for (int pair = 0; pair < 2 && status == CLEAT_OK; ++pair) {
+        cleat_template *t = &tokenizer->templates[pair];
+        status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, cls, 0, error);
+        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_FIRST, -1, 0, error);
+        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
+        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_SECOND, -1, 1, error);
+        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 1, error);
+    }
+    return status;
+}
 
 cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase, const char *place,
                                     cleat_tokenizer **tokenizer, cleat_error *error) {
@@ -26,6 +41,11 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
         made->specials[i] = id;
         made->rules.special[i] = id >= 0;
     }
+    cleat_status status = add_templates(made, error);
+    if (status != CLEAT_OK) {
+        cleat_tokenizer_destroy(made);
+        return status;
+    }
     made->vocabulary = *vocabulary;
     *vocabulary = (cleat_vocabulary){0};
     *tokenizer = made;
@@ -35,6 +55,8 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
 void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer) {
     if (!tokenizer) return;
     cleat_vocabulary_free(&tokenizer->vocabulary);
+    cleat_pipeline_destroy(tokenizer->pipeline);
+    for (int pair = 0; pair < 2; ++pair) cleat_template_free(&tokenizer->templates[pair]);
     cleat_free(tokenizer);
 }
 
@@ -75,18 +97,30 @@ static cleat_status read_pieces(const char *path, const char *data, size_t size,
     return status;
 }
 
-cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer, cleat_error *error) {
-    cleat_vocabulary vocabulary = {0};
+cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error) {
     char *data = NULL;
     size_t size = 0;
-    if (!path || !tokenizer)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a tokenizer requires the path of a vocab.txt");
     cleat_status status = cleat_file_read(path, &data, &size, error);
-    if (status == CLEAT_OK) status = read_pieces(path, data, size, &vocabulary, error);
-    if (status == CLEAT_OK) status = cleat_tokenizer_create(&vocabulary, lowercase, path, tokenizer, error);
-    cleat_vocabulary_free(&vocabulary);
+    if (status == CLEAT_OK) status = read_pieces(path, data, size, vocabulary, error);
     cleat_free(data);
     return status;
+}
+
+cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
+                                        cleat_error *error) {
+    cleat_vocabulary vocabulary = {0};
+    cleat_status status = cleat_vocabulary_read(path, &vocabulary, error);
+    if (status == CLEAT_OK) status = cleat_tokenizer_create(&vocabulary, lowercase, path, tokenizer, error);
+    cleat_vocabulary_free(&vocabulary);
+    return status;
+}
+
+cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer, cleat_error *error) {
+    if (!path || !tokenizer)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "a tokenizer requires the path of a folder, a tokenizer.json or a vocab.txt");
+    return cleat_tokenizer_is_published_path(path) ? cleat_tokenizer_open_published(path, lowercase, tokenizer, error)
+                                                   : cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error);
 }
 
 /* Writes the pieces as in vocab.txt, one per line. */
@@ -101,6 +135,8 @@ static cleat_status print_pieces(const cleat_tokenizer *tokenizer, cleat_text *t
 
 cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error) {
     cleat_text text = {0};
+    if (tokenizer->pipeline)
+        return cleat_file_write(path, tokenizer->pipeline->files[0].data, tokenizer->pipeline->files[0].size, error);
     cleat_status status = print_pieces(tokenizer, &text);
     if (status == CLEAT_OK)
         status = cleat_file_write(path, text.data, text.size, error);
@@ -152,31 +188,56 @@ static void encode_word(void *user, const cleat_word *word) {
     ++e->words;
 }
 
-cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
-                                    cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
+static cleat_status encode(const cleat_tokenizer *tokenizer, const char *text, size_t size, bool in_sentence,
+                           cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
     if (!tokenizer || !count || (size && !text) || (capacity && !tokens))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding requires a tokenizer, a text, and a result");
+    if (size >= UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text of %zu bytes; a text must have less than 4 GiB: split it",
+                          size);
+    if (tokenizer->pipeline) {
+        cleat_token_sink sink = {.tokens = tokens, .capacity = capacity};
+        cleat_status status = cleat_pipeline_encode(tokenizer->pipeline, text, size, in_sentence, &sink, error);
+        if (status == CLEAT_OK) *count = sink.count;
+        return status;
+    }
     encoder e = {.tokenizer = tokenizer, .tokens = tokens, .capacity = capacity};
     cleat_status status = cleat_words_split(text, size, &tokenizer->rules, encode_word, &e, error);
     if (status == CLEAT_OK) *count = e.count;
     return status;
 }
 
+cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
+                                    cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
+    return encode(tokenizer, text, size, false, tokens, capacity, count, error);
+}
+
+cleat_status cleat_tokenizer_encode_word(const cleat_tokenizer *tokenizer, const char *word, size_t size,
+                                         cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
+    return encode(tokenizer, word, size, true, tokens, capacity, count, error);
+}
+
 /* --- queries -------------------------------------------------------------------------------------------------- */
 
 size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer) {
-    return tokenizer->vocabulary.count;
+    return tokenizer->pipeline ? tokenizer->pipeline->limit : tokenizer->vocabulary.count;
 }
 
 bool cleat_tokenizer_lowercase(const cleat_tokenizer *tokenizer) {
-    return tokenizer->rules.lowercase;
+    return tokenizer->pipeline ? tokenizer->pipeline->lowercase : tokenizer->rules.lowercase;
+}
+
+bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer) {
+    return tokenizer->pipeline != NULL;
 }
 
 int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece) {
-    return cleat_vocabulary_find(&tokenizer->vocabulary, piece, strlen(piece));
+    return tokenizer->pipeline ? cleat_pipeline_id(tokenizer->pipeline, piece)
+                               : cleat_vocabulary_find(&tokenizer->vocabulary, piece, strlen(piece));
 }
 
 const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id) {
+    if (tokenizer->pipeline) return cleat_pipeline_piece(tokenizer->pipeline, id);
     bool known = id >= 0 && (size_t)id < tokenizer->vocabulary.count;
     return known ? cleat_vocabulary_piece(&tokenizer->vocabulary, id) : NULL;
 }
@@ -203,9 +264,14 @@ int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer) {
 
 void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]) {
     char parts[66], rules[64];
-    snprintf(rules, sizeof rules, "%s, utf8proc %s", tokenizer->rules.lowercase ? "lower-cased" : "cased",
+    const cleat_tokenizer_file *json = tokenizer->pipeline ? &tokenizer->pipeline->files[0] : NULL;
+    snprintf(rules, sizeof rules, "%s, utf8proc %s",
+             json                         ? "tokenizer.json"
+             : tokenizer->rules.lowercase ? "lower-cased"
+                                          : "cased",
              cleat_unicode_version());
-    cleat_hash_text(tokenizer->vocabulary.text, tokenizer->vocabulary.text_size, parts);
+    cleat_hash_text(json ? json->data : tokenizer->vocabulary.text, json ? json->size : tokenizer->vocabulary.text_size,
+                    parts);
     cleat_hash_text(rules, strlen(rules), parts + 33);
     cleat_hash_text(parts, sizeof parts, hash);
 }

@@ -3,18 +3,50 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/text.h"
+#include "core/text.h"
+#include "text/pipeline.h"
 #include "text/vocabulary.h"
 #include "text/words.h"
 
+/* Two kinds: a vocab.txt with the rules of BERT's basic tokenizer (words.h), or the pipeline of a tokenizer.json. */
 struct cleat_tokenizer {
-    cleat_vocabulary vocabulary;
+    cleat_vocabulary vocabulary; /* of a vocab.txt */
     cleat_word_rules rules;
-    int32_t specials[CLEAT_SPECIALS]; /* ids; -1 for [MASK] if the vocabulary does not contain it */
+    cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
+    int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none, which a vocab.txt may have for [MASK] only */
+    cleat_template templates[2];      /* for one text, for two */
 };
 
 /* Creates a tokenizer of these pieces; on success it takes ownership of the vocabulary. `place` is the prefix
  * of the error message if a special token is missing. */
 cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase, const char *place,
                                     cleat_tokenizer **tokenizer, cleat_error *error);
+/* Creates a tokenizer of a pipeline, of which it takes ownership on success. */
+cleat_status cleat_tokenizer_of_pipeline(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error);
+/* Reads a vocab.txt. */
+cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error);
+
+/* Reads a vocab.txt and encodes by the rules of words.h, whatever lies beside it. */
+cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
+                                        cleat_error *error);
+
+/* By published.c: whether the path is that of a folder, of a .json file, or of a vocab.txt beside the files of a
+ * published checkpoint. */
+bool cleat_tokenizer_is_published_path(const char *path);
+/* Opens a folder, a tokenizer.json, a vocab.txt, or a vocab.json with the merges.txt beside it. `lowercase` is for a
+ * folder that has a vocab.txt only and does not say. */
+cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
+                                            cleat_error *error);
+
+/* By published_json.c: the text of a tokenizer.json. */
+typedef struct cleat_bert_rules {
+    bool lowercase, accents, ideographs; /* accents: strip them */
+    bool compose;                        /* NFC, as the rules of words.h for cased text */
+} cleat_bert_rules;
+cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
+                                  cleat_error *error);
+/* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
+cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_text *json,
+                                 cleat_error *error);
 
 #endif

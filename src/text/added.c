@@ -1,0 +1,82 @@
+/* Added tokens: a list, and the search for them in a text. */
+#include "text/added.h"
+
+#include "core/memory.h"
+#include "text/classes.h"
+#include "text/unicode.h"
+
+#include <string.h>
+
+cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added_token *token, cleat_error *error) {
+    char *content = cleat_strdup(token->content);
+    if (!content) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
+    size_t at = 0;
+    while (at < added->count && strcmp(added->tokens[at].content, content) != 0) ++at;
+    if (at == added->count) {
+        cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, sizeof *added->tokens, error);
+        if (status != CLEAT_OK) {
+            cleat_free(content);
+            return status;
+        }
+        ++added->count;
+    } else {
+        cleat_free(added->tokens[at].content);
+    }
+    added->tokens[at] = *token;
+    added->tokens[at].content = content;
+    return CLEAT_OK;
+}
+
+void cleat_added_tokens_free(cleat_added_tokens *added) {
+    for (size_t i = 0; i < added->count; ++i) cleat_free(added->tokens[i].content);
+    cleat_free(added->tokens);
+    cleat_trie_free(&added->raw);
+    cleat_trie_free(&added->normalised);
+    *added = (cleat_added_tokens){0};
+}
+
+/* --- searching ------------------------------------------------------------------------------------------------ */
+
+static size_t previous_char(const char *text, size_t end) {
+    size_t at = end - 1;
+    while (at && ((unsigned char)text[at] & 0xC0) == 0x80) --at;
+    return at;
+}
+
+/* Whether the character at text[at], or the one that ends there, is of a class. */
+static bool is_class(const char *text, size_t size, size_t at, bool (*matches)(int32_t character)) {
+    int32_t character;
+    return at < size && cleat_utf8_decode(text + at, size - at, &character) && matches(character);
+}
+
+static bool is_single_word(const char *text, size_t size, size_t start, size_t end) {
+    if (start && is_class(text, size, previous_char(text, start), cleat_class_word)) return false;
+    return !is_class(text, size, end, cleat_class_word);
+}
+
+static size_t char_size(const char *text, size_t size, size_t at) {
+    int32_t character;
+    size_t length = cleat_utf8_decode(text + at, size - at, &character);
+    return length ? length : 1;
+}
+
+bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
+                             size_t from, cleat_added_match *match) {
+    if (trie->count < 2) return false;
+    for (size_t at = from, length; at < size; at += length) {
+        int32_t index = cleat_trie_longest(trie, 0, text + at, size - at, &length);
+        if (index < 0) {
+            length = 1;
+            continue;
+        }
+        const cleat_added_token *token = &added->tokens[index];
+        size_t start = at, end = at + length;
+        if (token->single_word && !is_single_word(text, size, start, end)) continue;
+        while (token->lstrip && start > from && is_class(text, size, previous_char(text, start), cleat_class_space))
+            start = previous_char(text, start);
+        while (token->rstrip && is_class(text, size, end, cleat_class_space)) end += char_size(text, size, end);
+        *match = (cleat_added_match){token, start, end};
+        return true;
+    }
+    return false;
+}

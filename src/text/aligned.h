@@ -1,0 +1,38 @@
+/* Text under normalisation: UTF-8 whose bytes know the part of the source text from which they come. */
+#ifndef CLEAT_SRC_ALIGNED_H
+#define CLEAT_SRC_ALIGNED_H
+
+#include "cleat/core.h"
+
+typedef struct cleat_aligned {
+    char *bytes; /* [size] */
+    /* [size] Byte range in the source of the character to which each byte belongs. */
+    uint32_t *begin, *end;
+    size_t size, capacity;
+    bool failed; /* out of memory: later calls do nothing; the caller checks once at the end */
+} cleat_aligned;
+
+/* Ensures room for `more` bytes. */
+bool cleat_aligned_reserve(cleat_aligned *text, size_t more);
+void cleat_aligned_add(cleat_aligned *text, const char *bytes, size_t size, uint32_t begin, uint32_t end);
+void cleat_aligned_add_char(cleat_aligned *text, int32_t character, uint32_t begin, uint32_t end);
+/* Appends bytes from .. from + size - 1 of another text, with their ranges. */
+void cleat_aligned_copy(cleat_aligned *text, const cleat_aligned *other, size_t from, size_t size);
+void cleat_aligned_free(cleat_aligned *text);
+
+/* Parts of a text. */
+typedef struct cleat_text_span {
+    size_t start, size;
+} cleat_text_span;
+
+typedef struct cleat_text_spans {
+    cleat_text_span *items; /* [count] */
+    size_t count, capacity;
+    bool failed;
+} cleat_text_spans;
+
+/* Appends a span, unless its size is 0. */
+void cleat_spans_add(cleat_text_spans *spans, size_t start, size_t size);
+void cleat_spans_free(cleat_text_spans *spans);
+
+#endif

@@ -1,0 +1,34 @@
+/* Patterns: literal texts, and regular expressions by regex.c. */
+#include "text/pattern.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+cleat_status cleat_pattern_literal(const char *text, cleat_pattern *pattern, cleat_error *error) {
+    if (!*text) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "an empty pattern");
+    *pattern = (cleat_pattern){.literal = cleat_strdup(text), .size = strlen(text)};
+    return pattern->literal ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a pattern");
+}
+
+cleat_status cleat_pattern_regex(const char *source, cleat_pattern *pattern, cleat_error *error) {
+    *pattern = (cleat_pattern){0};
+    return cleat_regex_compile(source, &pattern->regex, error);
+}
+
+void cleat_pattern_free(cleat_pattern *pattern) {
+    cleat_free(pattern->literal);
+    cleat_regex_destroy(pattern->regex);
+    *pattern = (cleat_pattern){0};
+}
+
+cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
+                                        size_t *start, size_t *end) {
+    if (from >= size) return CLEAT_PATTERN_NONE;
+    if (!pattern->literal) return cleat_regex_find(pattern->regex, text, size, from, start, end);
+    const char *found = memmem(text + from, size - from, pattern->literal, pattern->size);
+    if (!found) return CLEAT_PATTERN_NONE;
+    *start = (size_t)(found - text);
+    *end = *start + pattern->size;
+    return CLEAT_PATTERN_FOUND;
+}

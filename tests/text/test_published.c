@@ -1,0 +1,345 @@
+/* Tokenizers of published checkpoints: the ids that Hugging Face's tokenizers give, files that are damaged or hostile,
+ * long texts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cJSON.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "text/tokenizer.h"
+
+#define FOLDER CLEAT_SOURCE_DIR "/tests/text/tokenizers/"
+
+static cleat_tokenizer *load(const char *path, bool lowercase) {
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    if (cleat_tokenizer_load(path, lowercase, &tokenizer, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return tokenizer;
+}
+
+/* --- ids ------------------------------------------------------------------------------------------------------ */
+
+/* Copies a JSON line with \u0000 in texts as U+F3A7, which expect_ids turns back: cJSON's strings end at zero bytes. */
+static char *without_zeros(const char *line) {
+    char *copy = strdup(line);
+    for (char *at = copy; (at = strstr(at, "\\u0000")) != NULL;) memcpy(at, "\\uF3A7", 6);
+    return copy;
+}
+
+/* The ids of a text; the caller frees them. */
+static cleat_ids encode(const cleat_tokenizer *tokenizer, const cJSON *text) {
+    cleat_error error = {0};
+    size_t size = 0, count = 0;
+    char *bytes = strdup(text->valuestring);
+    for (const char *at = text->valuestring; *at;) {
+        bool zero = strncmp(at, "\xEF\x8E\xA7", 3) == 0;
+        bytes[size++] = zero ? 0 : *at;
+        at += zero ? 3 : 1;
+    }
+    cleat_token *tokens = calloc(4 * size + 1, sizeof *tokens);
+    int32_t *ids = calloc(4 * size + 1, sizeof *ids);
+    if (cleat_tokenizer_encode(tokenizer, bytes, size, tokens, 4 * size, &count, &error) != CLEAT_OK)
+        fail_msg("'%s': %s", text->valuestring, error.text);
+    for (size_t i = 0; i < count; ++i) {
+        ids[i] = tokens[i].id;
+        assert_true(tokens[i].begin <= tokens[i].end && tokens[i].end <= size);
+        assert_true(i == 0 ? tokens[i].word == 0 : tokens[i].word - tokens[i - 1].word <= 1);
+    }
+    free(tokens);
+    free(bytes);
+    return (cleat_ids){ids, count};
+}
+
+static void expect_list(const char *line, const char *what, const cJSON *expected, const int32_t *got, size_t count) {
+    const cJSON *id;
+    size_t i = 0;
+    if (!expected) return;
+    cJSON_ArrayForEach(id, expected) {
+        if (i >= count || got[i] != id->valueint) break;
+        ++i;
+    }
+    if (id || i != count) fail_msg("%s[%zu] of %zu differs from the expected one: %s", what, i, count, line);
+}
+
+static void expect_line(const cleat_tokenizer *tokenizer, const char *text) {
+    char *line = without_zeros(text);
+    cJSON *root = cJSON_Parse(line);
+    assert_non_null(root);
+    const cJSON *second = cJSON_GetObjectItem(root, "pair");
+    bool pair = cJSON_IsString(second);
+    cleat_ids a = encode(tokenizer, cJSON_GetObjectItem(root, "text")), b = {0};
+    if (pair) b = encode(tokenizer, second);
+    cleat_framed framed = {0};
+    cleat_error error = {0};
+    int32_t *ids = calloc(a.count + b.count + 16, sizeof *ids), *types = calloc(a.count + b.count + 16, sizeof *types);
+    assert_int_equal(
+        cleat_tokenizer_frame(tokenizer, &a, pair ? &b : NULL, a.count + b.count + 16, ids, types, &framed, &error), 0);
+    assert_false(framed.cut);
+    expect_list(text, "ids", cJSON_GetObjectItem(root, "ids"), ids, framed.count);
+    expect_list(text, "types", cJSON_GetObjectItem(root, "types"), types, framed.count);
+    if (cJSON_GetObjectItem(root, "short")) {
+        assert_int_equal(cleat_tokenizer_frame(tokenizer, &a, pair ? &b : NULL, 9, ids, NULL, &framed, &error), 0);
+        expect_list(text, "short", cJSON_GetObjectItem(root, "short"), ids, framed.count);
+    }
+    free(ids);
+    free(types);
+    free((void *)a.ids);
+    free((void *)b.ids);
+    cJSON_Delete(root);
+    free(line);
+}
+
+/* Checks every line of a file against a tokenizer. */
+static void expect_file(const char *tokenizer_path, bool lowercase, const char *lines_path) {
+    cleat_tokenizer *tokenizer = load(tokenizer_path, lowercase);
+    FILE *file = fopen(lines_path, "r");
+    char *line = NULL;
+    size_t capacity = 0, lines = 0;
+    assert_non_null(file);
+    for (; getline(&line, &capacity, file) > 0; ++lines) expect_line(tokenizer, line);
+    assert_true(lines > 20);
+    free(line);
+    fclose(file);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+static void ids_are_those_of_hugging_face(void **state) {
+    (void)state;
+    expect_file(FOLDER "wordpiece.json", false, FOLDER "wordpiece.ids");
+    expect_file(FOLDER "byte_bpe.json", false, FOLDER "byte_bpe.ids");
+    expect_file(FOLDER "unigram.json", false, FOLDER "unigram.ids");
+    expect_file(FOLDER "fallback_bpe.json", false, FOLDER "fallback_bpe.ids");
+}
+
+static void shared_tokenizers_give_the_same_ids(void **state) {
+    static const struct {
+        const char *name, *file;
+        bool lowercase;
+    } rows[] = {{"wordpiece_uncased", "", false},
+                {"wordpiece_uncased", "vocab.txt", true},
+                {"wordpiece_cased", "tokenizer.json", 1},
+                {"wordpiece_cased", "vocab.txt", false},
+                {"byte_bpe", "", false},
+                {"byte_bpe", "vocab.json", false},
+                {"unigram", "", false}};
+    const char *shared = getenv("CLEAT_SHARED");
+    char path[4096], lines[4096];
+    (void)state;
+    if (!shared) shared = CLEAT_SOURCE_DIR "/../shared";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        snprintf(lines, sizeof lines, "%s/hf/tokenizers/%s/ids.jsonl", shared, rows[i].name);
+        if (!cleat_file_exists(lines)) {
+            print_message("%s: not there\n", lines);
+            skip();
+        }
+        snprintf(path, sizeof path, "%s/hf/tokenizers/%s/%s", shared, rows[i].name, rows[i].file);
+        expect_file(path, rows[i].lowercase, lines);
+    }
+}
+
+/* --- words of sentences --------------------------------------------------------------------------------------- */
+
+static void byte_level_words_of_sentences_have_a_space(void **state) {
+    cleat_tokenizer *tokenizer = load(FOLDER "byte_bpe.json", false);
+    cleat_token text[8], word[8], both[8];
+    size_t a = 0, b = 0, c = 0;
+    (void)state;
+    assert_int_equal(cleat_tokenizer_encode(tokenizer, "fox", 3, text, 8, &a, NULL), CLEAT_OK);
+    assert_int_equal(cleat_tokenizer_encode_word(tokenizer, "fox", 3, word, 8, &b, NULL), CLEAT_OK);
+    assert_int_equal(cleat_tokenizer_encode(tokenizer, " fox", 4, both, 8, &c, NULL), CLEAT_OK);
+    assert_int_equal(b, c);
+    for (size_t i = 0; i < b; ++i) assert_int_equal(word[i].id, both[i].id);
+    assert_true(a != b || text[0].id != word[0].id);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+static void special_tokens_have_roles(void **state) {
+    cleat_tokenizer *bert = load(FOLDER "wordpiece.json", false), *roberta = load(FOLDER "byte_bpe.json", false);
+    (void)state;
+    assert_int_equal(cleat_tokenizer_cls(bert), 2);
+    assert_int_equal(cleat_tokenizer_sep(bert), 3);
+    assert_int_equal(cleat_tokenizer_pad(bert), 0);
+    assert_int_equal(cleat_tokenizer_unk(bert), 1);
+    assert_int_equal(cleat_tokenizer_mask(bert), 4);
+    assert_true(cleat_tokenizer_lowercase(bert));
+    assert_int_equal(cleat_tokenizer_specials(bert, true), 3);
+    assert_int_equal(cleat_tokenizer_cls(roberta), 0);
+    assert_int_equal(cleat_tokenizer_sep(roberta), 2);
+    assert_int_equal(cleat_tokenizer_pad(roberta), 1);
+    assert_int_equal(cleat_tokenizer_unk(roberta), 3);
+    assert_string_equal(cleat_tokenizer_piece(roberta, cleat_tokenizer_mask(roberta)), "<mask>");
+    assert_int_equal(cleat_tokenizer_size(roberta), cleat_tokenizer_mask(roberta) + 1);
+    assert_int_equal(cleat_tokenizer_specials(roberta, false), 2);
+    assert_int_equal(cleat_tokenizer_specials(roberta, true), 4);
+    assert_false(cleat_tokenizer_lowercase(roberta));
+    cleat_tokenizer_destroy(bert);
+    cleat_tokenizer_destroy(roberta);
+}
+
+/* --- bad files ------------------------------------------------------------------------------------------------ */
+
+static const char *json_path(void) {
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/cleat-tokenizer-%ld.json", (long)getpid());
+    return path;
+}
+
+static cleat_status load_text(const char *json, cleat_tokenizer **tokenizer, cleat_error *error) {
+    assert_int_equal(cleat_file_write(json_path(), json, strlen(json), error), CLEAT_OK);
+    return cleat_tokenizer_load(json_path(), false, tokenizer, error);
+}
+
+static void expect_failure(const char *json, cleat_status status, const char *text) {
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    assert_int_equal(load_text(json, &tokenizer, &error), status);
+    assert_null(tokenizer);
+    if (!strstr(error.text, text) || !strstr(error.text, json_path()))
+        fail_msg("'%s' does not contain '%s'", error.text, text);
+}
+
+#define WORDPIECE "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"a\":1}}"
+
+static void damaged_files_are_errors(void **state) {
+    (void)state;
+    expect_failure("", CLEAT_ERR_FORMAT, "no tokenizer.json");
+    expect_failure("[]", CLEAT_ERR_FORMAT, "no tokenizer.json");
+    expect_failure("{}", CLEAT_ERR_FORMAT, "model: missing");
+    expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1}", CLEAT_ERR_FORMAT, "truncated");
+    expect_failure("{\"model\":\"\xFF\"}", CLEAT_ERR_FORMAT, "not UTF-8 text (byte 11)");
+    expect_failure("{\"model\":{\"type\":\"Markov\"}}", CLEAT_ERR_NOT_SUPPORTED,
+                   "unknown type 'Markov'; known are: WordPiece, BPE, Unigram");
+    expect_failure("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Turn\"}]}," WORDPIECE "}",
+                   CLEAT_ERR_NOT_SUPPORTED, "normalizer: unknown type 'Turn'; known are: BertNormalizer, Strip");
+    expect_failure("{\"pre_tokenizer\":{\"type\":\"Chop\"}," WORDPIECE "}", CLEAT_ERR_NOT_SUPPORTED,
+                   "pre_tokenizer: unknown type 'Chop'");
+    expect_failure("{\"post_processor\":{\"type\":\"Wrap\"}," WORDPIECE "}", CLEAT_ERR_NOT_SUPPORTED,
+                   "post_processor: unknown type 'Wrap'");
+    expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", CLEAT_ERR_FORMAT, "not empty");
+    expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":4000000000}}}", CLEAT_ERR_FORMAT,
+                   "the id of 'a'");
+    expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}", CLEAT_ERR_FORMAT, "the id of 'a'");
+    expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1.5}}}", CLEAT_ERR_FORMAT, "the id of 'a'");
+    expect_failure("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a c\"]}}", CLEAT_ERR_FORMAT,
+                   "merge 1 of 'a' and 'c': the second is not in the vocabulary");
+    expect_failure("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[[\"a\",\"b\"]]}}",
+                   CLEAT_ERR_FORMAT, "their union is not in the vocabulary");
+    expect_failure("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}}", CLEAT_ERR_FORMAT,
+                   "two tokens");
+    expect_failure("{\"model\":{\"type\":\"Unigram\",\"unk_id\":5,\"vocab\":[[\"a\",0]]}}", CLEAT_ERR_FORMAT,
+                   "'unk_id'");
+    expect_failure("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", CLEAT_ERR_FORMAT, "entry 0 of 'vocab'");
+    expect_failure("{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}," WORDPIECE "}",
+                   CLEAT_ERR_FORMAT, "not base64");
+    expect_failure("{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"////fwAA\"}," WORDPIECE "}",
+                   CLEAT_ERR_FORMAT, "damaged");
+    expect_failure("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(a\"},\"content\":\"\"}," WORDPIECE
+                   "}",
+                   CLEAT_ERR_NOT_SUPPORTED, "a group without its end");
+    expect_failure("{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",7],\"cls\":[\"y\",1]}," WORDPIECE
+                   "}",
+                   CLEAT_ERR_FORMAT, "no token has the id 7");
+    expect_failure(
+        "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"[CLS]\"}}]"
+        "}," WORDPIECE "}",
+        CLEAT_ERR_FORMAT, "'special_tokens' has not");
+}
+
+static void deep_nesting_is_an_error(void **state) {
+    enum { DEPTH = 100000 };
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    char *json = calloc(DEPTH + 1, 1);
+    (void)state;
+    memset(json, '[', DEPTH);
+    assert_int_equal(load_text(json, &tokenizer, &error), CLEAT_ERR_FORMAT);
+    free(json);
+    cleat_text text = {0};
+    for (int i = 0; i < 100; ++i) cleat_text_add(&text, "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 100; ++i) cleat_text_add(&text, "]}");
+    cleat_text whole = {0};
+    cleat_text_add(&whole, "{\"normalizer\":%s," WORDPIECE "}", text.data);
+    expect_failure(whole.data, CLEAT_ERR_FORMAT, "nested too deep");
+    cleat_text_free(&text);
+    cleat_text_free(&whole);
+}
+
+static void no_memory_is_an_error(void **state) {
+    cleat_status status = CLEAT_ERR_MEMORY;
+    (void)state;
+    for (long n = 1; status != CLEAT_OK; ++n) {
+        cleat_tokenizer *tokenizer = NULL;
+        cleat_error error = {0};
+        cleat_token tokens[64];
+        size_t count;
+        cleat_fail_allocation(n);
+        status = cleat_tokenizer_load(FOLDER "unigram.json", false, &tokenizer, &error);
+        if (status == CLEAT_OK)
+            status = cleat_tokenizer_encode(tokenizer, "the fo\xE2\x91\xA0  x", 11, tokens, 64, &count, &error);
+        cleat_fail_allocation(0);
+        if (status != CLEAT_OK) assert_int_equal(status, CLEAT_ERR_MEMORY);
+        assert_true(n < 20000);
+        cleat_tokenizer_destroy(tokenizer);
+    }
+}
+
+/* --- long texts ----------------------------------------------------------------------------------------------- */
+
+/* A quadratic algorithm would take hours. */
+static void a_word_of_megabytes_takes_a_moment(void **state) {
+    enum { SIZE = 1 << 20 };
+    static const char *const names[] = {"wordpiece", "byte_bpe", "unigram", "fallback_bpe"};
+    char *text = malloc(SIZE), path[4096];
+    (void)state;
+    for (int pattern = 0; pattern < 3; ++pattern) {
+        for (int i = 0; i < SIZE; ++i) text[i] = pattern == 0 ? 'a' : pattern == 1 ? "the"[i % 3] : ' ';
+        for (int i = 0; i < 4; ++i) {
+            snprintf(path, sizeof path, "%s%s.json", FOLDER, names[i]);
+            cleat_tokenizer *tokenizer = load(path, false);
+            size_t count = 0;
+            assert_int_equal(cleat_tokenizer_encode(tokenizer, text, SIZE, NULL, 0, &count, NULL), CLEAT_OK);
+            cleat_tokenizer_destroy(tokenizer);
+        }
+    }
+    free(text);
+}
+
+static void texts_that_are_not_utf8_are_encoded(void **state) {
+    cleat_tokenizer *tokenizer = load(FOLDER "byte_bpe.json", false);
+    cleat_token tokens[16];
+    size_t count = 0;
+    (void)state;
+    assert_int_equal(cleat_tokenizer_encode(tokenizer, "fox\xFF the", 8, tokens, 16, &count, NULL), CLEAT_OK);
+    assert_true(count > 2);
+    assert_int_equal(tokens[count - 1].end, 8);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+static int remove_json(void **state) {
+    (void)state;
+    unlink(json_path());
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_those_of_hugging_face),
+        cmocka_unit_test(shared_tokenizers_give_the_same_ids),
+        cmocka_unit_test(byte_level_words_of_sentences_have_a_space),
+        cmocka_unit_test(special_tokens_have_roles),
+        cmocka_unit_test(damaged_files_are_errors),
+        cmocka_unit_test(deep_nesting_is_an_error),
+        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(a_word_of_megabytes_takes_a_moment),
+        cmocka_unit_test(texts_that_are_not_utf8_are_encoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, remove_json);
+}
