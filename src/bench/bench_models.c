@@ -71,6 +71,8 @@ typedef struct model_row {
     "bond_angle = 0\nclash = 0\nbase_pair = 0\n"
 #define RESNET_PROFILE(PX)                                                                                             \
     "[model]\ntype = image_resnet\ndepth = 18\nstem = large\ndropout = 0\n[data]\nimage_size = " PX "\n"
+#define BERT_PROFILE(SIZES)                                                                                            \
+    "[model]\ntype = text_classifier\nnetwork = bert\ndropout = 0\n" SIZES "[data]\nmax_length = 128\n"
 
 static const model_row rows[] = {
     {"W1_B2L512", RNA_WHAT, RNA_PROFILE, NULL, 2, 512},
@@ -95,6 +97,12 @@ static const model_row rows[] = {
     {"W6_segformer", "SegFormer-B0, 2 classes, 64 px, batch 8; cross entropy of every pixel",
      "[model]\ntype = mask_segformer\nbackbone = b0\ndropout = 0\n[data]\nimage_size = 64\n",
      "{\"inputs\": 3, \"classes\": 2}", 8, 64},
+    {"W7_bert_base", "BERT base, 3 classes: vocabulary 30522, 12 layers, d 768, length 128, batch 8; cross entropy",
+     BERT_PROFILE("d_model = 768\nheads = 12\nlayers = 12\nd_ff = 3072\n"), "{\"vocabulary\": 30522, \"classes\": 3}",
+     8, 128},
+    {"W7_minilm", "MiniLM, 3 classes: vocabulary 30522, 6 layers, d 384, length 128, batch 32; cross entropy",
+     BERT_PROFILE("d_model = 384\nheads = 12\nlayers = 6\nd_ff = 1536\n"), "{\"vocabulary\": 30522, \"classes\": 3}",
+     32, 128},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
