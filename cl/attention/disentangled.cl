@@ -27,6 +27,8 @@ __kernel void disentangled_expand(TENSOR(const T, pos_k), TENSOR(const T, pos_q)
 /* Row of the first distance whose bucket is at least `bucket`; one past the last if there is none. */
 static inline int first_row(int bucket, int lq, int front, int span, int mid, float slope, float shift) {
     int low = 1 - lq, high = lq;
+    if (bucket - span > max(-mid, -span) && bucket - span <= min(mid, span - 1)) /* the distance itself */
+        low = high = clamp(bucket - span, low, high);
     while (low < high) {
         const int middle = low + (high - low) / 2;
         if (bucket_of(middle, span, mid, slope, shift) < bucket)
@@ -38,32 +40,36 @@ static inline int first_row(int bucket, int lq, int front, int span, int mid, fl
 }
 
 /* The gradients of position keys and queries = accum + scale * the sum of dtables over the distances of a bucket and
- * over the parts, in order. dtables f32 [parts, 2, heads, rows, pitch]. */
+ * over the parts, in order. dtables f32 [parts, 2, heads, rows, pitch]. A row of a head is split into pieces, one for each
+ * work-item. */
 __kernel void disentangled_reduce(TENSOR(const float, dtables), TENSOR(const T, accum_k), TENSOR(const T, accum_q),
                                   TENSOR(T, dpos_k), TENSOR(T, dpos_q), const int heads, const int lq, const int front,
                                   const int rows, const int pitch, const int span, const int mid, const float slope,
-                                  const float shift, const int parts, const float key_scale, const float query_scale) {
-    for (int at = get_global_id(0); at < 2 * span * heads * (DH / CHUNK); at += get_global_size(0)) {
-        const int d = at % (DH / CHUNK) * CHUNK, h = at / (DH / CHUNK) % heads, bucket = at / (DH / CHUNK) / heads;
+                                  const float shift, const int parts, const int pieces, const float key_scale,
+                                  const float query_scale) {
+    for (int at = get_global_id(0); at < 2 * span * heads * pieces; at += get_global_size(0)) {
+        const int piece = at % pieces, h = at / pieces % heads, bucket = at / pieces / heads;
         const int begin = first_row(bucket, lq, front, span, mid, slope, shift);
         const int end = first_row(bucket + 1, lq, front, span, mid, slope, shift);
         const ulong to = ((ulong)bucket * heads + h) * DH;
-        chunk sum_k = 0.0f, sum_q = 0.0f;
-        for (int row = begin; row < end; ++row)
-            for (int part = 0; part < parts; ++part) {
-                const ulong from = (ulong)row * pitch;
-                if (HAS(dpos_k)) sum_k += LOADFC(TABLE_AT(dtables, 2 * part, h) + from, d);
-                if (HAS(dpos_q)) sum_q += LOADFC(TABLE_AT(dtables, 2 * part + 1, h) + from, d);
+        for (int d = piece * CHUNK; d < DH; d += pieces * CHUNK) {
+            chunk sum_k = 0.0f, sum_q = 0.0f;
+            for (int row = begin; row < end; ++row)
+                for (int part = 0; part < parts; ++part) {
+                    const ulong from = (ulong)row * pitch;
+                    if (HAS(dpos_k)) sum_k += LOADFC(TABLE_AT(dtables, 2 * part, h) + from, d);
+                    if (HAS(dpos_q)) sum_q += LOADFC(TABLE_AT(dtables, 2 * part + 1, h) + from, d);
+                }
+            sum_k *= key_scale;
+            sum_q *= query_scale;
+            if (HAS(dpos_k)) {
+                if (HAS(accum_k)) sum_k += LOADC(AT(accum_k) + to, d);
+                STOREC(sum_k, AT(dpos_k) + to, d);
             }
-        sum_k *= key_scale;
-        sum_q *= query_scale;
-        if (HAS(dpos_k)) {
-            if (HAS(accum_k)) sum_k += LOADC(AT(accum_k) + to, d);
-            STOREC(sum_k, AT(dpos_k) + to, d);
-        }
-        if (HAS(dpos_q)) {
-            if (HAS(accum_q)) sum_q += LOADC(AT(accum_q) + to, d);
-            STOREC(sum_q, AT(dpos_q) + to, d);
+            if (HAS(dpos_q)) {
+                if (HAS(accum_q)) sum_q += LOADC(AT(accum_q) + to, d);
+                STOREC(sum_q, AT(dpos_q) + to, d);
+            }
         }
     }
 }

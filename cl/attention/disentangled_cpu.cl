@@ -21,7 +21,7 @@ __kernel void disentangled_cpu_columns(TENSOR(const T, pos_k), TENSOR(const T, p
     const int blocks = column_pitch / VEC;
     for (int at = get_global_id(0); at < 2 * heads * blocks; at += get_global_size(0)) {
         const int row = at % blocks * VEC, h = at / blocks % heads, which = at / blocks / heads;
-        __global float *to = COLUMNS_AT(which, h) + row;
+        floatv block[DH];
         for (int r = 0; r < VEC; ++r) {
             const int bucket = bucket_of(row + r - front - (lq - 1), span, mid, slope, shift);
             const ulong from = ((ulong)bucket * heads + h) * DH;
@@ -32,8 +32,9 @@ __kernel void disentangled_cpu_columns(TENSOR(const T, pos_k), TENSOR(const T, p
                 if (which == 1 && HAS(pos_q)) values = LOADC(AT(pos_q) + from, d) * query_scale;
                 STOREFC(values, x, d);
             }
-            for (int d = 0; d < DH; ++d) to[(ulong)d * column_pitch + r] = x[d];
+            for (int d = 0; d < DH; ++d) ((float *)block)[d * VEC + r] = x[d];
         }
+        for (int d = 0; d < DH; ++d) PUT(block[d], COLUMNS_AT(which, h) + (ulong)d * column_pitch + row);
     }
 }
 
@@ -190,10 +191,21 @@ static inline void add_product(floatv *sums, const floatv *rows, const float *sc
 }
 /* The same for sums in global memory. */
 static inline void grow(__global float *sums, const floatv *rows, const float *scalars, int row, int step, int depth) {
-    floatv own[TILE * ROW_VECTORS];
-    for (int i = 0; i < TILE * ROW_VECTORS; ++i) own[i] = FETCH(sums + i * VEC);
-    add_product(own, rows, scalars, row, step, depth);
-    for (int i = 0; i < TILE * ROW_VECTORS; ++i) PUT(own[i], sums + i * VEC);
+    for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
+        __global float *at = sums + w * VEC;
+        tile c = fill_tile(0.0f, 0.0f);
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) {
+            c.at[i][0] = FETCH(at + i * PITCH);
+            if (ROW_WIDTH == 2) c.at[i][1] = FETCH(at + i * PITCH + VEC);
+        }
+        c = multiply(c, ROW_WIDTH, rows + w, ROW_VECTORS, scalars, row, step, depth);
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) {
+            PUT(c.at[i][0], at + i * PITCH);
+            if (ROW_WIDTH == 2) PUT(c.at[i][1], at + i * PITCH + VEC);
+        }
+    }
 }
 
 static inline void fetch_rows(floatv *to, __global const float *from, int n) {

@@ -94,6 +94,8 @@ static bool needs_positions(const cleat_node *node) {
 /* Sums the gradients of the tables into those of the position keys and queries. */
 static void launch_reduce(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l,
                           int64_t parts, double key_scale) {
+    /* Finding the rows of a bucket takes a CPU as long as summing them. */
+    const int64_t pieces = binder->facts->work_group == 1 ? 1 : ceil_div(p->head, 4);
     begin(binder, node, "attention/disentangled.cl", "disentangled_reduce");
     cleat_launch_workspace(binder, l->dtables, sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1));
@@ -105,9 +107,10 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
     add_tables(binder, l->tables);
     add_buckets(binder, node, p);
     cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_i32(binder, (int32_t)pieces);
     cleat_launch_f32(binder, (float)key_scale);
     cleat_launch_f32(binder, (float)p->softmax_scale);
-    cleat_launch_items(binder, 2 * p->span * p->width);
+    cleat_launch_items(binder, 2 * p->span * p->heads * pieces);
 }
 
 /* Launches delta f32 [B, H, L] = sum of dy * y over the elements of a head. */
