@@ -23,6 +23,8 @@ typedef enum cleat_mode {
     CLEAT_MODE_PREDICT,  /* output only; needs no targets */
 } cleat_mode;
 
+enum { CLEAT_LORA_LAYERS = 64 };
+
 /* How parameters are trained ([train] of a profile). All zero: all alike. A parameter has a depth in its network: 0 the
  * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. */
 typedef struct cleat_param_options {
@@ -31,6 +33,11 @@ typedef struct cleat_param_options {
     double layer_decay;
     bool no_decay_norm_bias; /* no weight decay for biases, norms and other vectors */
     int64_t frozen_depths;   /* this number of depths, from 0 on, is not trained; or CLEAT_FREEZE_BACKBONE */
+    /* Low-rank adapters (LoRA) of linear layers of the backbone, which is then frozen but for them. */
+    int64_t lora_rank; /* 0: no adapters */
+    double lora_alpha; /* the adapters' results are multiplied by lora_alpha / lora_rank */
+    double lora_dropout;
+    char lora_layers[CLEAT_LORA_LAYERS]; /* which layers, as train.lora_layers */
 } cleat_param_options;
 #define CLEAT_FREEZE_BACKBONE INT64_MAX
 

@@ -234,6 +234,19 @@ CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *pa
  * with `parts` unchanged, if x is NULL or the graph has an error. */
 CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
+/* Which rows of a stacked matrix get blocks, and how. */
+typedef struct cleat_block_diagonal_spec {
+    int places;          /* S: 1 to 7 */
+    unsigned used;       /* bit s: a block lies in place s */
+    float factor;        /* multiplies the blocks */
+    cleat_dtype storage; /* of the result: T */
+} cleat_block_diagonal_spec;
+/* Puts the blocks of x on the diagonal of a matrix that is 0 elsewhere: with P bits set in `used`, block q of x goes to
+ * rows s side to (s + 1) side of y, where s is the place of the q-th bit, and to columns q rank to (q + 1) rank.
+ * x f32 [P side, rank] -> T [S side, P rank] */
+CLEAT_API cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x,
+                                             const cleat_block_diagonal_spec *spec);
+
 /* Rearranges patches into an image: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch);

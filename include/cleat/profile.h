@@ -85,6 +85,9 @@ typedef struct cleat_profile {
         double layer_decay;            /* 1: none */
         bool decay_norm_bias;          /* biases and norms have weight decay */
         char freeze[32];               /* "none", "embeddings", "backbone" or a number of blocks */
+        int64_t lora_rank;             /* CLEAT_NONE: no adapters */
+        double lora_alpha, lora_dropout;
+        char lora_layers[CLEAT_LORA_LAYERS]; /* which linear layers have adapters */
     } train;
     struct {
         int64_t num_workers; /* or CLEAT_AUTO */
@@ -191,7 +194,6 @@ CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const clea
 /* Writes the name ("section.key") of the i-th setting that determines the model's parameters, or what they
  * were trained for, to `name` [size]; false past the last one. */
 CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
-
 /* Writes the name ("section.key") of the i-th setting of the profile's family to `name` [size]; false past the last
  * one. */
 CLEAT_API bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size);

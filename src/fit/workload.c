@@ -91,6 +91,7 @@ static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cl
         else
             status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, &work->evaluate[b], error);
     }
+    if (status == CLEAT_OK) status = cleat_model_check_adapters(work->model, work->store, error);
     if (status == CLEAT_OK) status = cleat_store_arrange(work->store, error);
     if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, error);
     if (status == CLEAT_OK) status = build_refresh(work, error);

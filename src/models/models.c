@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "graph/graph.h"
+#include "models/param_rules.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +62,10 @@ int64_t cleat_model_fixed_length(const cleat_model *model) {
 
 void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                        cleat_model_graph *built) {
+    const cleat_lora lora = cleat_model_lora(model, mode);
+    cleat_nn_set_lora(graph, lora.rank > 0 ? &lora : NULL);
     model->type->build(model, graph, mode, batch, length, built);
+    cleat_nn_set_lora(graph, NULL);
 }
 
 void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,

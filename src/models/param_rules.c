@@ -1,12 +1,16 @@
 /* Learning rates and weight decay by depth, and frozen parameters: the rules that a store gets from a model. */
 #include "models/param_rules.h"
 
+#include "graph/store.h"
+
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool needs_depths(const cleat_param_options *options) {
-    return options->backbone_rate > 0 || options->layer_decay > 0 || options->frozen_depths > 0;
+    return options->backbone_rate > 0 || options->layer_decay > 0 || options->frozen_depths > 0 ||
+           options->lora_rank > 0;
 }
 
 bool cleat_model_has_rules(const cleat_model *model) {
@@ -23,8 +27,8 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
     if (!needs_depths(options)) return CLEAT_OK;
     if (!model->type->layer_of || !model->type->layers)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "model.type %s is no backbone with a head: remove train.freeze, train.layer_decay and "
-                          "train.backbone_learning_rate",
+                          "model.type %s is no backbone with a head: remove train.freeze, train.layer_decay, "
+                          "train.backbone_learning_rate and train.lora_rank",
                           model->type->name);
     const int64_t blocks = options->frozen_depths - 1, layers = layers_of(model);
     if (options->frozen_depths != CLEAT_FREEZE_BACKBONE && blocks > layers)
@@ -45,6 +49,10 @@ static bool is_vector(const char *param, int rank) {
     return rank < 2 || ends_with(param, ".bias");
 }
 
+static bool is_adapter(const char *param) {
+    return strstr(param, ".lora_") != NULL;
+}
+
 /* The learning rate of depth d is that of the backbone times decay^(layers + 1 - d). */
 static double rate_of(const cleat_param_options *options, int64_t depth, int64_t layers) {
     if (depth > layers) return 1;
@@ -60,5 +68,62 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     if (!needs_depths(options)) return;
     const int64_t layers = layers_of(m), depth = m->type->layer_of(m, param);
     rule->rate = (float)rate_of(options, depth, layers);
-    rule->frozen = depth <= layers && depth < options->frozen_depths;
+    if (depth > layers) return;
+    rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < options->frozen_depths;
+}
+
+/* --- adapters --- */
+
+/* The head is trained itself. */
+static bool may_have_adapters(const void *user, const char *prefix) {
+    const cleat_model *model = user;
+    char param[CLEAT_NAME];
+    snprintf(param, sizeof param, "%.55s.weight", prefix);
+    return model->type->layer_of(model, param) <= layers_of(model);
+}
+
+cleat_lora cleat_model_lora(const cleat_model *model, cleat_mode mode) {
+    const cleat_param_options *options = &model->options.params;
+    if (options->lora_rank <= 0 || !model->type->layer_of || !model->type->layers) return (cleat_lora){0};
+    return (cleat_lora){.rank = options->lora_rank,
+                        .scale = (float)(options->lora_alpha / (double)options->lora_rank),
+                        .dropout = mode == CLEAT_MODE_TRAIN ? (float)options->lora_dropout : 0,
+                        .layers = options->lora_layers,
+                        .may = may_have_adapters,
+                        .user = model};
+}
+
+/* Writes the last components of the names of the blocks' matrices, each once. */
+static void list_layers(const cleat_model *model, const cleat_store *store, char *text, size_t size) {
+    const char *seen[CLEAT_MODEL_LAYERS];
+    size_t count = 0, used = 0;
+    const cleat_tensor *param;
+    text[0] = 0;
+    for (size_t i = 0; (param = cleat_store_param(store, i)) && count < CLEAT_MODEL_LAYERS && used < size; ++i) {
+        char layer[CLEAT_NAME];
+        const size_t length = strlen(param->name) - (ends_with(param->name, ".weight") ? sizeof ".weight" - 1 : 0);
+        snprintf(layer, sizeof layer, "%.*s", (int)length, param->name);
+        const char *dot = strrchr(layer, '.'), *component = dot ? dot + 1 : layer;
+        bool known = param->rank != 2 || !may_have_adapters(model, layer) || model->type->layer_of(model, layer) < 1;
+        char between[CLEAT_NAME + 2];
+        snprintf(between, sizeof between, ".%s.", component);
+        for (size_t k = 0; k < count; ++k) known = known || strstr(seen[k], between);
+        if (known) continue;
+        seen[count++] = param->name;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", component);
+    }
+}
+
+cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_store *store, cleat_error *error) {
+    const cleat_tensor *param;
+    char layers[256];
+    if (model->options.params.lora_rank <= 0) return CLEAT_OK;
+    for (size_t i = 0; (param = cleat_store_param(store, i)); ++i)
+        if (is_adapter(param->name)) return CLEAT_OK;
+    list_layers(model, store, layers, sizeof layers);
+    return cleat_fail(
+        error, CLEAT_ERR_PROFILE,
+        "train.lora_layers = %s: no linear layer of the network has such a name; choose query, key or value "
+        "where it has attention, all-linear, or some of %s",
+        model->options.params.lora_layers, layers);
 }

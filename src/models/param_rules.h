@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "models/model.h"
+#include "nn/lora.h"
 
 /* Whether any option sets parameters apart. */
 bool cleat_model_has_rules(const cleat_model *model);
@@ -14,5 +15,12 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
 
 /* For cleat_store_set_rules; `model` is a const cleat_model *. */
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule);
+
+/* The adapters of a graph of this mode; rank 0: none. It borrows from the model. */
+cleat_lora cleat_model_lora(const cleat_model *model, cleat_mode mode);
+
+/* CLEAT_ERR_PROFILE: there should be adapters, but the store, with which a graph was built, has none: train.lora_layers
+ * names no layer of the network. */
+cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_store *store, cleat_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "graph/graph.h"
 #include "graph/recompute.h"
+#include "nn/lora.h"
 
 #include <stdio.h>
 
@@ -31,7 +32,7 @@ static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor
     cleat_tensor *weight = param(graph, prefix, "weight", 2, shape, (cleat_init){CLEAT_INIT_NORMAL, 0.02f});
     cleat_tensor *bias = param(graph, prefix, "bias", 1, &fan_out, (cleat_init){CLEAT_INIT_ZERO, 0});
     cleat_scope(graph, "%s/", prefix);
-    return cleat_linear(graph, x, weight, bias, residual);
+    return cleat_nn_lora(graph, prefix, x, cleat_linear(graph, x, weight, bias, residual));
 }
 
 static cleat_tensor *norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, const cleat_deberta *shape) {

@@ -3,6 +3,7 @@
 
 #include "graph/graph.h"
 #include "graph/recompute.h"
+#include "nn/lora.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init.weight);
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init.bias);
     cleat_scope(graph, "%s/", prefix);
-    return cleat_linear(graph, x, weight, bias, residual);
+    return cleat_nn_lora(graph, prefix, x, cleat_linear(graph, x, weight, bias, residual));
 }
 
 cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,

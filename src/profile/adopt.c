@@ -107,7 +107,7 @@ bool cleat_weights_are_own(const cleat_weights *weights) {
     return cleat_weights_metadata(weights, "model.type") != NULL;
 }
 
-/* The settings of its network, but not its type: a head may be another one. */
+/* The settings of its network, but not its type, as a head may be another one, nor how it was trained (adapters). */
 static cleat_status pass_metadata(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
                                   cleat_error *error) {
     const cleat_profile *profile = user;
@@ -115,7 +115,8 @@ static cleat_status pass_metadata(const cleat_weights *weights, const cleat_sett
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; !status && cleat_profile_shaping_key(profile, i, name, sizeof name); ++i) {
         const char *value = cleat_weights_metadata(weights, name);
-        if (value && strcmp(name, "model.type") != 0) status = sink->set(sink->user, name, value, name, error);
+        const bool of_network = strcmp(name, "model.type") != 0 && strncmp(name, "train.", 6) != 0;
+        if (value && of_network) status = sink->set(sink->user, name, value, name, error);
     }
     return status;
 }

@@ -82,6 +82,15 @@ const cleat_key cleat_run_keys[] = {
      .help = "Apply weight decay to biases, norms and other vectors too; fine-tuning usually does not."},
     {AT(train, freeze), STRING(train.freeze, 1, "none"), COMPUTES, .later = true,
      .help = "Parameters that are not trained: none, embeddings, a number of blocks (and embeddings), or backbone."},
+    {AT(train, lora_rank), INT(1, 1024, "none"), OR_NONE, SHAPES, .later = true,
+     .help =
+         "Rank of low-rank adapters (LoRA), which are trained with the head instead of the backbone; none: no LoRA."},
+    {AT(train, lora_alpha), FLOAT(1e-3, 1e6, "16"), SHAPES, .later = true,
+     .help = "LoRA: the adapters' results are multiplied by lora_alpha / lora_rank."},
+    {AT(train, lora_layers), STRING(train.lora_layers, 1, "query value"), SHAPES, .later = true,
+     .help = "LoRA: adapted linear layers: query, key, value, names such as att.out, f1, or all-linear."},
+    {AT(train, lora_dropout), FLOAT(0, 0.95, "0"), COMPUTES, .later = true,
+     .help = "LoRA: dropout rate of the adapters' input."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. No result "

@@ -176,12 +176,63 @@ static void interrupted_runs_give_the_same_bits(void **state) {
     }
 }
 
+static bool is_adapter(const char *param) {
+    return strstr(param, ".lora_") != NULL;
+}
+
+/* Adapters and the head move, the rest keeps its bits; and so with dropout, in every precision, after interruptions. */
+static void adapters_are_trained_alone(void **state) {
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
+    const tiny *t = *state;
+    for (int i = 0; i < 3; ++i) {
+        char whole[16], parts[16], first[16];
+        const char *const set[] = {NETWORK,
+                                   "train.average_decay=none",
+                                   "train.lora_rank=4",
+                                   "train.lora_layers=query value f1",
+                                   "train.lora_dropout=0.1",
+                                   "run.evaluate_every_epochs=1",
+                                   precisions[i],
+                                   NULL};
+        snprintf(whole, sizeof whole, "lora%d", i);
+        snprintf(parts, sizeof parts, "lora_parts%d", i);
+        snprintf(first, sizeof first, "lora_first%d", i);
+        tiny_train_to(CLEAT_OK, t, whole, set, false, 0);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, first, set, false, 1);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, parts, set, false, 1);
+        tiny_train_to(CLEAT_OK, t, parts, set, true, 0);
+        tiny_assert_same_run(t, whole, parts);
+        cleat_safetensors *a = open_last(t, first, "model.safetensors"), *b = open_last(t, whole, "model.safetensors");
+        cleat_safetensors *optim = open_last(t, whole, "optim.safetensors");
+        int adapters = 0;
+        for (size_t k = 0; k < cleat_safetensors_count(a); ++k) {
+            const cleat_st_tensor *p = cleat_safetensors_at(a, k), *q = cleat_safetensors_find(b, p->name);
+            const bool trained = is_adapter(p->name) || depth_of(p->name) == 4;
+            char name[256];
+            snprintf(name, sizeof name, "%s.moment2", p->name);
+            assert_int_equal(cleat_safetensors_find(optim, name) != NULL, trained);
+            assert_int_equal(memcmp(p->data, q->data, (size_t)cleat_st_elements(p) * sizeof(float)) != 0, trained);
+            adapters += is_adapter(p->name);
+        }
+        assert_int_equal(adapters, 3 * 2 * 2);
+        cleat_safetensors_close(a);
+        cleat_safetensors_close(b);
+        cleat_safetensors_close(optim);
+    }
+}
+
 static void impossible_requests_are_refused(void **state) {
     const tiny *t = *state;
     tiny_result result = tiny_train(t, "deep", SET(NETWORK, "train.freeze=4"), false, 0);
     assert_int_equal(result.status, CLEAT_ERR_PROFILE);
     assert_non_null(strstr(result.error.text, "3 blocks"));
+    result = tiny_train(t, "queries", SET(NETWORK, "train.lora_rank=4", "train.lora_layers=queries"), false, 0);
+    assert_int_equal(result.status, CLEAT_ERR_PROFILE);
+    assert_non_null(strstr(result.error.text, "lora_layers = queries"));
     cleat_profile *profile = tiny_profile(t, NULL);
+    assert_int_equal(cleat_profile_set(profile, "train.freeze=1", NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_set(profile, "train.lora_rank=4", NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
     assert_int_equal(cleat_profile_set(profile, "train.freeze=all", NULL), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
     assert_non_null(strstr(result.error.text, "freeze"));
@@ -194,6 +245,7 @@ int main(void) {
         cmocka_unit_test(frozen_parameters_keep_their_bits),
         cmocka_unit_test(frozen_blocks_change_nothing_else),
         cmocka_unit_test(interrupted_runs_give_the_same_bits),
+        cmocka_unit_test(adapters_are_trained_alone),
         cmocka_unit_test(impossible_requests_are_refused),
     };
     tiny_require_device();

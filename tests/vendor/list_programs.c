@@ -403,6 +403,9 @@ static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storag
     cleat_tensor *weight = cleat_param(graph, "weight", 3, kernel, zero);
     cleat_tensor *y = cleat_depthwise_conv2d(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
     y = cleat_depth_to_space(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
+    cleat_tensor *blocks = cleat_param(graph, "blocks", 2, (int64_t[]){2 * channels, channels}, zero);
+    const cleat_block_diagonal_spec places = {.places = 2, .used = 3, .factor = 1, .storage = storage};
+    y = cleat_linear(graph, y, cleat_block_diagonal(graph, blocks, &places), NULL, NULL);
     cleat_tensor *mask = cleat_input(graph, "mask", CLEAT_I32, 4, masks);
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &batch);
     cleat_tensor *loss = cleat_mask_loss(graph, cleat_resize(graph, y, masks[1], masks[2]), mask, sample_weight, &spec);

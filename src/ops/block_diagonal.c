@@ -1,0 +1,113 @@
+/* Blocks of a matrix on the diagonal of another, times a constant: B of the adapters of a stacked linear layer. */
+#include "cleat/ops.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
+
+enum { MAX_PLACES = 7, PLACE_BITS = 4 };
+
+typedef struct block_attr {
+    float factor;
+    int32_t parts, places;
+    int32_t where; /* PLACE_BITS bits of each block */
+    cleat_dtype storage;
+} block_attr;
+
+static const block_attr *attr_of(const cleat_node *node) {
+    return (const block_attr *)node->attr;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    const block_attr *attr = attr_of(node);
+    if (x->dtype != CLEAT_F32 || x->rank != 2 || x->shape[0] % attr->parts != 0 ||
+        x->shape[0] > CLEAT_MAX_ROWS / MAX_PLACES || x->shape[1] > CLEAT_MAX_ROWS / MAX_PLACES) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "the blocks are %s: they must be f32 [%d * side, rank], at most 2^27 rows",
+                                text, attr->parts);
+    }
+    const int64_t shape[2] = {x->shape[0] / attr->parts * attr->places, x->shape[1] * attr->parts};
+    return cleat_set_output(node, 0, attr->storage, 2, shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+/* `blocks`: the tensor with the shape of x; rows: of the result. */
+static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cleat_tensor *blocks,
+                         const cleat_tensor *result) {
+    const block_attr *attr = attr_of(node);
+    cleat_launch_f32(binder, attr->factor);
+    cleat_launch_i32(binder, attr->where);
+    cleat_launch_i32(binder, attr->parts);
+    cleat_launch_i32(binder, (int32_t)(blocks->shape[0] / attr->parts));
+    cleat_launch_i32(binder, (int32_t)blocks->shape[1]);
+    cleat_launch_i32(binder, (int32_t)result->shape[0]);
+    cleat_launch_items(binder, result->shape[0]);
+}
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_spread", node->out[0]->dtype);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->out[0]);
+    launch_sizes(binder, node, node->in[0], node->out[0]);
+}
+
+/* in = {dy, accum}, out = {dx} */
+enum { DY, GRAD_IN };
+
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_collect", node->in[DY]->dtype);
+    cleat_launch_tensor(binder, node->in[DY]);
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+    launch_sizes(binder, node, node->out[0], node->out[0]);
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const block_attr *attr = attr_of(node);
+    const cleat_tensor *dx = node->out[0];
+    const int64_t shape[2] = {dx->shape[0] / attr->parts * attr->places, dx->shape[1] * attr->parts};
+    return cleat_expect(node, DY, "the incoming gradient", attr->storage, 2, shape, error);
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
+
+static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
+                                             .infer = infer_grad,
+                                             .cost = cost,
+                                             .variants = grad_variants,
+                                             .inplace_inputs = CLEAT_IN(GRAD_IN)};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &block_diagonal_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(block_attr),
+                                                .in = &dout[0],
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[0],
+                                                .n_targets = 1});
+}
+
+static const cleat_op block_diagonal = {
+    .name = "block_diagonal", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x, const cleat_block_diagonal_spec *spec) {
+    const int places = spec->places;
+    int parts = 0;
+    block_attr attr = {.factor = spec->factor, .places = places, .storage = spec->storage};
+    bool good = places >= 1 && places <= MAX_PLACES && cleat_is_storage(spec->storage);
+    for (int s = 0; good && s < places; ++s)
+        if (spec->used & 1u << s) attr.where |= s << PLACE_BITS * parts++;
+    attr.parts = parts;
+    if (!good || parts == 0 || spec->used >> places) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                         "block_diagonal: places %x of %d, or the type: there must be 1 to %d places, some used",
+                         spec->used, places, MAX_PLACES);
+        return NULL;
+    }
+    cleat_node *node = cleat_emit(graph, &block_diagonal, &attr, sizeof attr, &x, 1);
+    return node ? node->out[0] : NULL;
+}
