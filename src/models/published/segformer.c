@@ -186,14 +186,19 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
 
 static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error *error) {
     cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_PREDICT);
+    const int64_t channels = model->sizes.inputs > 0 ? model->sizes.inputs : 3;
     cJSON *array = cJSON_AddArrayToObject(json, "architectures");
-    bool done = array && cJSON_AddItemToArray(array, cJSON_CreateString("SegformerForSemanticSegmentation"));
+    bool done = array && cJSON_AddStringToObject(json, "model_type", "segformer") &&
+                cJSON_AddNumberToObject(json, "num_channels", (double)channels) &&
+                cJSON_AddItemToArray(array, cJSON_CreateString("SegformerForSemanticSegmentation"));
     for (int i = 0; i < LISTS && done; ++i) {
         const int64_t *values = values_of(&lists[i], &shape);
         array = cJSON_AddArrayToObject(json, lists[i].key);
         for (int stage = 0; stage < STAGES && done; ++stage)
             done = array && cJSON_AddItemToArray(array, cJSON_CreateNumber((double)values[stage]));
     }
+    if (!cJSON_GetObjectItemCaseSensitive(json, "id2label"))
+        done = done && cJSON_AddNumberToObject(json, "num_labels", (double)shape.classes);
     done = done && cJSON_AddNumberToObject(json, "decoder_hidden_size", (double)shape.decoder) &&
            cJSON_AddNumberToObject(json, "semantic_loss_ignore_index", 255);
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
