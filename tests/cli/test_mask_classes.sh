@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Masks of classes, from PNG files to a report: training, evaluation, prediction, examples; masks that are wrong.
+#   tests/cli/test_mask_classes.sh CLEAT
+set -uo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+# scenes FOLDER COUNT: images 32 x 32 of a red, a green and a blue box on a dark background, and masks of their classes
+# 1 to 3; odd ones have a palette. The first row has no label.
+scenes() {
+    python3 - "$@" <<'END'
+import os, random, struct, sys, zlib
+SIDE = 32
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+def write(path, rows, kind, palette=b""):
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, kind, 0, 0, 0)) +
+                   (chunk(b"PLTE", palette) if palette else b"") +
+                   chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))) + chunk(b"IEND", b""))
+folder, count = sys.argv[1], int(sys.argv[2])
+random.seed(1)
+for part in "images", "masks":
+    os.makedirs(os.path.join(folder, part), exist_ok=True)
+for i in range(count):
+    image = [[random.randrange(60) for _ in range(3 * SIDE)] for _ in range(SIDE)]
+    mask = [[0] * SIDE for _ in range(SIDE)]
+    for c in range(3):
+        top, left = random.randrange(16), random.randrange(16)
+        for y in range(top, top + 12):
+            for x in range(left, left + 12):
+                image[y][3 * x:3 * x + 3] = [random.randrange(180, 240) if k == c else 20 for k in range(3)]
+                mask[y][x] = c + 1
+    mask[0] = [255] * SIDE
+    write(f"{folder}/images/{i}.png", image, 2)
+    write(f"{folder}/masks/{i}.png", mask, 3 if i % 2 else 0, bytes((7 * k) % 256 for k in range(768)) if i % 2 else b"")
+END
+}
+
+# pixels FILE: the kind of a PNG file that cleat wrote (3: palette), and its values in order.
+pixels() {
+    python3 - "$1" <<'END'
+import struct, sys, zlib
+data, at, parts = open(sys.argv[1], "rb").read(), 8, {}
+while at < len(data):
+    size, name = struct.unpack(">I4s", data[at:at + 8])
+    parts[name] = parts.get(name, b"") + data[at + 8:at + 8 + size]
+    at += 12 + size
+width, height, bits, kind = struct.unpack(">IIBB", parts[b"IHDR"][:10])
+rows, raw, above = [], zlib.decompress(parts[b"IDAT"]), bytes(width)
+for y in range(height):
+    kind_of_row, row = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
+    assert kind_of_row == 0, "indices are not filtered"
+    rows.append(row)
+print(kind, sorted({value for row in rows for value in row}))
+END
+}
+
+settings=(--set model.type=mask_segformer --set model.stem_stride=1 --set "model.stage_widths=8 16 16 16"
+    --set "model.stage_heads=1 2 2 2" --set "model.stage_depths=1 1 1 1" --set model.decoder_width=16
+    --set data.path="$scratch/scenes" --set data.image_size=32 --set data.classes=4 --set data.val_fraction=0.25
+    --set loss.class_weights=balanced --set loss.label_smoothing=0.05 --set train.epochs=6 --set run.metric=iou
+    --set train.learning_rate=5e-3 --set train.effective_batch_size=4 --set run.self_check=never)
+
+# value NAME: a metric of the last command's table.
+value() {
+    awk -v name="$1" '$1 == name { print $2 }' "$scratch/out"
+}
+
+# above NAME LEAST: checks a metric.
+above() {
+    checks=$((checks + 1))
+    awk -v found="$(value "$1")" -v least="$2" 'BEGIN { exit !(found + 0 > least) }' || complain "$1 is not above $2"
+}
+
+test_training() {
+    scenes "$scratch/scenes" 32
+    printf 'background\nred box\ngreen\nblue\n' >"$scratch/scenes/labels.txt"
+    : >"$scratch/empty.ini"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --out "$scratch/run"
+    says err "4 classes"
+    exits 0 "$cleat" eval --checkpoint "$scratch/run" --split val
+    above iou 0.5
+    above pixel_accuracy 0.8
+    above mean_accuracy 0.5
+    above iou_red_box 0.3
+    says out iou_background
+    says out iou_blue
+    exits 0 "$cleat" predict --checkpoint "$scratch/run" --data "$scratch/scenes/images" --out "$scratch/found"
+    exits 0 test "$(cd "$scratch/found" && ls | wc -l)" = 64
+    exits 0 pixels "$scratch/found/3.png"
+    says out "3 [0, 1, 2, 3]"
+    exits 0 "$cleat" report "$scratch/run"
+    exits 0 grep -q "red box" "$scratch/run/report.html"
+    exits 0 grep -q "the most frequent class of the training data" "$scratch/run/examples.json"
+    # A prediction can serve as a mask.
+    mv "$scratch/scenes/masks" "$scratch/scenes/truth"
+    mkdir "$scratch/scenes/masks"
+    cp "$scratch"/found/*.png "$scratch/scenes/masks"
+    exits 0 "$cleat" eval --checkpoint "$scratch/run" --split val
+    exits 0 test "$(value pixel_accuracy)" = 1
+    rm -r "$scratch/scenes/masks"
+    mv "$scratch/scenes/truth" "$scratch/scenes/masks"
+}
+
+# refused TEXT SETTING...: checks that a training is refused with TEXT.
+refused() {
+    local text=$1
+    shift
+    exits 1 "$cleat" train "$scratch/empty.ini" "${settings[@]}" "$@" --out "$scratch/refused"
+    says err "$text"
+}
+
+test_faults() {
+    refused "is no class: with data.classes = 3 they are 0 to 2, and 255 is unlabelled" --set data.classes=3 \
+        --set "data.labels=a b c"
+    says err "masks/"
+    says err "row "
+    refused "labels.txt: has 4 names, but data.classes is 5" --set data.classes=5
+    refused "data.labels has 2 names" --set "data.labels=a b"
+    refused "is for masks of black and white" --set loss.focal_gamma=2
+    refused "must be auto or 4 numbers" --set "model.stage_widths=8 16"
+    refused "must be a multiple of its 2 heads" --set "model.stage_widths=8 15 16 16"
+    exits 1 "$cleat" train "$scratch/empty.ini" --set model.type=mask_segformer --set data.path="$scratch/scenes" \
+        --set loss.class_weights=balanced --out "$scratch/refused"
+    says err "is for masks with classes"
+    exits 1 "$cleat" train "$scratch/empty.ini" --set model.type=mask_segformer --set data.path="$scratch/scenes" \
+        --set run.self_check=never --out "$scratch/refused"
+    says err "or, with data.classes, have a palette"
+}
+
+require_device
+require_python
+test_training
+test_faults
+finish
