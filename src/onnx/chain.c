@@ -1,7 +1,7 @@
 /* ONNX: the trace of a chain of rigid motions (cl/rigid_chain.cl), a Scan over the residues.
  *
- * The rotation of the unnormalised quaternion (1, b) is I + 2 / (1 + |b|^2) (K + K K), K the matrix of the cross product
- * with b. All rotations are computed at once; the Scan multiplies them. */
+ * The rotation of the unnormalised quaternion (1, b) is I + 2 / (1 + |b|^2) (K + K K), where K is the matrix of the
+ * cross product with b. All rotations are computed at once; the Scan multiplies them. */
 #include "onnx/translate.h"
 
 enum { STEPS, LENGTHS };

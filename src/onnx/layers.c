@@ -26,6 +26,13 @@ void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node
                            cleat_onnx_in(t, node, X), cleat_onnx_in(t, node, GAMMA), cleat_onnx_in(t, node, BETA)));
 }
 
+void cleat_onnx_emit_layer_scale(cleat_onnx_translator *t, const cleat_node *node) {
+    enum { X, SCALE, RESIDUAL };
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const char *y = OP(b, "Mul", cleat_onnx_in(t, node, X), cleat_onnx_in(t, node, SCALE));
+    cleat_onnx_set(t, node, 0, cleat_onnx_has(node, RESIDUAL) ? OP(b, "Add", y, cleat_onnx_in(t, node, RESIDUAL)) : y);
+}
+
 /* A token that is not in the table gives zeros; ONNX's Gather would count a negative one from the end. */
 void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node) {
     enum { TOKENS, TABLE };

@@ -46,3 +46,14 @@ void cleat_onnx_emit_depth_to_space(cleat_onnx_translator *t, const cleat_node *
     x = TRANSPOSE(b, x, 0, 1, 3, 2, 4, 5);
     cleat_onnx_set(t, node, 0, OP(b, "Reshape", x, INTS(b, -1, y[1], y[2], y[3])));
 }
+
+/* token [D] -> [B, 1, D], in front of x [B, L, D] */
+void cleat_onnx_emit_prepend_token(cleat_onnx_translator *t, const cleat_node *node) {
+    enum { X, TOKEN };
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const char *batch = cleat_onnx_dim_value(t, cleat_onnx_dim_of(t, node->in[X], 0));
+    const char *shape = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 0)), batch, INTS(b, 1, 1));
+    const char *token = OP(b, "Expand", cleat_onnx_in(t, node, TOKEN), shape);
+    cleat_onnx_set(t, node, 0,
+                   OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 1)), token, cleat_onnx_in(t, node, X)));
+}

@@ -78,9 +78,11 @@ void cleat_onnx_emit_slice(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_chunk(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_depth_to_space(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_prepend_token(cleat_onnx_translator *t, const cleat_node *node);
 /* layers.c */
 void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_layer_scale(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node);

@@ -1,9 +1,10 @@
-"""What ONNX Runtime computes from exports is what cleat and PyTorch compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
+"""What ONNX Runtime computes from exports is what PyTorch and cleat compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
 
-For every reference trajectory of SOURCE/tests/golden, the network as EXPORTER exports it is compared with the output that
-PyTorch computed in double precision, and with what cleat computes, also for parts of the batch and of the length; so are graphs
-of single operations with what cleat computes. Then PROGRAM trains each family for
-a moment, exports it, and `cleat predict` is compared with the model. Skipped (77) where onnxruntime is not installed."""
+Networks that EXPORTER exports: those of all reference trajectories of SOURCE/tests/golden and of the published checkpoints of
+$CLEAT_SHARED/hf (SOURCE/../shared), compared with the outputs that PyTorch computed in double precision and with what cleat
+computes, also for parts of the batch and of the length; and graphs of single operations, compared with cleat. Then PROGRAM trains
+each family for a moment and exports it; `cleat predict` is compared with the model. Skipped (77) without onnxruntime or a
+device."""
 import os
 import pathlib
 import subprocess
@@ -23,6 +24,7 @@ import families
 
 PROGRAM, EXPORTER, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 DEVICE = os.environ.get("CLEAT_TEST_DEVICE", "auto")
+SHARED = pathlib.Path(os.environ.get("CLEAT_SHARED", SOURCE.parent / "shared")) / "hf"
 TOLERANCE = 1e-5  # of the largest value
 failures = []
 
@@ -59,6 +61,10 @@ def run(session, batch):
 # --- reference trajectories, and graphs of single operations
 
 
+class UnknownNetwork(Exception):
+    pass
+
+
 def export(subject, folder, options=()):
     """The opened model, its inputs, and the outputs to compare with."""
     name = pathlib.Path(subject).stem
@@ -66,6 +72,8 @@ def export(subject, folder, options=()):
     made = subprocess.run([EXPORTER, subject, model, stored, *options], check=False)
     if made.returncode == 77:
         sys.exit(77)
+    if made.returncode == 3:
+        raise UnknownNetwork
     made.check_returncode()
     session, stored = open_model(model), arrays.read(stored)
     batch = {i.name: stored[i.name] for i in session.get_inputs() if i.name in stored}
@@ -86,6 +94,8 @@ def compare_golden(path, folder, options=()):
     session, batch, outputs = export(path, folder, options)
     name, lengths, whole = path.stem, batch.get("lengths"), run(session, batch)
     for by, output in outputs.items():
+        if output.ndim == 4 and output.shape[1] == whole.shape[-1] != output.shape[-1]:
+            output = output.transpose(0, 2, 3, 1)  # of PyTorch: channels first
         expected = output.reshape(whole.shape).astype(np.float64)
         compare(f"{name}, {'cleat' if by == 'cleat' else 'PyTorch'}", rows(whole, lengths), rows(expected, lengths))
     expected = whole.astype(np.float64)
@@ -95,7 +105,7 @@ def compare_golden(path, folder, options=()):
         compare(f"{name}, {count} samples", rows(run(session, part), n), rows(expected[-count:], n))
     if "tokens" in batch:  # other lengths: each sample alone, without padding
         for b, n in enumerate(lengths):
-            alone = {"tokens": batch["tokens"][b : b + 1, :n], "lengths": lengths[b : b + 1]}
+            alone = {key: batch[key][b : b + 1] if key == "lengths" else batch[key][b : b + 1, :n] for key in batch}
             found = rows(run(session, alone), alone["lengths"])
             compare(f"{name}, sample {b} of length {n}", found, rows(expected[b : b + 1], alone["lengths"]))
 
@@ -121,6 +131,11 @@ def main():
         folder = pathlib.Path(made)
         for path in sorted((SOURCE / "tests/golden").glob("*.safetensors")):
             compare_golden(path, folder)
+        for path in sorted(SHARED.glob("*/expected.safetensors")):
+            try:
+                compare_golden(path.parent, folder)
+            except UnknownNetwork:
+                print(f"  {path.parent.name}: left out, no model family knows the network")
         for name in subprocess.run([EXPORTER], check=True, capture_output=True, text=True).stdout.split():
             compare_op_graph(name, folder)
         compare_golden(SOURCE / "tests/golden/text.safetensors", folder, ["--external-data"])

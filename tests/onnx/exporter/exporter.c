@@ -1,23 +1,29 @@
 /* Exports a network and computes it on a device, for test_onnxruntime.py:
- * onnx_exporter FILE.safetensors|NAME OUT.onnx ARRAYS.safetensors [--external-data].
+ * onnx_exporter FILE.safetensors|FOLDER|NAME OUT.onnx ARRAYS.safetensors [--external-data].
  *
- * The network is that of a reference trajectory, or a graph of op_graphs.c (without arguments, their names are listed).
+ * The network is that of a reference trajectory (a path), that of a published checkpoint with expected results (a
+ * folder), or a graph of op_graphs.c (without arguments, their names are listed).
  * ARRAYS receives the inputs by name, the prediction of cleat as `cleat`, and of a trajectory the output that PyTorch
  * computed in double precision as `output`; not with batch normalisation, where that is one with the statistics of the
- * batch. Values that no file has are random. Exits with 77 if there is no device. */
+ * batch. Values that no file has are random. Exits with 77 if there is no device, with 3 if no model family knows the
+ * network of a folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cleat/exec.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "core/philox.h"
 #include "graph/store.h"
 #include "onnx/export.h"
 #include "op_graphs.h"
 #include "verify/golden.h"
+#include "verify/published.h"
+#include "weights/layout.h"
 
-enum { MAX_RANDOM = 256, OP_BATCH = 3, TOKENS = 9 };
+enum { EXIT_UNKNOWN = 3, EXIT_SKIP = 77 };
+enum { MAX_VALUES = 1024, OP_BATCH = 3, TOKENS = 9, OP_LONGEST = 38 };
 
 /* The network and what it is given. `file` is NULL for a graph of op_graphs.c. */
 typedef struct subject {
@@ -25,35 +31,51 @@ typedef struct subject {
     cleat_golden golden;
     const cleat_model *model;
     int64_t batch, length, longest;
-    float *values[MAX_RANDOM]; /* random parameters and buffers, in order of first use */
-    char names[MAX_RANDOM][CLEAT_NAME];
+    float *values[MAX_VALUES]; /* of parameters and buffers, in order of first use */
+    char names[MAX_VALUES][CLEAT_NAME];
     size_t count;
     bool has_statistics;
 } subject;
 
-/* Running means around 0, variances around 1; parameters around 0. */
-static const float *random_values(subject *s, const cleat_tensor *tensor) {
+/* Memory for the values of a tensor, kept under its name; *old: it has been filled before. */
+static float *keep_values(subject *s, const cleat_tensor *tensor, bool *old) {
+    *old = true;
     for (size_t i = 0; i < s->count; ++i)
         if (strcmp(s->names[i], tensor->name) == 0) return s->values[i];
-    cleat_random random = cleat_random_stream(3, (uint32_t)s->count, 0);
-    float *values = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof *values);
-    for (int64_t i = 0; values && i < cleat_tensor_elements(tensor); ++i)
-        values[i] = tensor->is_buffer ? tensor->initial + 0.3f * (float)cleat_random_uniform(&random)
-                                      : 0.5f * (float)cleat_random_normal(&random);
+    *old = false;
+    if (s->count == MAX_VALUES) return NULL;
     snprintf(s->names[s->count], CLEAT_NAME, "%s", tensor->name);
-    s->has_statistics = s->has_statistics || tensor->is_buffer;
-    return s->values[s->count++] = values;
+    return s->values[s->count++] = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof(float));
 }
 
+/* Running means around 0, variances around 1; parameters around 0. */
+static void fill_values(subject *s, const cleat_tensor *tensor, float *values) {
+    cleat_random random = cleat_random_stream(3, (uint32_t)s->count, 0);
+    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i)
+        values[i] = tensor->is_buffer ? tensor->initial + 0.3f * (float)cleat_random_uniform(&random)
+                                      : 0.5f * (float)cleat_random_normal(&random);
+    s->has_statistics = s->has_statistics || tensor->is_buffer;
+}
+
+/* param/NAME in PyTorch's layout, or random values. */
 static const float *values_of(void *user, const cleat_tensor *tensor, cleat_error *error) {
     subject *s = user;
     char name[CLEAT_NAME + 8];
+    int64_t shape[CLEAT_MAX_RANK];
+    bool old = false;
     snprintf(name, sizeof name, "param/%s", tensor->name);
     const cleat_st_tensor *found = s->file ? cleat_safetensors_find(s->file, name) : NULL;
-    if (found) return found->data;
-    if ((tensor->is_buffer || !s->file) && s->count < MAX_RANDOM) return random_values(s, tensor);
-    cleat_fail(error, CLEAT_ERR_FORMAT, "no array '%s'", name);
-    return NULL;
+    float *values = found || tensor->is_buffer || !s->file ? keep_values(s, tensor, &old) : NULL;
+    if (!values) {
+        cleat_fail(error, CLEAT_ERR_FORMAT, "no array '%s', or no room for it", name);
+        return NULL;
+    }
+    if (old) return values;
+    if (found)
+        cleat_from_torch(tensor, cleat_torch_shape(tensor, found->rank, shape), found->data, values);
+    else
+        fill_values(s, tensor, values);
+    return values;
 }
 
 /* --- inputs of a graph of op_graphs.c --------------------------------------------------------------------------- */
@@ -158,13 +180,14 @@ static cleat_status predict(subject *s, cleat_st_tensor *output, cleat_error *er
 /* --- files ------------------------------------------------------------------------------------------------------ */
 
 static cleat_status open_subject(const char *name, subject *s, cleat_error *error) {
-    if (!strstr(name, ".safetensors")) {
-        *s = (subject){.model = op_graph_find(name), .batch = OP_BATCH, .longest = 38};
+    if (!strchr(name, '/')) {
+        *s = (subject){.model = op_graph_find(name), .batch = OP_BATCH, .longest = OP_LONGEST};
         if (!s->model) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no such graph");
         s->length = op_graph_length(name);
         return CLEAT_OK;
     }
-    cleat_status status = cleat_safetensors_open(name, &s->file, error);
+    cleat_status status = cleat_folder_exists(name) ? cleat_published_golden(name, &s->file, error)
+                                                    : cleat_safetensors_open(name, &s->file, error);
     if (status == CLEAT_OK) status = cleat_golden_open(s->file, NULL, 0, &s->golden, error);
     if (status != CLEAT_OK) return status;
     s->model = s->golden.model;
@@ -209,6 +232,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; argc == 1 && (name = op_graph_name(i)) != NULL; ++i) printf("%s\n", name);
     if (argc < 4) return argc == 1 ? 0 : 2;
     cleat_status status = open_subject(argv[1], &s, &error);
+    const bool unknown = status == CLEAT_ERR_NOT_SUPPORTED;
     if (status == CLEAT_OK) {
         const cleat_onnx_spec spec = {
             .model = s.model, .length = s.longest, .values = values_of, .user = &s, .external = argc > 4};
@@ -217,5 +241,5 @@ int main(int argc, char **argv) {
     if (status == CLEAT_OK) status = write_arrays(&s, argv[3], &error);
     if (status != CLEAT_OK) fprintf(stderr, "%s: %s\n", argv[1], error.text);
     close_subject(&s);
-    return status == CLEAT_ERR_NO_DEVICE ? 77 : status != CLEAT_OK;
+    return unknown ? EXIT_UNKNOWN : status == CLEAT_ERR_NO_DEVICE ? EXIT_SKIP : status != CLEAT_OK;
 }

@@ -48,6 +48,13 @@ static cleat_tensor *reshapes(cleat_graph *graph, int64_t batch, int64_t length)
     return cleat_reshape(graph, x, 3, (const int64_t[]){batch, length * 2, 3});
 }
 
+/* The length is L + 1 behind the token, which is no multiple, so that it is fixed. */
+static cleat_tensor *first_token(cleat_graph *graph, int64_t batch, int64_t length) {
+    cleat_tensor *x = x_of(graph, batch, length, 6), *token = vector(graph, "token", 6);
+    cleat_tensor *y = cleat_layer_scale(graph, x, vector(graph, "scale", 6), x);
+    return cleat_prepend_token(graph, cleat_layer_scale(graph, y, vector(graph, "again", 6), NULL), token);
+}
+
 /* --- sequences -------------------------------------------------------------------------------------------------- */
 
 static cleat_tensor *embeddings(cleat_graph *graph, int64_t batch, int64_t length) {
@@ -158,6 +165,7 @@ static const op_graph graphs[] = {
     {"elements", elements, 11},
     {"shapes", shapes, 11},
     {"reshapes", reshapes, 11},
+    {"first_token", first_token, 38},
     {"embeddings", embeddings, 11},
     {"waves", waves, 3001},
     {"self_attention", self_attention, 11},
