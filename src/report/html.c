@@ -143,10 +143,6 @@ const char *cleat_show_count(double count, char text[CLEAT_SHOWN]) {
     return text;
 }
 
-const cJSON *cleat_json_member(const cJSON *from, const char *name) {
-    return cJSON_IsObject(from) ? cJSON_GetObjectItemCaseSensitive(from, name) : NULL;
-}
-
 const char *cleat_json_text(const cJSON *from, const char *name) {
     const cJSON *item = cleat_json_member(from, name);
     return cJSON_IsString(item) ? item->valuestring : NULL;

@@ -2,9 +2,8 @@
 #ifndef CLEAT_SRC_REPORT_HTML_H
 #define CLEAT_SRC_REPORT_HTML_H
 
+#include "core/json_member.h"
 #include "core/text.h"
-
-#include <cjson/cJSON.h>
 
 /* Appends `value` (NULL: nothing) for text and for attributes in double quotes: & < > " ' are escaped, bytes
  * that are not UTF-8 and control characters are replaced. */
@@ -31,6 +30,5 @@ const char *cleat_show_count(double count, char text[CLEAT_SHOWN]);
 /* Members of a JSON object (NULL allowed): the text or NULL; the number or NaN; false if it is not true. */
 const char *cleat_json_text(const cJSON *from, const char *name);
 double cleat_json_number(const cJSON *from, const char *name);
-const cJSON *cleat_json_member(const cJSON *from, const char *name);
 
 #endif

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-const cJSON *cleat_json_member(const cJSON *object, const char *name) {
-    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, name);
-    return member && !cJSON_IsNull(member) ? member : NULL;
-}
-
 cleat_status cleat_json_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error) {
     const cJSON *member = cleat_json_member(object, name);
     if (member && !cJSON_IsBool(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be true or false", name);
