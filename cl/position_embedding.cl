@@ -51,10 +51,11 @@ __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float,
     }
 }
 
-/* dy T [batch, sample]. Part p sums `each` samples from p * each on. One part is added to sums f32 [used]; several are
- * written to sums f32 [parts, used]. */
-__kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(float, sums), const uint batch, const uint sample,
-                                          const uint used, const uint parts, const uint each) {
+/* dy T [batch, sample]. Part p sums `each` samples from p * each on: sums f32 [parts, used] = accum + these, where accum
+ * f32 [used], or none, is for one part only. */
+__kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(const float, accum), TENSOR(float, sums),
+                                          const uint batch, const uint sample, const uint used, const uint parts,
+                                          const uint each) {
     const uint3 own = own_pieces(used, parts);
     const uint pieces = (used + PIECE * VEC - 1) / (PIECE * VEC);
     for (uint piece = own.x; piece < own.y; piece += own.z) {
@@ -76,22 +77,22 @@ __kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(float, sum
         for (int k = 0; k < PIECE; ++k) {
             const uint column = at + k * VEC;
             if (column >= used) continue;
-            if (parts == 1) sum[k] += run_load_f32(to, column, used);
+            if (HAS(accum)) sum[k] += run_load_f32(AT(accum), column, used);
             run_store_f32(sum[k], to, column, used);
         }
     }
 }
 
-/* dtable f32 [used] += the sum of the parts. */
-__kernel void position_embedding_total(TENSOR(const float, sums), TENSOR(float, dtable), const uint used,
-                                       const uint parts) {
+/* dtable f32 [used] = accum + the sum of the parts. */
+__kernel void position_embedding_total(TENSOR(const float, sums), TENSOR(const float, accum), TENSOR(float, dtable),
+                                       const uint used, const uint parts) {
     const uint3 own = own_pieces(used, 1);
     for (uint piece = own.x; piece < own.y; piece += own.z) {
 #pragma unroll
         for (int k = 0; k < PIECE; ++k) {
             const uint column = (piece * PIECE + k) * VEC;
             if (column >= used) continue;
-            floatv sum = run_load_f32(AT(dtable), column, used);
+            floatv sum = HAS(accum) ? run_load_f32(AT(accum), column, used) : (floatv)(0.0f);
             for (uint p = 0; p < parts; ++p) sum += run_load_f32(AT(sums) + (ulong)p * used, column, used);
             run_store_f32(sum, AT(dtable), column, used);
         }

@@ -58,8 +58,8 @@ CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
 /* x + learned position embeddings: position l of every sample gets row first + l of the table, or nothing if the table
- * has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter -> T [..., L, D]. The gradient of the
- * table is summed in a fixed order. */
+ * has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter if there are rows that no
+ * position gets -> T [..., L, D]. The gradient of the table is summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_position_embedding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table,
                                                  int64_t first);
 

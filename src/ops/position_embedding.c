@@ -68,15 +68,18 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 
-/* --- gradient of the table: in = {dy, dtable}, out = {dtable} ------------------------------------------------- */
+/* --- gradient of the table: in = {dy, accum}, out = {dtable} -------------------------------------------------- */
 
 enum { G_DY, GRAD_IN };
 
-/* Rows that no position has must keep what they hold, so that the gradient is written where it accumulates. */
+/* Rows that no position has keep what they hold: the gradient accumulates in place, or all rows are used. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dy = node->in[G_DY], *dtable = node->out[0];
-    if (cleat_accum(node, GRAD_IN, 0) == dtable && cleat_width(dy) == cleat_width(dtable)) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the table must be a parameter (its gradient accumulates in place)");
+    if (cleat_width(dy) == cleat_width(dtable) &&
+        (cleat_accum(node, GRAD_IN, 0) == dtable ||
+         used_of(dy, dtable, first_of(node)) == cleat_tensor_elements(dtable)))
+        return CLEAT_OK;
+    return cleat_infer_fail(node, error, "a table with rows that no position has must be a parameter");
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -107,11 +110,25 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return s.parts > 1 ? s.parts * s.used * (int64_t)sizeof(float) : 0;
 }
 
+/* The used rows of the accumulator, if there is one, and of the gradient. */
+static void launch_accum(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *accum = cleat_accum(node, GRAD_IN, 0);
+    const int64_t at = first_of(node) * cleat_width(node->out[0]);
+    if (accum)
+        cleat_launch_tensor_at(binder, accum, at);
+    else
+        cleat_launch_tensor(binder, NULL);
+}
+
+static void launch_table(const cleat_node *node, cleat_binder *binder) {
+    cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(node->out[0]));
+}
+
 static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes s) {
-    const cleat_tensor *dy = node->in[G_DY];
-    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_total", dy->dtype);
+    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_total", node->in[G_DY]->dtype);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(dy));
+    launch_accum(node, binder);
+    launch_table(node, binder);
     cleat_launch_i32(binder, (int32_t)s.used);
     cleat_launch_i32(binder, (int32_t)s.parts);
     cleat_launch_items(binder, vectors_of(s.used, binder->facts));
@@ -122,10 +139,13 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const grad_sizes s = sizes_of(node, binder->facts);
     cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_backward", dy->dtype);
     cleat_launch_tensor(binder, dy);
-    if (s.parts > 1)
+    if (s.parts > 1) {
+        cleat_launch_tensor(binder, NULL);
         cleat_launch_workspace(binder, 0, sizeof(float));
-    else
-        cleat_launch_tensor_at(binder, node->out[0], first_of(node) * cleat_width(dy));
+    } else {
+        launch_accum(node, binder);
+        launch_table(node, binder);
+    }
     cleat_launch_i32(binder, (int32_t)s.batch);
     cleat_launch_i32(binder, (int32_t)s.sample);
     cleat_launch_i32(binder, (int32_t)s.used);

@@ -1,6 +1,6 @@
 /* Checks of single operations that a self-check's trajectory does not reach: GEMMs with a split sum or
  * executed by CLBlast, attention with the queries split among work-groups, the dropout mask, running
- * statistics, and element counts that do not fill a vector. */
+ * statistics, position embeddings, and element counts that do not fill a vector. */
 #include "verify/op_checks.h"
 
 #include "cleat/ops.h"
@@ -215,6 +215,44 @@ static void expect_casts(const op_check *p, int64_t rows, const float *const *in
     }
 }
 
+/* --- embeddings and the head of BERT -------------------------------------------------------------------------- */
+
+/* z = x + table of positions, y = relu(tanh(first row of z)); both have a gradient. */
+enum { POSITIONS = 3, EMBEDDED = 8, SAMPLE = POSITIONS * EMBEDDED };
+
+static void build_first_row(op_check *p, int64_t rows) {
+    const int64_t texts[] = {rows, POSITIONS, EMBEDDED}, firsts[] = {rows, EMBEDDED};
+    cleat_tensor *x = add_input(p, "x", 3, texts), *table = add_input(p, "table", 2, texts + 1);
+    cleat_tensor *dz = add_input(p, "dz", 3, texts), *dy = add_input(p, "dy", 2, firsts);
+    cleat_tensor *z = cleat_position_embedding(p->graph, x, table, 0);      /* [rows, POSITIONS, EMBEDDED] */
+    cleat_tensor *y = cleat_select_row(p->graph, z, NULL, CLEAT_ROW_FIRST); /* [rows, EMBEDDED] */
+    y = cleat_relu(p->graph, cleat_tanh(p->graph, y));
+    add_output(p, z);
+    add_output(p, y);
+    if (!z || !y) return;
+    cleat_tensor *of[] = {z, y};
+    cleat_tensor *arriving[] = {cleat_cast(p->graph, dz, z->dtype), cleat_cast(p->graph, dy, y->dtype)};
+    cleat_backward_from(p->graph, of, arriving, 2);
+    for (int i = 0; i < 2; ++i) {
+        cleat_tensor *gradient = cleat_cast(p->graph, cleat_gradient(p->graph, p->in[i]), CLEAT_F32);
+        cleat_retain(p->graph, gradient);
+        p->out[p->n_out++] = gradient;
+    }
+}
+
+static void expect_first_row(const op_check *p, int64_t rows, const float *const *in, double *const *out) {
+    (void)p;
+    for (int64_t i = 0; i < rows * SAMPLE; ++i) {
+        const int64_t at = i % SAMPLE, first = i / SAMPLE * EMBEDDED + at;
+        const double z = (double)in[0][i] + in[1][at], y = fmax(tanh(z), 0);
+        const double dz = in[2][i] + (at < EMBEDDED && y > 0 ? (1 - y * y) * in[3][first] : 0);
+        out[0][i] = z;
+        if (at < EMBEDDED) out[1][first] = y;
+        out[2][i] = dz;
+        out[3][at] += dz;
+    }
+}
+
 /* --- table of checks ------------------------------------------------------------------------------------------ */
 
 static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
@@ -223,7 +261,8 @@ static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
     {"attention", 256, build_attention, expect_attention},
     {"dropout", 8, build_dropout, expect_dropout},
     {"batch norm", 9, build_batch_norm, expect_batch_norm},
-    {"casts", 301, build_casts, expect_casts}, /* not a multiple of any vector width */
+    {"casts", 301, build_casts, expect_casts},                            /* not a multiple of any vector width */
+    {"embeddings and first row", 130, build_first_row, expect_first_row}, /* the table's gradient is summed in parts */
 };
 
 static op_check build(cleat_graph *graph, int index, cleat_dtype storage) {

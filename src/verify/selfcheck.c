@@ -19,7 +19,7 @@
 extern const cleat_embedded cleat_embedded_checks[];
 
 enum {
-    FORMAT = 3,
+    FORMAT = 4,
     HASH = 33,
     PATH = 1024,
     SUMMARY = 256

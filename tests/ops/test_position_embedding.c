@@ -5,11 +5,13 @@
 
 #include <math.h>
 
-/* dims: batch, length, width, rows of the table, first row */
+/* dims: batch, length, width, rows of the table, first row, whether the table is no parameter */
 static void build(op_case *c) {
     const int64_t *d = c->dims, shape[] = {d[0], d[1], d[2]}, table[] = {d[3], d[2]};
     cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -1, 1);
-    op_output(c, cleat_position_embedding(c->graph, x, op_param(c, "table", 2, table, -2, 2), d[4]));
+    cleat_tensor *rows_of =
+        d[5] ? op_input(c, "table", CLEAT_F32, 2, table, -2, 2) : op_param(c, "table", 2, table, -2, 2);
+    op_output(c, cleat_position_embedding(c->graph, x, rows_of, d[4]));
 }
 
 /* Element of the table that element i of x gets; -1: none. */
@@ -38,9 +40,9 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = 3, .length = 1, .f32_units = 1};
 }
 
-static const op_row rows[] = {{2, 9, 17, 12, 2},  {1, 1, 1, 1},         {3, 5, 64, 5},     {4, 31, 16, 40, 9},
-                              {33, 7, 30, 8, 1},  {2, 128, 33, 130, 2}, {5, 197, 96, 197}, {2, 16, 24, 13},
-                              {700, 1, 50, 2, 0}, {131, 3, 9, 7, 4}};
+static const op_row rows[] = {{2, 9, 17, 12, 2},  {1, 1, 1, 1},         {3, 5, 64, 5},         {4, 31, 16, 40, 9},
+                              {33, 7, 30, 8, 1},  {2, 128, 33, 130, 2}, {5, 197, 96, 197},     {2, 16, 24, 13},
+                              {700, 1, 50, 2, 0}, {131, 3, 9, 7, 4},    {3, 11, 17, 11, 0, 1}, {140, 2, 8, 2, 0, 1}};
 
 static const op_test test = {.op = "position_embedding",
                              .rows = rows,

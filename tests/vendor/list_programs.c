@@ -218,14 +218,15 @@ static void list_workload(listing *list, const cleat_model *model, cleat_purpose
     cleat_workload_destroy(work);
 }
 
-static void list_profile(listing *list, const char *name, const char *assignment) {
-    const char *const assignments[] = {assignment};
+/* other: NULL, or a second assignment. */
+static void list_profile(listing *list, const char *name, const char *assignment, const char *other) {
+    const char *const assignments[] = {assignment, other};
     char path[NAME];
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
     cleat_error error = {0};
     snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
-    must(cleat_profile_load(path, assignments, assignment != NULL, &profile, &error), path, &error);
+    must(cleat_profile_load(path, assignments, other ? 2 : assignment != NULL, &profile, &error), path, &error);
     must(cleat_profile_create_model(profile, &model, &error), path, &error);
     int64_t fixed = cleat_model_fixed_length(model);
     for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b) {
@@ -472,6 +473,7 @@ int main(int argc, char **argv) {
     static const char *const families[] = {"rna",         "rna_small",          "tweets_sentiment",  "tweets_ner",
                                            "series_lstm", "series_transformer", "series_dense",      "image_fashion",
                                            "image_64",    "image_224",          "emberformer_small", "masks"};
+    static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};
@@ -491,11 +493,14 @@ int main(int argc, char **argv) {
     if (!(list.table = fopen(path, "w"))) stop(path, NULL);
 
     list_matrix_probes(&list);
-    list_profile(&list, "rna", "model.head=absolute");
-    list_profile(&list, "rna_memorise", NULL);
+    list_profile(&list, "rna", "model.head=absolute", NULL);
+    list_profile(&list, "rna_memorise", NULL, NULL);
     for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
         for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
-            list_profile(&list, families[i], precisions[k]);
+            list_profile(&list, families[i], precisions[k], NULL);
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; ++i)
+        for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
+            list_profile(&list, "text_classify", precisions[k], networks[i]);
     bool all = argc < 3 || strcmp(argv[2], "profiles") != 0;
     for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
         list_finite_check(&list, storage);

@@ -75,14 +75,15 @@ static void add_workload(kernels *set, const cleat_model *model, int64_t batch, 
     cleat_workload_destroy(work);
 }
 
-static void add_profile(kernels *set, const char *name, const char *precision, const cleat_device_facts *facts) {
+static void add_profile(kernels *set, const char *name, const char *setting, const char *precision,
+                        const cleat_device_facts *facts) {
     char path[512];
-    const char *const assignments[] = {precision};
+    const char *const assignments[] = {precision, setting};
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
     cleat_error error = {0};
     snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
-    ok(cleat_profile_load(path, assignments, 1, &profile, &error), path, &error);
+    ok(cleat_profile_load(path, assignments, setting ? 2 : 1, &profile, &error), path, &error);
     ok(cleat_profile_create_model(profile, &model, &error), path, &error);
     const int64_t fixed = cleat_model_fixed_length(model);
     add_workload(set, model, 16, fixed > 0 ? fixed : 300, facts);
@@ -132,20 +133,24 @@ static const cleat_device_facts devices[] = {
 };
 
 static const struct {
-    const char *type, *profile;
+    const char *type, *profile, *setting;
 } families[] = {
-    {"rna_transformer", "rna"},
-    {"rna_transformer", "rna_memorise"},
-    {"text_classifier", "tweets_sentiment"},
-    {"text_tagger", "tweets_ner"},
-    {"series_lstm", "series_lstm"},
-    {"series_dense", "series_dense"},
-    {"series_transformer", "series_transformer"},
-    {"image_resnet", "image_fashion"},
-    {"image_resnet", "image_224"},
-    {"mask_segformer", "masks"},
-    {"emberformer", "emberformer"},
-    {"emberformer", "emberformer_small"},
+    {"rna_transformer", "rna", NULL},
+    {"rna_transformer", "rna_memorise", NULL},
+    {"text_classifier", "tweets_sentiment", NULL},
+    {"text_tagger", "tweets_ner", NULL},
+    {"series_lstm", "series_lstm", NULL},
+    {"series_dense", "series_dense", NULL},
+    {"series_transformer", "series_transformer", NULL},
+    {"image_resnet", "image_fashion", NULL},
+    {"image_resnet", "image_224", NULL},
+    {"mask_segformer", "masks", NULL},
+    {"emberformer", "emberformer", NULL},
+    {"emberformer", "emberformer_small", NULL},
+    {"text_classifier", "text_classify", "model.network=bert"},
+    {"text_classifier", "text_classify", "model.network=distilbert"},
+    {"text_classifier", "text_classify", "model.network=electra"},
+    {"text_tagger", "text_tag", "model.network=roberta"},
 };
 
 static void every_kernel_of_training_is_checked(void **state) {
@@ -160,7 +165,7 @@ static void every_kernel_of_training_is_checked(void **state) {
         for (size_t p = 0; p < 2; ++p)
             for (size_t f = 0; f < sizeof families / sizeof *families; ++f) {
                 run.count = checked.count = 0;
-                add_profile(&run, families[f].profile, precisions[p].setting, &devices[d]);
+                add_profile(&run, families[f].profile, families[f].setting, precisions[p].setting, &devices[d]);
                 add_check(&checked, families[f].type, precisions[p].precision, &devices[d]);
                 add_op_checks(&checked, p ? CLEAT_F16 : CLEAT_F32, &devices[d]);
                 for (size_t i = 0; i < run.count; ++i) {
