@@ -196,7 +196,7 @@ CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar,
 /* 2-D convolution (cross-correlation, as in every framework) with zero padding: y[b, p, q, n] = bias[n] + sum
  * over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c]; P = (H + 2
  * padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's [N, C, R, S] with
- * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. R, S, stride <= 16, padding < R and < S. It is
+ * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. R, S, stride <= 32, padding < R and < S. It is
  * computed as an implicit GEMM, which gathers its left operand while it runs: no tensor of patches is
  * stored. */
 CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,

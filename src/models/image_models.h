@@ -68,6 +68,12 @@ typedef struct cleat_image_settings {
             .unordered = true, SHAPES, .later = true,                                                                  \
             .help = "Channels of each stage, for up to four stages; auto: as the network's size says."                 \
     }
+/* MEMBER: a double. */
+#define NORM_EPS_ROW(MEMBER)                                                                                           \
+    {                                                                                                                  \
+        FIELD(model, norm_eps, MEMBER), FLOAT(1e-12, 1e-2, "1e-6"), COMPUTES,                                          \
+            .help = "Layer normalisation: what is added to the variance."                                              \
+    }
 /* Checks the number of stages of both lists. */
 cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
                                 cleat_error *error);

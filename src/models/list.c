@@ -9,6 +9,8 @@
     FAMILY(cleat_series_transformer)                                                                                   \
     FAMILY(cleat_series_dense)                                                                                         \
     FAMILY(cleat_image_resnet)                                                                                         \
+    FAMILY(cleat_image_vit)                                                                                            \
+    FAMILY(cleat_image_convnext)                                                                                       \
     FAMILY(cleat_mask_segformer)                                                                                       \
     FAMILY(cleat_emberformer)
 

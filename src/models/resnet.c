@@ -4,6 +4,7 @@
 #include "models/published/images.h"
 #include "nn/transformer.h"
 
+#include <cjson/cJSON.h>
 #include <string.h>
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
@@ -96,6 +97,21 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 }
 
 /* --- published networks --------------------------------------------------------------------------------------- */
+
+cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+    const cleat_resnet shape = shape_of(model);
+    /* timm's bottlenecks have an expansion of 4 and may have wider convolutions: base_width is 64 for plain ones. */
+    const int64_t wider =
+        shape.expansion > 1 && shape.expansion <= 4 && 4 % shape.expansion == 0 ? 4 / shape.expansion : 1;
+    int64_t planes[CLEAT_RESNET_STAGES];
+    for (int64_t i = 0; i < shape.stages; ++i) planes[i] = shape.widths[i] / wider;
+    cJSON *arguments = cleat_published_add_timm(model, config, shape.expansion > 1 ? "resnet50" : "resnet18");
+    cleat_published_add_list(arguments, "layers", shape.blocks, shape.stages);
+    cleat_published_add_list(arguments, "channels", planes, shape.stages);
+    if (wider > 1) cJSON_AddNumberToObject(arguments, "base_width", (double)(64 * wider));
+    if (arguments) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
+}
 
 static const cleat_architecture *const architectures[] = {&cleat_published_resnet, NULL};
 

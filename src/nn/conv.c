@@ -36,10 +36,14 @@ cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor
 }
 
 cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
+    return cleat_nn_depthwise_kernel(graph, prefix, x, 3);
+}
+
+cleat_tensor *cleat_nn_depthwise_kernel(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
-    const int64_t channels = cleat_width(x), shape[3] = {3, 3, channels};
-    const cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / 3}; /* fan_in 9 */
+    const int64_t channels = cleat_width(x), shape[3] = {kernel, kernel, channels};
+    const cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / (float)kernel}; /* fan_in kernel^2 */
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 3, shape, init);
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, init);
     cleat_scope(graph, "%s/", prefix);

@@ -19,6 +19,8 @@ cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor
 /* Depthwise 3 x 3 convolution with PREFIX.weight [3, 3, C] and PREFIX.bias [C].
  * x [B, H, W, C] -> [B, H, W, C] */
 cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x);
+/* The same with PREFIX.weight [kernel, kernel, C]; kernel is odd. */
+cleat_tensor *cleat_nn_depthwise_kernel(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel);
 
 /* The mode of batch normalisation in a graph. */
 typedef struct cleat_norm_mode {

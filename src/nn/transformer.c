@@ -85,30 +85,40 @@ cleat_tensor *cleat_nn_residual(cleat_graph *graph, const char *prefix, cleat_te
     return cleat_reshape(graph, cleat_add(graph, cleat_reshape(graph, x, 3, whole), dropped), 3, branch->shape);
 }
 
+static float norm_eps(const cleat_transformer *shape) {
+    return shape->norm_eps > 0 ? shape->norm_eps : 1e-5f;
+}
+
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                            const cleat_transformer *shape) {
     char prefix[CLEAT_NAME];
 #define PART(part) (snprintf(prefix, sizeof prefix, "blocks.%lld.%s", (long long)layer, part), prefix)
-    cleat_tensor *y = cleat_nn_layer_norm(graph, PART("n1"), x);
-    y = cleat_nn_linear(graph, PART("att.qkv"), y, 3 * shape->d_model, NULL); /* [B, L, 3D] */
+    cleat_tensor *y = cleat_nn_layer_norm_eps(graph, PART("n1"), x, norm_eps(shape));
+    y = cleat_nn_linear_normal(graph, PART("att.qkv"), y, 3 * shape->d_model, shape->init_std, NULL); /* [B, L, 3D] */
     cleat_scope(graph, "%s/", PART("att"));
     y = cleat_attention(graph, y, lengths, (int)shape->heads); /* [B, L, D] */
     x = cleat_nn_residual(graph, PART("att.out"), x, y, rng, shape);
-    y = cleat_nn_layer_norm(graph, PART("n2"), x);
-    y = cleat_nn_linear(graph, PART("f1"), y, shape->d_ff, NULL); /* [B, L, F] */
+    y = cleat_nn_layer_norm_eps(graph, PART("n2"), x, norm_eps(shape));
+    y = cleat_nn_linear_normal(graph, PART("f1"), y, shape->d_ff, shape->init_std, NULL); /* [B, L, F] */
     y = cleat_gelu(graph, y);
     return cleat_nn_residual(graph, PART("f2"), x, y, rng, shape);
 #undef PART
 }
 
-cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                               const cleat_transformer *shape) {
+cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
+                                      const cleat_transformer *shape) {
     for (int64_t layer = 0; layer < shape->layers; ++layer) {
         cleat_segment(graph);
         x = block(graph, layer, x, lengths, rng, shape);
     }
     cleat_segment(graph);
-    return cleat_nn_layer_norm(graph, "norm", x);
+    return x;
+}
+
+cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
+                               const cleat_transformer *shape) {
+    x = cleat_nn_encoder_blocks(graph, x, lengths, rng, shape);
+    return cleat_nn_layer_norm_eps(graph, "norm", x, norm_eps(shape));
 }
 
 int64_t cleat_nn_encoder_layer_of(const char *param, int64_t layers) {

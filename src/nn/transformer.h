@@ -13,6 +13,7 @@ typedef struct cleat_transformer {
     int64_t samples;
     /* Standard deviation of the initial weights, with biases of zero; 0: as in torch.nn.Linear. */
     float init_std;
+    float norm_eps; /* of cleat_nn_encoder's layer normalisations; 0: 1e-5 */
 } cleat_transformer;
 
 /* x weight^T + bias (+ residual) with the parameters PREFIX.weight [fan_out, fan_in] and PREFIX.bias
@@ -50,6 +51,9 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
  * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D] */
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                const cleat_transformer *shape);
+/* The same without the final norm. */
+cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
+                                      const cleat_transformer *shape);
 
 /* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that of
  * blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are embeddings. */

@@ -25,8 +25,12 @@ typedef struct cleat_weight_row {
      * another number of classes. */
     bool head;
     /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a matrix here
-     * (4), a vector with leading ones (cls_token [1, 1, D]: 3). 0: that of the parameter; convolutions always have 4. */
+     * (4), a vector with leading ones (cls_token [1, 1, D]: 3) or, if negative, with ones behind it (layer_scale
+     * [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
     int rank;
+    /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the file's square
+     * has another size, it is resampled (weights/positions.h). */
+    bool positions;
 } cleat_weight_row;
 
 /* A member of config.json. */
@@ -78,7 +82,8 @@ typedef struct cleat_weight_sources {
     char names[CLEAT_WEIGHT_PARTS][CLEAT_WEIGHT_NAME]; /* with `base` if the row is of the backbone */
     size_t count;
     bool head;
-    int rank; /* as in cleat_weight_row */
+    int rank;       /* as in cleat_weight_row */
+    bool positions; /* as in cleat_weight_row */
 } cleat_weight_sources;
 /* Finds them in `names`, or with `other` in other_names; false: there is no such parameter. `model` may be NULL if there
  * is no `renumber`. */
@@ -97,7 +102,7 @@ typedef enum cleat_weight_fate {
 typedef struct cleat_weight_line {
     cleat_weight_fate fate;
     char name[CLEAT_WEIGHT_NAME];
-    char reason[160]; /* "" for taken ones */
+    char reason[160]; /* "" for those taken as they are */
     size_t count;     /* tensors */
 } cleat_weight_line;
 

@@ -4,6 +4,7 @@
 #include "graph/store.h"
 #include "weights/architecture.h"
 #include "weights/layout.h"
+#include "weights/positions.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,8 +127,15 @@ static int file_shape(const cleat_tensor *param, int rank, int64_t shape[CLEAT_S
     return missing + known;
 }
 
+/* A vector with ones behind it: layer_scale [D, 1, 1]. */
+static bool is_vector(const cleat_tensor *param, const cleat_st_tensor *stored) {
+    return param->rank == 1 && stored->rank > 1 && stored->shape[0] == param->shape[0] &&
+           cleat_st_elements(stored) == param->shape[0];
+}
+
 static bool fits(const cleat_tensor *param, size_t parts, const cleat_st_tensor *stored) {
     int64_t wanted[CLEAT_ST_RANK];
+    if (parts == 1 && is_vector(param, stored)) return true;
     if (file_shape(param, stored->rank, wanted) != stored->rank) return false;
     if (stored->rank > 0 && wanted[0] % (int64_t)parts) return false;
     for (int i = 0; i < stored->rank; ++i)
@@ -210,6 +218,27 @@ static cleat_status load_own_statistics(loader *l, cleat_tensor *buffer, bool *f
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, buffer->name, "", error);
 }
 
+/* Positions of images of another size. */
+static cleat_status load_positions(loader *l, cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
+    const int64_t width = param->shape[1], rows = cleat_st_elements(stored) / width;
+    int64_t from = 0, to = 0, prefix = 0;
+    char reason[160];
+    if (stored->shape[stored->rank - 1] != width || !cleat_positions_grids(rows, param->shape[0], &prefix, &from, &to))
+        return wrong_shape(l, param, 1, stored, error);
+    float *table = cleat_alloc((size_t)(rows * width), sizeof *table);
+    if (!table)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %s", cleat_weights_path(l->weights),
+                          stored->name);
+    mark_used(l, stored);
+    cleat_status status = cleat_weights_read(l->weights, stored, table, error);
+    if (!status) status = cleat_positions_resample(table, from, l->values, to, prefix, width, error);
+    cleat_free(table);
+    if (!status) status = l->target->write(l->target->user, param, l->values, error);
+    snprintf(reason, sizeof reason, "resampled from %lld x %lld patches to %lld x %lld", (long long)from,
+             (long long)from, (long long)to, (long long)to);
+    return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, reason, error);
+}
+
 /* The tensors of a parameter; false: some are missing. */
 static bool find_parts(const loader *l, const cleat_weight_sources *sources, const cleat_st_tensor **parts) {
     for (size_t i = 0; i < sources->count; ++i) {
@@ -239,6 +268,7 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s%s', the network's %s",
                           cleat_weights_path(l->weights), l->target->prefix, sources.names[0], param->name);
+    if (sources.positions && !fits(param, 1, parts[0])) return load_positions(l, param, parts[0], error);
     for (size_t i = 0; i < sources.count; ++i) {
         if (fits(param, sources.count, parts[i])) continue;
         if (sources.head) return draw(l, param, parts[i], error);

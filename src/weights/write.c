@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LONGEST_PATH = 1280, LONGEST_VALUE = 1100 };
@@ -49,10 +50,14 @@ static cleat_status append_counter(writer *w, const char *variance, cleat_error 
 static cleat_status write_parts(writer *w, const cleat_tensor *param, const cleat_weight_sources *sources,
                                 const float *values, cleat_error *error) {
     int64_t shape[CLEAT_ST_RANK], known_shape[CLEAT_MAX_RANK];
-    const int wanted = sources->rank ? sources->rank : param->rank >= 3 ? 4 : param->rank;
+    const int wanted = sources->rank ? abs(sources->rank) : param->rank >= 3 ? 4 : param->rank;
     const int known = cleat_torch_shape(param, wanted, known_shape);
     const int missing = wanted > known ? wanted - known : 0;
-    for (int i = 0; i < missing + known; ++i) shape[i] = i < missing ? 1 : known_shape[i - missing];
+    const int leading = sources->rank < 0 ? 0 : missing; /* ones in front; the others are behind */
+    for (int i = 0; i < missing + known; ++i) {
+        const int at = i - leading;
+        shape[i] = at >= 0 && at < known ? known_shape[at] : 1;
+    }
     const int64_t part = cleat_tensor_elements(param) / (int64_t)sources->count;
     float *all = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *all);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", param->name);

@@ -2,6 +2,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "models/image_classifier.h"
 #include "models/published/images.h"
 
 #include <cjson/cJSON.h>
@@ -67,6 +68,15 @@ cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char
     for (int64_t i = 0; i < count && used < sizeof text; ++i)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", i ? " " : "", (long long)values[i]);
     return sink->set(sink->user, setting, text, source, error);
+}
+
+cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, double usual,
+                                     cleat_error *error) {
+    const cJSON *config = cleat_weights_config(weights);
+    const cJSON *item = config ? cJSON_GetObjectItemCaseSensitive(config, "layer_norm_eps") : NULL;
+    char number[32];
+    cleat_number_print(cJSON_IsNumber(item) ? item->valuedouble : usual, number);
+    return sink->set(sink->user, "model.norm_eps", number, "layer_norm_eps", error);
 }
 
 /* A list of numbers in the syntax of a profile; false: the item is none. */
@@ -137,4 +147,41 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
     if (!status && timm) status = set_size(timm, sink, error);
     cJSON_Delete(preprocessor);
     return status;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+void cleat_published_add_list(cJSON *object, const char *key, const int64_t *values, int64_t count) {
+    cJSON *list = cJSON_AddArrayToObject(object, key);
+    for (int64_t i = 0; list && i < count; ++i) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)values[i]));
+}
+
+/* Numbers separated by blanks, as in a profile. */
+static void add_numbers(cJSON *object, const char *key, const char *text) {
+    char word[32];
+    double number;
+    cJSON *list = text && *text ? cJSON_AddArrayToObject(object, key) : NULL;
+    for (; list && *(text += strspn(text, " ")); text += strcspn(text, " ")) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(text, " "), text);
+        if (cleat_number_parse(word, &number)) cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
+    }
+}
+
+cJSON *cleat_published_add_timm(const cleat_model *model, cJSON *config, const char *name) {
+    const cleat_image_classifier_settings *settings = model->settings;
+    const cleat_image_options *images = &settings->data.options;
+    const cleat_model_sizes sizes = cleat_image_classifier_sizes(model);
+    const int64_t input[3] = {sizes.inputs, images->size, images->size};
+    cJSON_AddStringToObject(config, "architecture", name);
+    cJSON_AddNumberToObject(config, "num_classes", (double)sizes.classes);
+    cJSON *prepared = cJSON_AddObjectToObject(config, "pretrained_cfg");
+    if (prepared) {
+        cleat_published_add_list(prepared, "input_size", input, 3);
+        add_numbers(prepared, "mean", images->mean);
+        add_numbers(prepared, "std", images->std);
+        cJSON_AddNumberToObject(prepared, "num_classes", (double)sizes.classes);
+    }
+    cJSON *arguments = cJSON_AddObjectToObject(config, "model_args");
+    if (arguments && sizes.inputs != 3) cJSON_AddNumberToObject(arguments, "in_chans", (double)sizes.inputs);
+    return arguments;
 }

@@ -4,11 +4,26 @@
 
 #include "models/model.h"
 
-extern const cleat_architecture cleat_published_resnet; /* timm, torchvision */
+extern const cleat_architecture cleat_published_resnet;   /* timm, torchvision */
+extern const cleat_architecture cleat_published_vit;      /* timm */
+extern const cleat_architecture cleat_published_vit_mean; /* timm, without a class token's norm: exports */
+extern const cleat_architecture cleat_published_vit_torchvision, cleat_published_vit_transformers;
+extern const cleat_architecture cleat_published_convnext; /* timm */
+extern const cleat_architecture cleat_published_convnext_torchvision, cleat_published_convnext_transformers;
 
 /* The stage of block `number` (from 1, over all stages) of an image_resnet, and its number within it, both from 0
  * (models/resnet.c). */
 void cleat_resnet_place(const cleat_model *model, int64_t number, int64_t *stage, int64_t *block);
+
+/* cleat_architecture.describe of networks of timm: config.json as timm.create_model("local-dir:FOLDER") reads it
+ * (models/resnet.c, vit.c, convnext.c). */
+cleat_status cleat_resnet_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+cleat_status cleat_vit_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+cleat_status cleat_convnext_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+/* Adds the network's name, the number of classes and how images are prepared. Returns the object model_args, owned by
+ * `config`; NULL: no memory. */
+struct cJSON *cleat_published_add_timm(const cleat_model *model, struct cJSON *config, const char *name);
+void cleat_published_add_list(struct cJSON *object, const char *key, const int64_t *values, int64_t count);
 
 /* --- reading files (common.c) --------------------------------------------------------------------------------- */
 
@@ -27,6 +42,9 @@ cleat_status cleat_published_set(const cleat_setting_sink *sink, const char *set
                                  cleat_error *error);
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error);
+/* Sets model.norm_eps to config.json's layer_norm_eps, else to `usual`. */
+cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, double usual,
+                                     cleat_error *error);
 /* Sets data.channels to those of the stem, and data.mean and data.std to those that config.json (pretrained_cfg of
  * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if config.json
  * names it. */

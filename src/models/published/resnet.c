@@ -128,4 +128,5 @@ const cleat_architecture cleat_published_resnet = {.timm = true,
                                                    .ignored = ignored,
                                                    .matches = matches,
                                                    .configure = configure,
+                                                   .describe = cleat_resnet_describe,
                                                    .renumber = renumber};

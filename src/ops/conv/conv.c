@@ -7,7 +7,7 @@
 #include "ops/lib/shared.h"
 #include "ops/linear/linear.h"
 
-enum { KERNEL_MAX = 16 /* maximum of kernel rows, kernel columns and stride */ };
+enum { KERNEL_MAX = 32 /* maximum of kernel rows, kernel columns and stride */ };
 
 typedef struct conv_attr {
     cleat_conv_kind kind;
