@@ -70,7 +70,9 @@ static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_set
         if (cleat_file_exists(path))
             return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), files[i], error);
     }
-    return CLEAT_OK; /* the profile may give another one */
+    /* Opening it says that there is none, unless the profile gives another one: tokens of a learned vocabulary mean
+     * nothing to these weights. */
+    return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
 }
 
 /* --- labels --------------------------------------------------------------------------------------------------- */
