@@ -11,12 +11,16 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family resnet tests/golden/resnet.safetensors --batch 4 --lengths
     python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
     python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
+    python3 tools/make_golden.py --family tagging tests/golden/groups.safetensors --profile --d-model 16 --heads 2 --d-ff 24 \
+        --length 12 --lengths 12 5 9 --train freeze=embeddings layer_decay=0.6 backbone_learning_rate=5e-4 decay_norm_bias=false
+    python3 tools/make_golden.py --family text tests/golden/lora.safetensors --profile --d-model 16 --heads 2 --d-ff 24 \
+        --length 12 --lengths 12 5 9 --train lora_rank=3 lora_alpha=6 "lora_layers=query value f1"
     python3 tools/make_golden.py --checks src/verify/checks      (those of the library's self-check, one a model type)
     python3 tools/make_golden.py FILE --profile ...   (new files: any of these with their profile inside)
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
 Keys: output (before the first step), loss (before each step and after the last), param/NAME, grad/NAME (at the first step),
-after/NAME. With --profile also the fields of the model's data by name, and metadata profile (INI) and sizes (JSON), as
+after/NAME; no grad/NAME where --train freezes a parameter. With --profile also the fields of the model's data by name, and metadata profile (INI) and sizes (JSON), as
 src/verify/golden.h describes; without it input, target and lengths, and metadata config and optimizer, which
 src/verify/legacy_golden.c understands. Needs PyTorch and numpy.
 """
@@ -458,6 +462,73 @@ def loss_of(output, target, valid, family):
     return squared + ((steps.square().sum(-1) + BOND_EPS).sqrt() - BOND).square().mean()
 
 
+def depth_of(args, name):
+    """0 embeddings, 1 .. layers the blocks, layers + 1 the head; the norm after the blocks belongs to the last one."""
+    part = name.split(".")
+    if part[0] == "blocks":
+        return int(part[1]) + 1
+    return {"norm": args.layers, "head": args.layers + 1}.get(part[0], 0)
+
+
+def is_frozen(args, name):
+    depth, freeze = depth_of(args, name), args.train.get("freeze", "none")
+    if depth > args.layers:
+        return False
+    if "lora_rank" in args.train:
+        return ".lora_" not in name
+    last = {"none": -1, "embeddings": 0, "backbone": args.layers}
+    return depth <= (last[freeze] if freeze in last else int(freeze))
+
+
+def groups_of(args, parameters):
+    """The groups of torch.optim.AdamW that --train asks for: one for each parameter that is trained."""
+    train, groups = args.train, []
+    for name, values in parameters.items():
+        above = args.layers + 1 - depth_of(args, name)
+        rate = float(train.get("backbone_learning_rate", ADAMW["lr"])) if above else ADAMW["lr"]
+        is_spared = train.get("decay_norm_bias") == "false" and (values.ndim < 2 or name.endswith(".bias"))
+        if not is_frozen(args, name):
+            groups.append({"names": [name], "params": [values], "lr": rate * float(train.get("layer_decay", 1)) ** above,
+                           "weight_decay": 0 if is_spared else ADAMW["weight_decay"]})
+    return groups
+
+
+def adapted_parts(args, name):
+    """Parts of the weight `name` that have adapters, and the number of its parts: ([0, 2], 3) for query and value."""
+    layer, words = name.split(".")[-2], args.train.get("lora_layers", "query value").split()
+    stacked = {"qkv": ["query", "key", "value"]}.get(layer, [layer])
+    return [i for i, part in enumerate(stacked) if part in words], len(stacked)
+
+
+def adapters_of(args, parameters, draw):
+    """A and B of the layers that lora_layers names. B starts with zeros in a training; here with numbers, for a gradient."""
+    made, rank = {}, int(args.train.get("lora_rank", 0))
+    for name, weight in parameters.items() if rank else ():
+        if not name.endswith(".weight") or weight.ndim != 2 or depth_of(args, name) in (0, args.layers + 1):
+            continue
+        used, parts = adapted_parts(args, name)
+        shapes = {"A": (len(used) * rank, weight.shape[1]), "B": (len(used) * weight.shape[0] // parts, rank)}
+        for letter, shape in shapes.items() if used else ():
+            values = torch.randn(shape, generator=draw, dtype=torch.float64) / weight.shape[1] ** 0.5
+            made[name[:-len("weight")] + f"lora_{letter}.weight"] = single(values)
+    return made
+
+
+def with_adapters(args, p):
+    """The parameters with W + (alpha / rank) B A in place of each adapted W."""
+    merged, rank = dict(p), int(args.train.get("lora_rank", 0))
+    for name in p:
+        if not name.endswith(".lora_A.weight"):
+            continue
+        layer = name[:-len("lora_A.weight")]
+        weight, (used, parts) = p[layer + "weight"], adapted_parts(args, layer + "weight")
+        a, b = p[name].chunk(len(used)), p[layer + "lora_B.weight"].chunk(len(used))
+        none = torch.zeros(weight.shape[0] // parts, weight.shape[1], dtype=weight.dtype)
+        blocks = [b[used.index(i)] @ a[used.index(i)] if i in used else none for i in range(parts)]
+        merged[layer + "weight"] = weight + float(args.train.get("lora_alpha", 16)) / rank * torch.cat(blocks)
+    return merged
+
+
 def batch_of(args, draw):
     """input and target"""
     normal = lambda *shape: single(torch.randn(*shape, generator=draw, dtype=torch.float64))
@@ -550,7 +621,7 @@ def profile_of(args):
         else:
             sizes["classes"] = e["classes"]
     train = {"learning_rate": ADAMW["lr"], "beta1": ADAMW["betas"][0], "beta2": ADAMW["betas"][1], "eps": ADAMW["eps"],
-             "weight_decay": ADAMW["weight_decay"], "max_grad_norm": "none"}
+             "weight_decay": ADAMW["weight_decay"], "max_grad_norm": "none", **args.train}
     sections = {"model": model, "data": data, "loss": loss, "train": train}
     text = "".join(f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
                    for name, keys in sections.items() if keys)
@@ -611,8 +682,12 @@ def read_arguments(words=None):
     parser.add_argument("--family", choices=sorted(LOSSES), default="rna")
     for name, value in dict(vocab=5, d_model=24, heads=3, layers=2, d_ff=40, batch=3, length=29, seed=7).items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
+    parser.add_argument("--train", nargs="*", default=[], metavar="KEY=VALUE",
+                        help="fine-tuning of a transformer, as in [train]: freeze, layer_decay, backbone_learning_rate, "
+                             "decay_norm_bias, lora_rank, lora_alpha, lora_layers")
     parser.add_argument("--lengths", type=int, nargs="*", default=[29, 11, 20], help="one a sequence; none: all full")
     args = parser.parse_args(words)
+    args.train = dict(pair.split("=", 1) for pair in args.train)
     lengths = torch.tensor(args.lengths or [args.length] * args.batch)
     if not args.checks and (len(lengths) != args.batch or lengths.max() > args.length or lengths.min() < 1):
         parser.error("--lengths must be --batch numbers from 1 to --length")
@@ -631,17 +706,20 @@ def main():
 def make(args, lengths):
     draw = torch.Generator().manual_seed(args.seed)
     parameters = starting_parameters(args, draw)
+    parameters.update(adapters_of(args, parameters, draw))
     valid = torch.arange(args.length)[None] < lengths[:, None]
     values, target = batch_of(args, draw)
     start = {name: parameter.clone() for name, parameter in parameters.items()}
-    for parameter in parameters.values():
-        parameter.requires_grad_(True)
+    groups = groups_of(args, parameters)
+    trained = {name for group in groups for name in group.pop("names")}
+    for name in trained:
+        parameters[name].requires_grad_(True)
 
-    optimizer = torch.optim.AdamW(parameters.values(), **ADAMW)
+    optimizer = torch.optim.AdamW(groups, **ADAMW)
     curve, output, gradients = [], None, None
     for step in range(STEPS + 1):
         optimizer.zero_grad()
-        result = forward(parameters, args, values, valid)
+        result = forward(with_adapters(args, parameters), args, values, valid)
         if args.family == "structure":
             loss, result = structure_loss(result, target, valid, args), result[0]
         else:
@@ -652,7 +730,7 @@ def make(args, lengths):
         loss.backward()
         if step == 0:
             output = result.detach().clone()
-            gradients = {name: values.grad.clone() for name, values in parameters.items()}
+            gradients = {name: values.grad.clone() for name, values in parameters.items() if name in trained}
         optimizer.step()
 
     floats = lambda values: values.detach().float().numpy()

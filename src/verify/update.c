@@ -5,7 +5,7 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "exec/copy.h"
-#include "graph/graph.h"
+#include "graph/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +22,10 @@ static const double exactly = 0.01;
 
 typedef struct probe {
     cleat_trajectory *run;
-    int64_t elements;
-    float *before[BUFFERS], *found;     /* [elements] */
-    uint16_t *bits, *half_weights;      /* [elements] */
+    int64_t all;                        /* elements of all parameters, frozen ones included */
+    int64_t elements;                   /* of the trained ones, which come first */
+    float *before[BUFFERS], *found;     /* [all] */
+    uint16_t *bits, *half_weights;      /* [all] */
     cleat_loss_scale_values loss_scale; /* value before the step */
     cleat_verification *items;
     size_t count;
@@ -52,7 +53,7 @@ static void add(probe *p, const step_class *step, const char *what, const char *
 }
 
 static cleat_status allocate(probe *p, cleat_error *error) {
-    const size_t elements = (size_t)p->elements;
+    const size_t elements = (size_t)p->all;
     bool there = true;
     for (int b = 0; b < BUFFERS; ++b) there &= !!(p->before[b] = cleat_alloc(elements, sizeof(float)));
     there &= !!(p->found = cleat_alloc(elements, sizeof(float)));
@@ -68,11 +69,17 @@ static void release(probe *p) {
     cleat_free(p->half_weights);
 }
 
-/* Fills the buffers with multiples of 1/32 up to 1; second moments are not negative. */
+/* Elements of a buffer in a host copy: only the parameters include frozen ones. */
+static int64_t elements_of(const probe *p, int buffer) {
+    return buffer == CLEAT_FLAT_PARAMETERS ? p->all : p->elements;
+}
+
+/* Fills the buffers with multiples of 1/32 up to 1, which are exact in half precision; second moments are not
+ * negative. */
 static void choose(probe *p, const step_class *step) {
     cleat_random random = cleat_random_stream(2, 0, 0);
     for (int b = 0; b < BUFFERS; ++b)
-        for (int64_t i = 0; i < p->elements; ++i) {
+        for (int64_t i = 0; i < elements_of(p, b); ++i) {
             const float value = ((float)cleat_random_below(&random, 65) - 32) / 32;
             p->before[b][i] = b == CLEAT_FLAT_MOMENTS2    ? fabsf(value)
                               : b == CLEAT_FLAT_GRADIENTS ? value * p->loss_scale.loss_scale
@@ -120,15 +127,27 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
     return status;
 }
 
+/* The factors of the group that element i belongs to. */
+static cleat_param_rule rule_at(const probe *p, int64_t i) {
+    size_t count;
+    const cleat_param_group *groups = cleat_store_groups(p->run->session->work->store, &count);
+    for (size_t g = 0; g < count; ++g)
+        if (i < groups[g].first + groups[g].elements) return groups[g].rule;
+    return (cleat_param_rule){.rate = 1, .decay = 1};
+}
+
 /* AdamW as implemented in cl/adamw.cl. */
 static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]) {
     const cleat_profile *profile = p->run->profile;
-    const double b1 = profile->train.beta1, b2 = profile->train.beta2, rate = profile->train.learning_rate;
+    const cleat_param_rule rule = rule_at(p, i);
+    const double b1 = profile->train.beta1, b2 = profile->train.beta2;
+    const double rate = profile->train.learning_rate * (double)rule.rate;
     const double t = p->loss_scale.updates + 1, clip = fmin(1, profile->train.max_grad_norm / (norm + 1e-6));
     const double g = clip * p->before[CLEAT_FLAT_GRADIENTS][i] / p->loss_scale.loss_scale;
     const double first = b1 * p->before[CLEAT_FLAT_MOMENTS1][i] + (1 - b1) * g;
     const double second = b2 * p->before[CLEAT_FLAT_MOMENTS2][i] + (1 - b2) * g * g;
-    const double kept = p->before[CLEAT_FLAT_PARAMETERS][i] * (1 - rate * profile->train.weight_decay);
+    const double kept =
+        p->before[CLEAT_FLAT_PARAMETERS][i] * (1 - rate * profile->train.weight_decay * (double)rule.decay);
     after[CLEAT_FLAT_PARAMETERS] =
         kept - rate / (1 - pow(b1, t)) * first / (sqrt(second / (1 - pow(b2, t))) + profile->train.eps);
     after[CLEAT_FLAT_GRADIENTS] = 0;
@@ -187,20 +206,22 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
                                                "second moments"};
     static const int order_of_reading[BUFFERS] = {CLEAT_FLAT_GRADIENTS, CLEAT_FLAT_MOMENTS1, CLEAT_FLAT_MOMENTS2,
                                                   CLEAT_FLAT_PARAMETERS}; /* last: compared with the half weights */
-    const size_t bytes = (size_t)p->elements * sizeof(float);
     const double norm = norm_of(p);
-    bool same = true;
+    bool same = true, frozen = true;
     for (int k = 0; k < BUFFERS; ++k) {
         const int b = order_of_reading[k];
         cleat_status status = cleat_session_read_flat(p->run->session, (cleat_flat)b, p->found, error);
         if (status != CLEAT_OK) return status;
+        const size_t trained = (size_t)p->elements, rest = (size_t)(elements_of(p, b) - p->elements);
+        frozen &= memcmp(p->found + trained, p->before[b] + trained, rest * sizeof(float)) == 0;
         if (b == CLEAT_FLAT_GRADIENTS)
             add(p, step, names[b], "adamw", all_zero(p) ? 0 : 1, exactly);
         else if (step->finite)
             add(p, step, names[b], "adamw", rel_error(p, b, norm), 1e-5);
         else
-            same &= memcmp(p->found, p->before[b], bytes) == 0;
+            same &= memcmp(p->found, p->before[b], trained * sizeof(float)) == 0;
     }
+    if (p->all > p->elements) add(p, step, "frozen parameters stay", "adamw", frozen ? 0 : 1, exactly);
     if (!step->finite) add(p, step, "parameters and moments stay", "adamw", same ? 0 : 1, exactly);
     return compare_half_weights(p, step, error);
 }
@@ -222,7 +243,10 @@ static cleat_status compare_loss_scale(probe *p, const step_class *step, cleat_e
 }
 
 cleat_status cleat_verify_update(cleat_trajectory *run, cleat_verification *items, size_t *count, cleat_error *error) {
-    probe p = {.run = run, .elements = cleat_session_flat(run->session), .items = items};
+    probe p = {.run = run,
+               .all = cleat_session_flat(run->session),
+               .elements = cleat_session_trained(run->session),
+               .items = items};
     cleat_status status = allocate(&p, error);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CLEAT_OK; ++i) {
         status = write(&p, &steps[i], error);

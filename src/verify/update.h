@@ -6,7 +6,7 @@
 #include "cleat/verify.h"
 #include "verify/trajectory.h"
 
-enum { CLEAT_UPDATE_ITEMS = 16 };
+enum { CLEAT_UPDATE_ITEMS = 24 };
 
 /* Runs the update graph of the trajectory's session with clipping, without clipping, and with a non-finite
  * gradient. Overwrites parameters, moments, loss scale and the profile's optimizer settings, so it must be

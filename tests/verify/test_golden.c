@@ -52,8 +52,8 @@ static void assert_passes(cleat_precision precision, const char *path) {
     cleat_verify_free(&report);
 }
 
-static const char *const families[] = {"rna", "text",     "tagging", "lstm",      "dense",
-                                       "mlp", "temporal", "resnet",  "segformer", "emberformer"};
+static const char *const families[] = {"rna",      "text",   "tagging",   "lstm",        "dense",  "mlp",
+                                       "temporal", "resnet", "segformer", "emberformer", "groups", "lora"};
 
 /* Counts the trajectories present in FOLDER. */
 static int trajectories_in(const char *folder, cleat_precision precision) {
@@ -71,13 +71,13 @@ static int trajectories_in(const char *folder, cleat_precision precision) {
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F32), 9);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F32), 11);
 }
 
 static void own_trajectories_are_repeated_in_half(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F16), 9);
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_BF16), 9);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F16), 11);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_BF16), 11);
 }
 
 static void shared_trajectories_are_repeated(void **state) {
