@@ -74,6 +74,18 @@ static void remove_checkpoint(const char *run, const char *name) {
         remove_folder(to);
 }
 
+void cleat_checkpoint_remove_all(const char *run) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name *names = NULL;
+    size_t count = 0;
+    for (int i = 0; i < 2; ++i)
+        if (!cleat_checkpoint_path(run, i ? "last" : "best", path, NULL) && unlink(path) != 0 && errno != ENOENT)
+            warn("remove", path);
+    if (cleat_checkpoint_list(run, &names, &count, NULL)) return;
+    for (size_t i = 0; i < count; ++i) remove_checkpoint(run, names[i].text);
+    cleat_free(names);
+}
+
 /* Keeps `current`, the best checkpoint, and the newest ones up to `keep`; removes the others, and all of
  * later steps than `current`. */
 static void prune(const char *run, const cleat_checkpoint_name *current, int64_t keep) {

@@ -9,6 +9,8 @@
 
 /* Removes leftovers of an interrupted write: temporary folders, and temporary files of `last` and `best`. */
 void cleat_checkpoint_remove_leftovers(const char *run);
+/* Removes every checkpoint of the folder, `last` and `best`. What cannot be removed is a warning. */
+void cleat_checkpoint_remove_all(const char *run);
 /* Renames the complete folder `temporary` to `path`, and syncs the run folder. */
 cleat_status cleat_checkpoint_publish(const char *run, const char *temporary, const char *path, cleat_error *error);
 /* Writes `name` to RUN/`pointer` ("last", "best"). */

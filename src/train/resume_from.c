@@ -2,10 +2,13 @@
 #include "train/resume_from.h"
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/write.h"
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Bytes of the first `lines` complete lines. */
 static size_t size_of_lines(const char *text, size_t size, int64_t lines) {
@@ -45,4 +48,14 @@ cleat_status cleat_resume_from(const char *source, const char *folder, cleat_err
         cleat_log(CLEAT_LOG_INFO, "copied %s to %s, and its best checkpoint and its log", checkpoint->folder, folder);
     cleat_checkpoint_close(checkpoint);
     return status;
+}
+
+void cleat_resume_from_undo(const char *folder) {
+    static const char *const files[] = {"resolved.ini", "examples.json", "metrics.jsonl", "system.jsonl"};
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_remove_leftovers(folder);
+    cleat_checkpoint_remove_all(folder);
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i)
+        if (cleat_checkpoint_path(folder, files[i], path, NULL) == CLEAT_OK && unlink(path) != 0 && errno != ENOENT)
+            cleat_log(CLEAT_LOG_WARNING, "cannot remove %s: %s", path, strerror(errno));
 }

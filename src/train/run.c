@@ -127,7 +127,7 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
                           "%s already contains a run: continue it with --resume, or start a new one with another --out",
                           run->folder);
     if (!run->options->resume_from) return CLEAT_OK;
-    run->resume = true;
+    run->resume = run->is_copy = true;
     return cleat_resume_from(run->options->resume_from, run->folder, error);
 }
 
@@ -139,6 +139,7 @@ void cleat_run_close_folder(cleat_run *run) {
 void cleat_run_discard_folder(cleat_run *run) {
     char path[CLEAT_PATH + 32];
     cleat_listing files = {0};
+    if (run->is_copy) cleat_resume_from_undo(run->folder);
     if (strlen(run->folder) <= run->existing || cleat_listing_read(run->folder, NULL, &files, NULL)) return;
     const size_t count = files.count;
     cleat_listing_free(&files);

@@ -11,6 +11,7 @@ typedef struct cleat_run {
     cleat_train_report *report;
     bool resume;                     /* continue from the folder's last checkpoint */
     char folder[CLEAT_PATH];         /* empty until it is chosen */
+    bool is_copy;                    /* its files so far were copied by options->resume_from */
     size_t existing;                 /* length of the part of its path that this run did not create */
     int lock;                        /* lock of the folder, ... */
     bool is_locked;                  /* ... held while the run is open */
@@ -25,8 +26,8 @@ typedef struct cleat_run {
  * too long. */
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error);
 void cleat_run_close_folder(cleat_run *run);
-/* After a run that could not start: removes the folder, and the folders above it, if this run created them and wrote
- * nothing. Call it after cleat_run_close_folder. */
+/* After a run that could not start: removes what options->resume_from copied, then the folder, and the folders above it, if
+ * this run created them and wrote nothing. Call it after cleat_run_close_folder. */
 void cleat_run_discard_folder(cleat_run *run);
 
 /* Prints a line for the user: above the progress bar, or to the log if no progress is shown. */

@@ -593,7 +593,8 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     fill_report(trainer);
     cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
     cleat_trainer_close(trainer);
-    if (status != CLEAT_OK && report->steps == 0) cleat_run_discard_folder(&trainer->run);
+    if (status != CLEAT_OK && status != CLEAT_ERR_INTERRUPTED && report->steps == 0)
+        cleat_run_discard_folder(&trainer->run);
     cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer);
     return status;

@@ -167,6 +167,26 @@ static void another_schedule_is_another_run(void **state) {
     assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
 }
 
+/* What was copied is removed again: the next try, with the right settings, is no "already contains a run". */
+static void a_refused_copy_leaves_nothing(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    const char *const other[] = {"model.dropout=0.3", NULL};
+    tiny_train_to(CLEAT_OK, t, "given", NULL, false, 0);
+    assert_contains(train_with(t, "given", "refused/run", false, other), CLEAT_ERR_PROFILE, "different settings");
+    assert_false(cleat_folder_exists(tiny_path(t, "refused", path)));
+    assert_int_equal(mkdir(tiny_path(t, "mine", path), 0755), 0);
+    shell("touch '%s/notes.txt'%s", path, "");
+    assert_contains(train_with(t, "given", "mine", false, other), CLEAT_ERR_PROFILE, "different settings");
+    cleat_listing files = {0};
+    assert_int_equal(cleat_listing_read(path, NULL, &files, NULL), CLEAT_OK);
+    assert_int_equal(files.count, 1);
+    assert_string_equal(files.names[0], "notes.txt");
+    cleat_listing_free(&files);
+    tiny_result result = train_from(t, "given", "mine", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+}
+
 /* --resume without a checkpoint starts a run, unless another folder was meant. */
 static void nothing_to_resume_is_a_new_run(void **state) {
     const tiny *t = *state;
@@ -199,6 +219,7 @@ int main(void) {
         cmocka_unit_test(copies_the_best_checkpoint),      cmocka_unit_test(a_read_only_folder_has_another_option),
         cmocka_unit_test(wrong_requests_are_refused),      cmocka_unit_test(a_run_is_made_longer),
         cmocka_unit_test(another_schedule_is_another_run), cmocka_unit_test(nothing_to_resume_is_a_new_run),
+        cmocka_unit_test(a_refused_copy_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }
