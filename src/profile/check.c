@@ -128,9 +128,10 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
         return cleat_record_contradict(record, error, steps, warm_epochs,
                                        "set the warm-up in epochs or in steps, not both");
     if (p->train.warmup_ratio > 0 && (p->train.warmup_steps > 0 || p->train.warmup_epochs > 0))
-        return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_ratio"},
-                                       p->train.warmup_steps > 0 ? steps : warm_epochs,
-                                       "set the warm-up one way only, and the other to 0");
+        return cleat_record_contradict(
+            record, error, (cleat_key_name){"train", "warmup_ratio"}, p->train.warmup_steps > 0 ? steps : warm_epochs,
+            "set the warm-up one way only: if the other one is the profile's, add train.%s=0",
+            p->train.warmup_steps > 0 ? steps.name : warm_epochs.name);
     if (p->train.schedule == CLEAT_SCHEDULE_STEP && p->train.step_epochs == CLEAT_NONE)
         return cleat_record_refuse(record, error, "train", "schedule",
                                    "requires train.step_epochs: the epochs between decays");

@@ -357,8 +357,8 @@ static void assignments_obey_the_same_rules(void **state) {
 static const message contradictions[] = {
     {"[model]\nd_model = 100\nheads = 8\n", {"test.ini:2: d_model = 100", "test.ini:3: heads = 8", "multiple", "96"}},
     {"[model]\nheads = 7\n", {"model.d_model = 256 (default)", "test.ini:2: heads = 7"}},
-    {"[train]\nwarmup_ratio = 0.1\nwarmup_epochs = 2\n", {"test.ini:2", "test.ini:3", "one way only"}},
-    {"[train]\nwarmup_steps = 9\nwarmup_ratio = 0.1\n", {"test.ini:3", "test.ini:2", "one way only"}},
+    {"[train]\nwarmup_ratio = 0.1\nwarmup_epochs = 2\n", {"test.ini:2", "test.ini:3", "add train.warmup_epochs=0"}},
+    {"[train]\nwarmup_steps = 9\nwarmup_ratio = 0.1\n", {"test.ini:3", "test.ini:2", "add train.warmup_steps=0"}},
     {"[train]\nwarmup_epochs = 1\nwarmup_steps = 5\n", {"not both"}},
     {"[train]\nbatch_size = 16\neffective_batch_size = 8\n", {"at most 8"}},
     {"[train]\nbatch_size = 49\neffective_batch_size = 48\n", {"at most 48", "effective_batch_size = 48"}},
