@@ -90,6 +90,15 @@ package_for_intel() {
     esac
 }
 
+# The package for /dev/dxg of WSL, where Mesa's driver does not see the card.
+package_for_wsl() {
+    if [[ $(distribution) == debian ]] && ! older_than 13; then
+        echo "Debian 13 has none: use Debian 12 or Ubuntu, or https://github.com/intel/compute-runtime/releases"
+    else
+        package_for_intel
+    fi
+}
+
 # has_driver WORD...: whether an .icd file names a library with one of these words.
 has_driver() {
     local words
@@ -144,7 +153,7 @@ driver_hints() {
         [[ ! $vendor ]] || hint "$vendor" "$card"
     done <<<"$cards"
     if [[ -e $root/dev/dxg ]] && ! has_driver igdrcl; then
-        echo "setup: WSL shows the card as /dev/dxg, for which only Intel has an OpenCL driver: apt-get install intel-opencl-icd"
+        echo "setup: WSL shows the card as /dev/dxg, for which only Intel has an OpenCL driver: $(package_for_wsl)"
     fi
 }
 

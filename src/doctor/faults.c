@@ -171,7 +171,11 @@ static const fault faults[] = {
      "supports GPUs from Tiger Lake (2020) on, and its releases before 24.35 support GPUs from Broadwell (2014) on. "
      "Older "
      "GPUs need Intel's legacy runtime.",
-     {{ANY, "clinfo -l"}, {APT, "{sudo}apt-get install intel-opencl-icd"}}},
+     {{ANY, "clinfo -l"},
+      {DISTRIBUTION_DEBIAN, "{sudo}apt-get install intel-opencl-icd  # Debian 12 only"},
+      {DISTRIBUTION_DEBIAN,
+       "{sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later"},
+      {DISTRIBUTION_UBUNTU, "{sudo}apt-get install intel-opencl-icd"}}},
     {"card-unusable",
      NULL,
      CLEAT_CHECK_FAIL,
@@ -182,7 +186,9 @@ static const fault faults[] = {
      CLEAT_CHECK_WARN,
      "WSL passes the card through as /dev/dxg, for which NVIDIA and AMD ship no OpenCL driver; Intel's runtime has "
      "one.",
-     {{APT, "{sudo}apt-get install intel-opencl-icd  # Intel GPUs"}, INSTALL_POCL}},
+     {{DISTRIBUTION_DEBIAN, "{sudo}apt-get install intel-opencl-icd  # Intel GPUs; not in Debian 13"},
+      {DISTRIBUTION_UBUNTU, "{sudo}apt-get install intel-opencl-icd  # Intel GPUs"},
+      INSTALL_POCL}},
 
     /* --- drivers --- */
     {"icd-folder-missing",

@@ -116,6 +116,12 @@ test_containers() {
     touch "$root/dev/dxg"
     exits 0 "$hints"
     says out "/dev/dxg"
+    says out "apt-get install intel-opencl-icd"
+    machine "$debian13"
+    touch "$root/dev/dxg"
+    exits 0 "$hints"
+    says out "Debian 13 has none"
+    lacks out "apt-get install intel-opencl-icd" # not in Debian 13
 }
 
 test_packages
