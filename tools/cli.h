@@ -113,7 +113,8 @@ const volatile int *cli_stop_on_signals(void);
 #define CLI_PROGRESS(target)                                                                                           \
     {                                                                                                                  \
         "--progress", CLI_TEXT, target, "FORM",                                                                        \
-            "bar, lines, or none: evaluations only (default: bar; lines in a notebook, a file or with TERM=dumb)"      \
+            "bar, lines, none (evaluations only), or auto: bar, but lines in a notebook, a file or with TERM=dumb "    \
+            "(default)"                                                                                                \
     }
 /* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL.
  * Returns 0, or cli_usage's exit code for an unknown form. */

@@ -24,10 +24,8 @@ const char *cli_next_setting(const char *help, char section[CLI_NAME], char name
     return NULL;
 }
 
-enum { MAX_SETTINGS = 256 };
-
 typedef struct settings {
-    char names[MAX_SETTINGS][2 * CLI_NAME]; /* "train.epochs" */
+    char (*names)[2 * CLI_NAME]; /* [count] "train.epochs" */
     size_t count;
 } settings;
 
@@ -35,13 +33,17 @@ static const char *key_of(const char *name) {
     return strchr(name, '.') + 1;
 }
 
-/* All settings of all families; NULL: no memory. The caller frees them. */
-static settings *read_settings(void) {
-    settings *all = calloc(1, sizeof *all);
+/* All settings of all families; none if there is no memory. The caller frees the names. */
+static settings read_settings(void) {
+    settings all = {.count = 0};
     char *text = NULL, section[CLI_NAME] = "", name[CLI_NAME];
-    if (all && cleat_profile_help(&text, NULL) == CLEAT_OK)
-        for (const char *at = text; all->count < MAX_SETTINGS && (at = cli_next_setting(at, section, name));)
-            snprintf(all->names[all->count++], sizeof all->names[0], "%s.%s", section, name);
+    size_t count = 0;
+    if (cleat_profile_help(&text, NULL) != CLEAT_OK) return all;
+    for (const char *at = text; (at = cli_next_setting(at, section, name));) ++count;
+    all.names = calloc(count, sizeof *all.names);
+    section[0] = 0;
+    for (const char *at = text; all.names && all.count < count && (at = cli_next_setting(at, section, name));)
+        snprintf(all.names[all.count++], sizeof all.names[0], "%s.%s", section, name);
     free(text);
     return all;
 }
@@ -58,15 +60,15 @@ static bool hint_setting(const settings *all, const char *name, const char *valu
 }
 
 static bool hint_near_setting(const settings *all, const char *name, const char *value, char text[CLI_HINT]) {
-    const char *keys[MAX_SETTINGS];
+    const char **keys = calloc(all->count + 1, sizeof *keys);
+    if (!keys) return false;
     for (size_t i = 0; i < all->count; ++i) keys[i] = strchr(name, '.') ? all->names[i] : key_of(all->names[i]);
     const char *near = cleat_nearest_name(name, keys, all->count);
-    for (size_t i = 0; near && i < all->count; ++i) {
-        if (keys[i] != near) continue;
-        snprintf(text, CLI_HINT, "; did you mean --set %s=%s?", all->names[i], value ? value : "VALUE");
-        return true;
-    }
-    return false;
+    size_t at = 0;
+    while (near && keys[at] != near) ++at;
+    if (near) snprintf(text, CLI_HINT, "; did you mean --set %s=%s?", all->names[at], value ? value : "VALUE");
+    free(keys);
+    return near != NULL;
 }
 
 /* --- options -------------------------------------------------------------------------------------------------- */
@@ -237,11 +239,11 @@ void cli_hint_option(const cli_command *command, const cli_option *options, cons
     text[0] = 0;
     if (command == &cli_program && hint_owner(word, text)) return;
     if (hint_synonym(options, name, value, text)) return;
-    settings *all = find(options, "--set", 5) ? read_settings() : NULL;
-    bool found = all && hint_setting(all, name, value, text);
+    const settings all = find(options, "--set", 5) ? read_settings() : (settings){.count = 0};
+    bool found = hint_setting(&all, name, value, text);
     found = found || hint_near_option(options, name, text);
-    if (!found && all) hint_near_setting(all, name, value, text);
-    free(all);
+    if (!found) hint_near_setting(&all, name, value, text);
+    free(all.names);
 }
 
 /* --- commands ------------------------------------------------------------------------------------------------- */

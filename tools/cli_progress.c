@@ -38,7 +38,7 @@ int cli_progress(const cli_command *command, const char *form, cleat_train_optio
     const bool automatic = !form || strcmp(form, "auto") == 0, bar = !automatic && strcmp(form, "bar") == 0;
     const bool none = !automatic && strcmp(form, "none") == 0;
     if (!automatic && !bar && !none && strcmp(form, "lines") != 0)
-        return cli_usage(command, "--progress %s: must be bar, lines or none", form);
+        return cli_usage(command, "--progress %s: must be auto, bar, lines or none", form);
     options->print = none || cli_is_quiet() ? NULL : print_progress;
     options->terminal = bar || (automatic && cli_can_redraw(STDERR_FILENO));
     options->width = terminal_width();

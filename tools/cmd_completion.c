@@ -23,7 +23,7 @@ static const struct {
     values values;
 } rows[] = {{"--card", NULL, {CARDS, NULL}},
             {"--split", NULL, {WORDS, "train val test all"}},
-            {"--progress", NULL, {WORDS, "bar lines none"}},
+            {"--progress", NULL, {WORDS, "auto bar lines none"}},
             {NULL, "SEL", {WORDS, "auto gpu cpu"}},
             {NULL, "TYPE", {WORDS, "f32 f16 bf16"}},
             {NULL, "LEVEL", {WORDS, "error warning info debug dispatch"}},
@@ -84,6 +84,16 @@ static bool takes_profile(const cli_command *command) {
     return strstr(command->usage, "PROFILE") != NULL;
 }
 
+/* Prints the names of the profiles that are found by name: those of the installation, and of ./profiles. */
+static void print_profiles(void) {
+    cleat_profile_entry *entries = NULL;
+    size_t count = 0;
+    if (cleat_profile_list(&entries, &count, NULL) != CLEAT_OK) return;
+    for (size_t i = 0; i < count; ++i)
+        if (!strpbrk(entries[i].name, " '\"$`\\:()[]{}")) printf("%s ", entries[i].name);
+    free(entries);
+}
+
 static bool takes_run(const cli_command *command) {
     return strncmp(command->usage, "RUN", 3) == 0;
 }
@@ -114,6 +124,7 @@ static void bash_command(const cli_command *command, const cli_option *options, 
     for (; options->name; ++options) printf("%s ", options->name);
     printf("%s\" words=\"", command == &cli_program ? "" : "--help");
     print_words(command);
+    if (takes_profile(command) && !has_words(command)) print_profiles();
     printf("\" kind=%s ;;\n", has_words(command)       ? "none"
                               : takes_profile(command) ? "profiles"
                               : takes_run(command)     ? "folders"
@@ -222,8 +233,12 @@ static void zsh_command(const cli_command *command, const cli_option *options, v
         printf("(");
         print_words(command);
         printf(")");
+    } else if (takes_profile(command)) {
+        printf("{compadd -- ");
+        print_profiles();
+        printf("; _files -g \"*.ini\"}");
     } else {
-        printf("_files%s", takes_profile(command) ? " -g \"*.ini\"" : takes_run(command) ? " -/" : "");
+        printf("_files%s", takes_run(command) ? " -/" : "");
     }
     printf("' ;;\n");
 }
@@ -292,10 +307,12 @@ static void fish_command(const cli_command *command, const cli_option *options, 
         printf("-f -a '");
         print_words(command);
         printf("'\n");
+    } else if (takes_profile(command)) {
+        printf("-f -k -a '(__fish_complete_suffix .ini) ");
+        print_profiles();
+        printf("'\n");
     } else {
-        printf("%s\n", takes_profile(command) ? "-f -k -a '(__fish_complete_suffix .ini)'"
-                       : takes_run(command)   ? "-f -a '(__fish_complete_directories)'"
-                                              : "-F");
+        printf("%s\n", takes_run(command) ? "-f -a '(__fish_complete_directories)'" : "-F");
     }
 }
 

@@ -25,7 +25,9 @@ completes() {
 }
 
 test_bash() {
-    exits 0 "$cleat" completion bash
+    mkdir -p "$scratch/profiles"
+    touch "$scratch/profiles/zz_a.ini" "$scratch/profiles/zz_b.ini"
+    exits 0 env -C "$scratch" "$cleat" completion bash
     cp "$scratch/out" "$scratch/cleat.bash"
     mkdir -p "$scratch/files/folder"
     touch "$scratch/files/a.ini" "$scratch/files/b.txt"
@@ -37,7 +39,8 @@ test_bash() {
     completes "--quiet" cleat --q
     completes "--resume --resume-from" cleat train a.ini --resume
     completes "folder" cleat train --out ""
-    completes "folder a.ini" cleat train ""
+    completes "zz_a zz_b" cleat plan zz
+    completes "auto" cleat train --progress a
     completes "folder" cleat report ""
     completes "a.ini" cleat doctor --profile a
     completes "gpu" cleat train --device g
