@@ -91,6 +91,12 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
 
 /* Writes vocab.txt, or the tokenizer.json as it was loaded, atomically: to a temporary file, which is then renamed. */
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
+/* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them. Loaded files
+ * (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt, ...) are written as
+ * they were; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary or a
+ * vocab.txt. */
+CLEAT_API cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder,
+                                                   cleat_error *error);
 CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts NULL */
 
 /* --- using ---------------------------------------------------------------------------------------------------- */

@@ -10,18 +10,20 @@ extern "C" {
 #endif
 
 /* The fields of a text dataset are, in this order:
- *   tokens   i32 [L]  token ids of the tokenizer, [CLS] ... [SEP]; padded with -1, which is not an id:
- *                     cleat_embedding turns it into a row of zeros
+ *   tokens   i32 [L]  token ids with the special tokens of the tokenizer's template ([CLS] ... [SEP]); padded
+ *                     with -1, which is not an id: cleat_embedding turns it into a row of zeros
  *   lengths  i32 []   number of tokens in this sample; 0 in an empty slot
  * and for classes:
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
+ *   types    i32 [L]  only for pairs of texts (text_pair_column): the type of each token as the template says, 0
+ *                     for the first text and 1 for the second of BERT; padded with 0
  * or for tags:
  *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL at all other positions
- * cleat_dataset_length is the number of tokens, at most max_length: a longer text is truncated to its first
- * max_length - 1 tokens and [SEP]. For tags, cleat_dataset_items is the number of words that have a tag.
+ * cleat_dataset_length is the number of tokens, at most max_length: a longer text loses its last tokens, of a pair the
+ * longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words that have a tag.
  *
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
- * a time. A word without any token (only control characters) becomes [UNK], so every word has a first
+ * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) becomes [UNK], so every word has a first
  * sub-word. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
@@ -37,16 +39,19 @@ typedef enum cleat_text_empty {
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* column names in tables */
-    const char *text_pair_column;           /* of second texts; "": single texts */
+    /* Classes: column of the second text of a pair in tables; "": none. It is kept as it is, also if it is empty. */
+    const char *text_pair_column;
     /* Id column in tables. "": the row number, prefixed with the name of the part if there are several files
      * (val-3). */
     const char *id_column;
     /* File names in the folder; "": found by name, see cleat_text_open. */
     const char *train_file, *val_file, *test_file;
-    const char *vocabulary;  /* path of a vocab.txt; "": trained on the texts of the training part */
+    /* Path of a tokenizer: a folder, a tokenizer.json or a vocab.txt (cleat_tokenizer_load); "": trained on the texts of
+     * the training part */
+    const char *vocabulary;
     int64_t vocabulary_size; /* maximum number of pieces of a trained vocabulary */
     int64_t max_length;      /* maximum number of tokens per sample, at least 3 */
-    bool lowercase;
+    bool lowercase;          /* no effect if the tokenizer's files say it */
     /* Classes or entity types in order, separated by blanks; "": those of the training part, sorted. */
     const char *labels;
     /* Fractions of the texts that become validation and test data if the folder (or single file) has no file
@@ -60,7 +65,7 @@ typedef struct cleat_text_options {
     cleat_text_empty empty;
     bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
     bool repair_tags;     /* true: an I-x that does not continue an entity becomes B-x; false: an error */
-    /* Folder with the vocab.txt and labels.txt of cleat_text_save, which replace `vocabulary` and `labels`.
+    /* Folder with the tokenizer and labels.txt of cleat_text_save, which replace `vocabulary` and `labels`.
      * "": fitted to the training part. */
     const char *fitted;
     int workers;      /* encoding threads; 0: the calling thread */
@@ -89,7 +94,7 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  * training part. The numbers of repaired, truncated and omitted items are logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* Writes the fitted state into `folder`, which must exist: vocab.txt, labels.txt (one label per line, in
+/* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt (one label per line, in
  * order) and label_samples.txt (number of training samples of each label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
@@ -106,6 +111,8 @@ CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t 
 
 /* The text as in the file; for tags, the first word. */
 CLEAT_API const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample);
+/* The second text of a pair; NULL if there is none. */
+CLEAT_API const char *cleat_text_second(const cleat_dataset *dataset, size_t sample);
 /* The class of a sample; classes only. */
 CLEAT_API int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample);
 /* Number of words of a sentence, including truncated ones; for classes 1, the whole text. */

@@ -62,10 +62,13 @@ static const char *const tag_names[] = {"error", "repair", NULL};
     {AT(data, labels), TEXT(0, 1023, ""), COMPUTES,                                                                    \
      .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},          \
         {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                            \
-         .help = "Vocabulary file in BERT's vocab.txt format; empty: learned from the training texts."},               \
+         .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "    \
+                 "training texts."},                                                                                   \
         {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES,                                                    \
          .help = "Number of tokens in a learned vocabulary."},                                                         \
-        {AT(data, lowercase), BOOL("true"), SHAPES, .help = "Convert text to lower case and strip accents."}, {        \
+        {AT(data, lowercase), BOOL("true"), SHAPES,                                                                    \
+         .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},                    \
+    {                                                                                                                  \
         AT(data, word_dropout), FLOAT(0, 0.9, "0"), COMPUTES,                                                          \
             .help = "Training: probability of replacing a token by [UNK] (word dropout)."                              \
     }

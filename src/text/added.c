@@ -61,7 +61,7 @@ static size_t char_size(const char *text, size_t size, size_t at) {
 }
 
 bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
-                             size_t from, cleat_added_match *match) {
+                             size_t from, size_t taken, cleat_added_match *match) {
     if (trie->count < 2) return false;
     for (size_t at = from, length; at < size; at += length) {
         int32_t index = cleat_trie_longest(trie, 0, text + at, size - at, &length);
@@ -72,10 +72,10 @@ bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *
         const cleat_added_token *token = &added->tokens[index];
         size_t start = at, end = at + length;
         if (token->single_word && !is_single_word(text, size, start, end)) continue;
-        while (token->lstrip && start > from && is_class(text, size, previous_char(text, start), cleat_class_space))
+        while (token->lstrip && start > taken && is_class(text, size, previous_char(text, start), cleat_class_space))
             start = previous_char(text, start);
         while (token->rstrip && is_class(text, size, end, cleat_class_space)) end += char_size(text, size, end);
-        *match = (cleat_added_match){token, start, end};
+        *match = (cleat_added_match){token, start, end, at + length};
         return true;
     }
     return false;

@@ -29,11 +29,13 @@ void cleat_added_tokens_free(cleat_added_tokens *added);
 typedef struct cleat_added_match {
     const cleat_added_token *token;
     size_t start, end; /* bytes, including white space that it takes */
+    size_t next;       /* where the search goes on: the end without that white space */
 } cleat_added_match;
 
-/* Finds the first match in text [size] from `from` on: the leftmost, there the longest. White
- * space before `from` is not taken. Returns false if there is none. */
+/* Finds the first match in text [size] from `from` on: the leftmost, there the longest. `taken` is the end of the match
+ * before, 0 for the first: the white space before it is not taken again. As in the reference, a token that begins in
+ * white space that the one before took is found, so that `start` may be below `taken`. Returns false if there is none. */
 bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
-                             size_t from, cleat_added_match *match);
+                             size_t from, size_t taken, cleat_added_match *match);
 
 #endif

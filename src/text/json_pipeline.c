@@ -8,11 +8,11 @@
 /* --- added tokens --------------------------------------------------------------------------------------------- */
 
 static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cleat_error *error) {
-    cleat_status status = cleat_json_bool(object, "special", false, &token->special, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "single_word", false, &token->single_word, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "lstrip", false, &token->lstrip, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "rstrip", false, &token->rstrip, error);
-    return status == CLEAT_OK ? cleat_json_bool(object, "normalized", !token->special, &token->normalized, error)
+    cleat_status status = cleat_member_bool(object, "special", false, &token->special, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "single_word", false, &token->single_word, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "lstrip", false, &token->lstrip, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "rstrip", false, &token->rstrip, error);
+    return status == CLEAT_OK ? cleat_member_bool(object, "normalized", !token->special, &token->normalized, error)
                               : status;
 }
 
@@ -33,8 +33,8 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
         cleat_added_token token = {0};
         const char *content = NULL;
         int64_t said = -1;
-        cleat_status status = cleat_json_string(object, "content", NULL, &content, error);
-        if (status == CLEAT_OK) status = cleat_json_count(object, "id", -1, CLEAT_MAX_PIECE_ID, &said, error);
+        cleat_status status = cleat_member_string(object, "content", NULL, &content, error);
+        if (status == CLEAT_OK) status = cleat_member_count(object, "id", -1, CLEAT_MAX_PIECE_ID, &said, error);
         if (status == CLEAT_OK) status = read_flags(object, &token, error);
         if (status == CLEAT_OK && !content) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a token without 'content'");
         if (status != CLEAT_OK) return status;
@@ -128,15 +128,15 @@ static char *rewrite_zeros(const char *json, size_t size, size_t *rewritten) {
 }
 
 static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_error *error) {
-    cleat_status status = cleat_read_normalisers(cleat_json_member(root, "normalizer"), p, error);
+    cleat_status status = cleat_read_normalisers(cleat_member(root, "normalizer"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "normalizer");
-    status = cleat_read_splitters(cleat_json_member(root, "pre_tokenizer"), p, error);
+    status = cleat_read_splitters(cleat_member(root, "pre_tokenizer"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "pre_tokenizer");
-    status = cleat_read_subwords(cleat_json_member(root, "model"), &p->model, error);
+    status = cleat_read_subwords(cleat_member(root, "model"), &p->model, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "model");
-    status = cleat_read_templates(cleat_json_member(root, "post_processor"), p, error);
+    status = cleat_read_templates(cleat_member(root, "post_processor"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "post_processor");
-    status = read_added(cleat_json_member(root, "added_tokens"), p, error);
+    status = read_added(cleat_member(root, "added_tokens"), p, error);
     if (status == CLEAT_OK) status = build_trie(p, false, &p->added.raw, error);
     if (status == CLEAT_OK) status = build_trie(p, true, &p->added.normalised, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "added_tokens");

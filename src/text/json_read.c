@@ -5,24 +5,29 @@
 
 #include <string.h>
 
-cleat_status cleat_json_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error) {
-    const cJSON *member = cleat_json_member(object, name);
+const cJSON *cleat_member(const cJSON *object, const char *name) {
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, name);
+    return member && !cJSON_IsNull(member) ? member : NULL;
+}
+
+cleat_status cleat_member_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error) {
+    const cJSON *member = cleat_member(object, name);
     if (member && !cJSON_IsBool(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be true or false", name);
     *value = member ? cJSON_IsTrue(member) : absent;
     return CLEAT_OK;
 }
 
-cleat_status cleat_json_string(const cJSON *object, const char *name, const char *absent, const char **value,
-                               cleat_error *error) {
-    const cJSON *member = cleat_json_member(object, name);
+cleat_status cleat_member_string(const cJSON *object, const char *name, const char *absent, const char **value,
+                                 cleat_error *error) {
+    const cJSON *member = cleat_member(object, name);
     if (member && !cJSON_IsString(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a string", name);
     *value = member ? member->valuestring : absent;
     return CLEAT_OK;
 }
 
-cleat_status cleat_json_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,
-                              cleat_error *error) {
-    const cJSON *member = cleat_json_member(object, name);
+cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,
+                                cleat_error *error) {
+    const cJSON *member = cleat_member(object, name);
     double number = member && cJSON_IsNumber(member) ? member->valuedouble : -1;
     if (member && !(number >= 0 && number <= (double)limit && number == (double)(int64_t)number))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a whole number of 0 to %lld", name, (long long)limit);
@@ -30,11 +35,11 @@ cleat_status cleat_json_count(const cJSON *object, const char *name, int64_t abs
     return CLEAT_OK;
 }
 
-cleat_status cleat_json_choice(const cJSON *object, const char *name, const char *const *names, int absent, int *value,
-                               cleat_error *error) {
+cleat_status cleat_member_choice(const cJSON *object, const char *name, const char *const *names, int absent,
+                                 int *value, cleat_error *error) {
     const char *text = NULL;
     cleat_text known = {0};
-    cleat_status status = cleat_json_string(object, name, NULL, &text, error);
+    cleat_status status = cleat_member_string(object, name, NULL, &text, error);
     if (status != CLEAT_OK) return status;
     *value = absent;
     if (!text) return CLEAT_OK;
@@ -50,11 +55,11 @@ cleat_status cleat_json_choice(const cJSON *object, const char *name, const char
 }
 
 cleat_status cleat_read_pattern(const cJSON *object, cleat_pattern *pattern, cleat_error *error) {
-    const cJSON *member = cleat_json_member(object, "pattern");
+    const cJSON *member = cleat_member(object, "pattern");
     const char *literal = NULL, *regex = NULL;
     if (cJSON_IsString(member)) return cleat_pattern_literal(member->valuestring, pattern, error);
-    cleat_status status = cleat_json_string(member, "String", NULL, &literal, error);
-    if (status == CLEAT_OK) status = cleat_json_string(member, "Regex", NULL, &regex, error);
+    cleat_status status = cleat_member_string(member, "String", NULL, &literal, error);
+    if (status == CLEAT_OK) status = cleat_member_string(member, "Regex", NULL, &regex, error);
     if (status != CLEAT_OK) return status;
     if (literal) return cleat_pattern_literal(literal, pattern, error);
     if (regex) return cleat_pattern_regex(regex, pattern, error);

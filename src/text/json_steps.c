@@ -19,17 +19,17 @@ enum { NORMALISER_SEQUENCE = CLEAT_NORMALISE_BYTES + 1 };
 
 static cleat_status read_content(const cJSON *object, const char *name, cleat_normaliser *n, cleat_error *error) {
     const char *content = "";
-    cleat_status status = cleat_json_string(object, name, "", &content, error);
+    cleat_status status = cleat_member_string(object, name, "", &content, error);
     if (status != CLEAT_OK) return status;
     n->content = cleat_strdup(content);
     return n->content ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a normalizer");
 }
 
 static cleat_status read_bert(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
-    cleat_status status = cleat_json_bool(object, "clean_text", true, &n->clean, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "handle_chinese_chars", true, &n->ideographs, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "lowercase", true, &n->lowercase, error);
-    return status == CLEAT_OK ? cleat_json_bool(object, "strip_accents", n->lowercase, &n->accents, error) : status;
+    cleat_status status = cleat_member_bool(object, "clean_text", true, &n->clean, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "handle_chinese_chars", true, &n->ideographs, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "lowercase", true, &n->lowercase, error);
+    return status == CLEAT_OK ? cleat_member_bool(object, "strip_accents", n->lowercase, &n->accents, error) : status;
 }
 
 static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
@@ -39,10 +39,10 @@ static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cl
     case CLEAT_NORMALISE_BERT:
         return read_bert(object, n, error);
     case CLEAT_NORMALISE_STRIP:
-        status = cleat_json_bool(object, "strip_left", true, &n->left, error);
-        return status == CLEAT_OK ? cleat_json_bool(object, "strip_right", true, &n->right, error) : status;
+        status = cleat_member_bool(object, "strip_left", true, &n->left, error);
+        return status == CLEAT_OK ? cleat_member_bool(object, "strip_right", true, &n->right, error) : status;
     case CLEAT_NORMALISE_PRECOMPILED:
-        status = cleat_json_string(object, "precompiled_charsmap", "", &map, error);
+        status = cleat_member_string(object, "precompiled_charsmap", "", &map, error);
         return status == CLEAT_OK ? cleat_charsmap_read(map, &n->map, error) : status;
     case CLEAT_NORMALISE_REPLACE:
         status = cleat_read_pattern(object, &n->pattern, error);
@@ -58,13 +58,13 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
     int kind = -1;
     const cJSON *part;
     cleat_normaliser made = {0};
-    cleat_status status = cleat_json_choice(object, "type", normaliser_names, -1, &kind, error);
+    cleat_status status = cleat_member_choice(object, "type", normaliser_names, -1, &kind, error);
     if (status != CLEAT_OK) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == NORMALISER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(object, "normalizers")) {
+        cJSON_ArrayForEach(part, cleat_member(object, "normalizers")) {
             status = add_normalisers(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }
@@ -102,7 +102,7 @@ static const char *const behaviour_names[] = {"Removed",        "Isolated",   "M
 static cleat_status read_behaviour(const cJSON *object, cleat_split_behaviour absent, cleat_splitter *s,
                                    cleat_error *error) {
     int behaviour = (int)absent;
-    cleat_status status = cleat_json_choice(object, "behavior", behaviour_names, (int)absent, &behaviour, error);
+    cleat_status status = cleat_member_choice(object, "behavior", behaviour_names, (int)absent, &behaviour, error);
     s->behaviour = (cleat_split_behaviour)behaviour;
     return status;
 }
@@ -114,12 +114,12 @@ static cleat_status read_metaspace(const cJSON *object, cleat_splitter *s, cleat
     bool prefix = true;
     int scheme = CLEAT_PREPEND_ALWAYS;
     int32_t character;
-    cleat_status status = cleat_json_string(object, "replacement", replacement, &replacement, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "split", true, &s->words, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(object, "add_prefix_space", true, &prefix, error);
+    cleat_status status = cleat_member_string(object, "replacement", replacement, &replacement, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "split", true, &s->words, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(object, "add_prefix_space", true, &prefix, error);
     if (status == CLEAT_OK)
-        status = cleat_json_choice(object, "prepend_scheme", schemes,
-                                   prefix ? CLEAT_PREPEND_ALWAYS : CLEAT_PREPEND_NEVER, &scheme, error);
+        status = cleat_member_choice(object, "prepend_scheme", schemes,
+                                     prefix ? CLEAT_PREPEND_ALWAYS : CLEAT_PREPEND_NEVER, &scheme, error);
     if (status != CLEAT_OK) return status;
     size_t size = strlen(replacement);
     if (!size || cleat_utf8_decode(replacement, size, &character) != size)
@@ -131,7 +131,7 @@ static cleat_status read_metaspace(const cJSON *object, cleat_splitter *s, cleat
 
 static cleat_status read_delimiter(const cJSON *object, cleat_splitter *s, cleat_error *error) {
     const char *delimiter = " ";
-    cleat_status status = cleat_json_string(object, "delimiter", " ", &delimiter, error);
+    cleat_status status = cleat_member_string(object, "delimiter", " ", &delimiter, error);
     s->behaviour = CLEAT_MATCH_REMOVED;
     return status == CLEAT_OK ? cleat_pattern_literal(delimiter, &s->pattern, error) : status;
 }
@@ -141,18 +141,18 @@ static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter 
     cleat_status status = CLEAT_OK;
     switch (kind) {
     case CLEAT_SPLIT_BYTE_LEVEL:
-        status = cleat_json_bool(object, "add_prefix_space", true, &s->prefix_space, error);
-        return status == CLEAT_OK ? cleat_json_bool(object, "use_regex", true, &s->words, error) : status;
+        status = cleat_member_bool(object, "add_prefix_space", true, &s->prefix_space, error);
+        return status == CLEAT_OK ? cleat_member_bool(object, "use_regex", true, &s->words, error) : status;
     case CLEAT_SPLIT_METASPACE:
         return read_metaspace(object, s, error);
     case CLEAT_SPLIT_PUNCTUATION:
         return read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
     case CLEAT_SPLIT_DIGITS:
-        status = cleat_json_bool(object, "individual_digits", false, &individual, error);
+        status = cleat_member_bool(object, "individual_digits", false, &individual, error);
         s->behaviour = individual ? CLEAT_MATCH_ISOLATED : CLEAT_MATCH_CONTIGUOUS;
         return status;
     case CLEAT_SPLIT_PATTERN:
-        status = cleat_json_bool(object, "invert", false, &s->invert, error);
+        status = cleat_member_bool(object, "invert", false, &s->invert, error);
         if (status == CLEAT_OK) status = read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
         return status == CLEAT_OK ? cleat_read_pattern(object, &s->pattern, error) : status;
     case SPLITTER_DELIMITER:
@@ -166,13 +166,13 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
     int kind = -1;
     const cJSON *part;
     cleat_splitter made = {0};
-    cleat_status status = cleat_json_choice(object, "type", splitter_names, -1, &kind, error);
+    cleat_status status = cleat_member_choice(object, "type", splitter_names, -1, &kind, error);
     if (status != CLEAT_OK) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == SPLITTER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(object, "pretokenizers")) {
+        cJSON_ArrayForEach(part, cleat_member(object, "pretokenizers")) {
             status = add_splitters(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }
@@ -203,8 +203,8 @@ static const char *const processor_names[] = {"TemplateProcessing", "BertProcess
 /* Adds the tokens of special token `name` as the section lists them. */
 static cleat_status add_special(const cJSON *section, const char *name, int32_t type, cleat_template *t,
                                 cleat_error *error) {
-    const cJSON *special = cleat_json_member(cleat_json_member(section, "special_tokens"), name), *id;
-    const cJSON *ids = cleat_json_member(special, "ids");
+    const cJSON *special = cleat_member(cleat_member(section, "special_tokens"), name), *id;
+    const cJSON *ids = cleat_member(special, "ids");
     cleat_status status = CLEAT_OK;
     if (!cJSON_IsArray(ids))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the template names '%.40s', which 'special_tokens' has not", name);
@@ -218,12 +218,12 @@ static cleat_status add_special(const cJSON *section, const char *name, int32_t 
 }
 
 static cleat_status read_item(const cJSON *section, const cJSON *item, cleat_template *t, cleat_error *error) {
-    const cJSON *special = cleat_json_member(item, "SpecialToken"), *sequence = cleat_json_member(item, "Sequence");
+    const cJSON *special = cleat_member(item, "SpecialToken"), *sequence = cleat_member(item, "Sequence");
     const cJSON *part = special ? special : sequence;
     int64_t type = 0;
     const char *id = NULL;
-    cleat_status status = cleat_json_count(part, "type_id", 0, INT32_MAX, &type, error);
-    if (status == CLEAT_OK) status = cleat_json_string(part, "id", NULL, &id, error);
+    cleat_status status = cleat_member_count(part, "type_id", 0, INT32_MAX, &type, error);
+    if (status == CLEAT_OK) status = cleat_member_string(part, "id", NULL, &id, error);
     if (status != CLEAT_OK) return status;
     if (special && id) return add_special(section, id, (int32_t)type, t, error);
     if (sequence && id && (strcmp(id, "A") == 0 || strcmp(id, "B") == 0))
@@ -236,7 +236,7 @@ static cleat_status read_template(const cJSON *section, const char *name, cleat_
     const cJSON *item;
     int texts[2] = {0, 0};
     cleat_template_free(t);
-    cJSON_ArrayForEach(item, cleat_json_member(section, name)) {
+    cJSON_ArrayForEach(item, cleat_member(section, name)) {
         cleat_status status = read_item(section, item, t, error);
         if (status != CLEAT_OK) return status;
     }
@@ -251,7 +251,7 @@ static cleat_status read_template(const cJSON *section, const char *name, cleat_
 
 /* Reads ["[SEP]", 3], the form of BertProcessing and RobertaProcessing. */
 static cleat_status read_token(const cJSON *section, const char *name, int32_t *id, cleat_error *error) {
-    const cJSON *number = cJSON_GetArrayItem(cleat_json_member(section, name), 1);
+    const cJSON *number = cJSON_GetArrayItem(cleat_member(section, name), 1);
     if (!cJSON_IsNumber(number) || number->valuedouble < 0 || number->valuedouble > CLEAT_MAX_PIECE_ID)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a token and its id", name);
     *id = number->valueint;
@@ -279,13 +279,13 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
     int kind = -1;
     int32_t cls = -1, sep = -1;
     const cJSON *part;
-    cleat_status status = cleat_json_choice(section, "type", processor_names, -1, &kind, error);
+    cleat_status status = cleat_member_choice(section, "type", processor_names, -1, &kind, error);
     if (status != CLEAT_OK) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == PROCESS_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(section, "processors")) {
+        cJSON_ArrayForEach(part, cleat_member(section, "processors")) {
             status = read_processor(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }

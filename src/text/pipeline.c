@@ -60,7 +60,8 @@ static cleat_status encode_words(encoding *e, size_t start, size_t end, cleat_er
         cleat_aligned_copy(&s->text, &e->part, start, end - start);
     }
     cleat_spans_add(&s->words, 0, s->text.size);
-    for (size_t i = 0; i < p->n_splitters && status == CLEAT_OK; ++i) status = cleat_split(&p->splitters[i], s, error);
+    for (size_t i = 0; i < p->n_splitters && status == CLEAT_OK; ++i)
+        status = cleat_split_words(&p->splitters[i], s, error);
     if (status == CLEAT_OK && s->text.size && memchr(s->text.bytes, 0, s->text.size)) rewrite_zeros(s);
     if (status == CLEAT_OK) status = check_memory(e, error);
     for (size_t i = 0; i < s->words.count && status == CLEAT_OK; ++i) {
@@ -101,15 +102,15 @@ static void read_part(encoding *e, size_t start, size_t end) {
 /* Encodes text[start, end), in which no added token occurs as it is. */
 static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_error *error) {
     const cleat_added_tokens *added = &e->pipeline->added;
-    cleat_added_match match;
+    cleat_added_match match = {0};
     size_t at = 0;
     if (start == end) return CLEAT_OK;
     read_part(e, start, end);
     cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, error);
     if (status == CLEAT_OK) status = check_memory(e, error);
     while (status == CLEAT_OK &&
-           cleat_added_tokens_find(added, &added->normalised, e->part.bytes, e->part.size, at, &match)) {
-        status = encode_words(e, at, match.start, error);
+           cleat_added_tokens_find(added, &added->normalised, e->part.bytes, e->part.size, match.next, at, &match)) {
+        if (at < match.start) status = encode_words(e, at, match.start, error);
         if (status == CLEAT_OK) add_token(e, match.token->id, e->part.begin[match.start], e->part.end[match.end - 1]);
         at = match.end;
     }
@@ -151,12 +152,12 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
                                    cleat_token_sink *sink, cleat_error *error) {
     encoding e = {.pipeline = pipeline, .sink = sink, .text = text, .size = size, .split.in_sentence = in_sentence};
     const cleat_added_tokens *added = &pipeline->added;
-    cleat_added_match match;
+    cleat_added_match match = {0};
     size_t at = 0;
     if (!cleat_text_check(text, size, NULL)) repair(&e, text, size);
     cleat_status status = check_memory(&e, error);
-    while (status == CLEAT_OK && cleat_added_tokens_find(added, &added->raw, e.text, e.size, at, &match)) {
-        status = encode_part(&e, at, match.start, error);
+    while (status == CLEAT_OK && cleat_added_tokens_find(added, &added->raw, e.text, e.size, match.next, at, &match)) {
+        if (at < match.start) status = encode_part(&e, at, match.start, error);
         if (status == CLEAT_OK)
             add_token(&e, match.token->id, source_begin(&e, match.start), source_end(&e, match.end));
         at = match.end;

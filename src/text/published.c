@@ -35,8 +35,8 @@ static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, 
 
 /* The text of a special token in a configuration: a string, or an object with 'content'. */
 static const char *token_text(const cJSON *object, const char *name) {
-    const cJSON *member = cleat_json_member(object, name);
-    if (cJSON_IsObject(member)) member = cleat_json_member(member, "content");
+    const cJSON *member = cleat_member(object, name);
+    if (cJSON_IsObject(member)) member = cleat_member(member, "content");
     return cJSON_IsString(member) ? member->valuestring : NULL;
 }
 
@@ -93,9 +93,9 @@ static cleat_status read_bert_rules(const cleat_tokenizer_file *config, bool low
     cleat_status status = CLEAT_OK;
     if (config->data && !root)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "tokenizer_config.json: not JSON; the file is damaged");
-    if (status == CLEAT_OK) status = cleat_json_bool(root, "do_lower_case", lowercase, &rules->lowercase, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(root, "strip_accents", rules->lowercase, &rules->accents, error);
-    if (status == CLEAT_OK) status = cleat_json_bool(root, "tokenize_chinese_chars", true, &rules->ideographs, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(root, "do_lower_case", lowercase, &rules->lowercase, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(root, "strip_accents", rules->lowercase, &rules->accents, error);
+    if (status == CLEAT_OK) status = cleat_member_bool(root, "tokenize_chinese_chars", true, &rules->ideographs, error);
     cJSON_Delete(root);
     return status;
 }

@@ -47,12 +47,16 @@ static void add_bert_template(cleat_text *json, int32_t cls, int32_t sep) {
 }
 
 static void add_bert_normaliser(cleat_text *json, const cleat_bert_rules *rules) {
-    cleat_text_add(json, "\"normalizer\":%s", rules->compose ? "{\"type\":\"Sequence\",\"normalizers\":[" : "");
+    cleat_text_add(json, "\"normalizer\":");
+    if (rules->basic)
+        cleat_text_add(json, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
+                             "\"\\\\p{Cn}\"},\"content\":\"\"},");
     cleat_text_add(json,
                    "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":%s,"
                    "\"strip_accents\":%s,\"lowercase\":%s}",
                    flag(rules->ideographs), flag(rules->accents), flag(rules->lowercase));
-    cleat_text_add(json, rules->compose ? ",{\"type\":\"NFC\"}]},\n" : ",\n");
+    if (rules->basic && !rules->lowercase) cleat_text_add(json, ",{\"type\":\"NFC\"}");
+    cleat_text_add(json, rules->basic ? "]},\n" : ",\n");
 }
 
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
@@ -115,7 +119,7 @@ static cleat_status add_roberta_tokens(cleat_text *json, const char *vocab, cons
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: vocab.json is not a JSON object", place);
     }
     for (int i = 0; i < 5; ++i) {
-        const cJSON *id = cleat_json_member(root, names[i]);
+        const cJSON *id = cleat_member(root, names[i]);
         ids[i] = cJSON_IsNumber(id) ? id->valueint : -1;
         if (ids[i] >= 0) add_token(json, names[i], ids[i], i == 4, first);
         first = first && ids[i] < 0;

@@ -258,7 +258,7 @@ static void split_metaspace(const cleat_splitter *splitter, cleat_split_state *s
 
 /* --- public --------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_split(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error) {
+cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error) {
     state->spare.size = state->spare_words.count = 0;
     switch (splitter->kind) {
     case CLEAT_SPLIT_BERT:

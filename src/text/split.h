@@ -50,7 +50,7 @@ typedef struct cleat_split_state {
 
 /* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: a pattern whose
  * search does not end. */
-cleat_status cleat_split(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error);
+cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error);
 void cleat_split_state_free(cleat_split_state *state);
 
 #endif

@@ -41,7 +41,7 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
 /* By published_json.c: the text of a tokenizer.json. */
 typedef struct cleat_bert_rules {
     bool lowercase, accents, ideographs; /* accents: strip them */
-    bool compose;                        /* NFC, as the rules of words.h for cased text */
+    bool basic;                          /* the rules of words.h: without unassigned characters; NFC for cased text */
 } cleat_bert_rules;
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
                                   cleat_error *error);

@@ -20,7 +20,7 @@ typedef struct text_dataset {
     double word_dropout;
 } text_dataset;
 
-enum { TOKENS, LENGTHS, LABEL };
+enum { TOKENS, LENGTHS, LABEL, TYPES };
 
 static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a separate family of random streams */
 
@@ -28,6 +28,14 @@ static const cleat_field class_fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
     [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
     [LABEL] = {.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_TEXT_NO_LABEL},
+};
+
+/* The same for pairs of texts. */
+static const cleat_field pair_fields[] = {
+    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [LABEL] = {.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_TEXT_NO_LABEL},
+    [TYPES] = {.name = "types", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = 0},
 };
 
 static const cleat_field tag_fields[] = {
@@ -56,13 +64,19 @@ static cleat_split text_split(const cleat_dataset *dataset, size_t sample) {
     return texts_of(dataset)->set.rows[sample].split;
 }
 
-/* Replaces random tokens except [CLS] and [SEP] by [UNK]. */
+/* Replaces random tokens by [UNK], but not the special tokens around the texts. */
 static void drop_words(const text_dataset *texts, size_t sample, const cleat_rng_key *rng_key, int64_t n,
                        int32_t *tokens) {
+    const cleat_tokenizer *t = texts->tokenizer;
+    const bool pairs = texts->tokens.types != NULL;
+    const int32_t unknown = cleat_tokenizer_unk(t), cls = cleat_tokenizer_cls(t), sep = cleat_tokenizer_sep(t);
+    const int64_t leading = (int64_t)cleat_tokenizer_leading(t),
+                  trailing = (int64_t)cleat_tokenizer_specials(t, false) - leading;
     cleat_random random = cleat_random_stream(rng_key->seed ^ DROP_SEED, rng_key->epoch, (uint32_t)sample);
-    int32_t unknown = cleat_tokenizer_unk(texts->tokenizer);
-    for (int64_t i = 1; i < n - 1; ++i)
-        if (cleat_random_uniform(&random) < texts->word_dropout) tokens[i] = unknown;
+    for (int64_t i = leading; i < n - trailing; ++i) {
+        bool drops = cleat_random_uniform(&random) < texts->word_dropout;
+        if (drops && !(pairs && (tokens[i] == cls || tokens[i] == sep))) tokens[i] = unknown;
+    }
 }
 
 static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
@@ -75,6 +89,8 @@ static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *labels = slots[LABEL];
     if (tokens) memcpy(tokens, texts->tokens.ids + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
     if (tokens && rng_key && texts->word_dropout > 0) drop_words(texts, sample, rng_key, n, tokens);
+    if (texts->tokens.types && slots[TYPES])
+        memcpy(slots[TYPES], texts->tokens.types + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
     if (lengths) *lengths = (int32_t)n;
     if (labels && texts->task == CLEAT_TEXT_CLASSES) *labels = texts->set.units[row->first].label;
     if (labels && texts->task == CLEAT_TEXT_TAGS)
@@ -116,6 +132,18 @@ static const cleat_dataset_class class_class = {
     .name = "texts",
     .fields = class_fields,
     .n_fields = sizeof class_fields / sizeof *class_fields,
+    .id = text_id,
+    .length = text_length,
+    .split = text_split,
+    .fill = text_fill,
+    .save = cleat_text_save,
+    .destroy = text_destroy,
+};
+
+static const cleat_dataset_class pair_class = {
+    .name = "pairs of texts",
+    .fields = pair_fields,
+    .n_fields = sizeof pair_fields / sizeof *pair_fields,
     .id = text_id,
     .length = text_length,
     .split = text_split,
@@ -292,7 +320,9 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
     if (!texts) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     texts->task = options->task;
     texts->word_dropout = options->word_dropout;
-    texts->base.type = options->task == CLEAT_TEXT_TAGS ? &tag_class : &class_class;
+    texts->base.type = options->task == CLEAT_TEXT_TAGS ? &tag_class
+                       : cleat_text_has_pairs(options)  ? &pair_class
+                                                        : &class_class;
     texts->set.options = options;
     status = read_dataset(path, texts, error);
     if (status != CLEAT_OK) {
@@ -309,7 +339,8 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
 /* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const text_dataset *is_texts(const cleat_dataset *dataset) {
-    return dataset->type == &class_class || dataset->type == &tag_class ? texts_of(dataset) : NULL;
+    bool known = dataset->type == &class_class || dataset->type == &pair_class || dataset->type == &tag_class;
+    return known ? texts_of(dataset) : NULL;
 }
 
 static const cleat_text_unit *unit_of(const cleat_dataset *dataset, size_t sample, size_t word) {
@@ -322,8 +353,13 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
     const text_dataset *texts = is_texts(dataset);
     char path[4096];
     if (!texts) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text dataset is required, not %s", dataset->type->name);
-    cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
+    cleat_status status;
+    if (cleat_tokenizer_is_published(texts->tokenizer)) {
+        status = cleat_tokenizer_save_folder(texts->tokenizer, folder, error);
+    } else {
+        status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
+        if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
+    }
     return status == CLEAT_OK ? cleat_text_save_labels(&texts->labels, folder, error) : status;
 }
 
@@ -351,13 +387,18 @@ const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample) {
     return cleat_text_word(dataset, sample, 0);
 }
 
+const char *cleat_text_second(const cleat_dataset *dataset, size_t sample) {
+    return dataset->type == &pair_class ? cleat_text_word(dataset, sample, 1) : NULL;
+}
+
 int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample) {
-    return dataset->type == &class_class ? cleat_text_word_label(dataset, sample, 0) : CLEAT_TEXT_NO_LABEL;
+    return dataset->type != &tag_class ? cleat_text_word_label(dataset, sample, 0) : CLEAT_TEXT_NO_LABEL;
 }
 
 size_t cleat_text_words(const cleat_dataset *dataset, size_t sample) {
     const text_dataset *texts = is_texts(dataset);
-    return texts && sample < dataset->count ? texts->set.rows[sample].units : 0;
+    if (!texts || sample >= dataset->count) return 0;
+    return texts->task == CLEAT_TEXT_TAGS ? texts->set.rows[sample].units : 1;
 }
 
 const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t word) {

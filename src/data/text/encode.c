@@ -58,20 +58,23 @@ static cleat_status reserve(block *b, size_t more, cleat_error *error) {
 }
 
 /* The tokens of a text, in `few`, or, if there are more, in an allocation that the caller frees. */
-static cleat_status get_tokens(const cleat_tokenizer *tokenizer, cleat_text_view text, cleat_token *few,
+static cleat_status get_tokens(const cleat_encode_setup *setup, cleat_text_view text, cleat_token *few,
                                cleat_token **tokens, size_t *count, cleat_error *error) {
+    const cleat_tokenizer *tokenizer = setup->tokenizer;
+    cleat_status (*encode)(const cleat_tokenizer *, const char *, size_t, cleat_token *, size_t, size_t *,
+                           cleat_error *) = setup->in_sentence ? cleat_tokenizer_encode_word : cleat_tokenizer_encode;
     *tokens = few;
-    cleat_status status = cleat_tokenizer_encode(tokenizer, text.data, text.size, few, TOKENS_AT_ONCE, count, error);
+    cleat_status status = encode(tokenizer, text.data, text.size, few, TOKENS_AT_ONCE, count, error);
     if (status != CLEAT_OK || *count <= TOKENS_AT_ONCE) return status;
     *tokens = cleat_alloc(*count, sizeof **tokens);
     if (!*tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", *count);
-    return cleat_tokenizer_encode(tokenizer, text.data, text.size, *tokens, *count, count, error);
+    return encode(tokenizer, text.data, text.size, *tokens, *count, count, error);
 }
 
 static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, block *b, cleat_error *error) {
     cleat_token few[TOKENS_AT_ONCE], *tokens;
     size_t count = 0;
-    cleat_status status = get_tokens(setup->tokenizer, setup->texts[index], few, &tokens, &count, error);
+    cleat_status status = get_tokens(setup, setup->texts[index], few, &tokens, &count, error);
     if (status == CLEAT_OK) status = reserve(b, count, error);
     if (status == CLEAT_OK) {
         for (size_t i = 0; i < count; ++i) {

@@ -9,6 +9,7 @@ typedef struct cleat_encode_setup {
     const cleat_text_view *texts; /* [n] */
     size_t n;
     bool word_starts; /* also determine which tokens begin a word */
+    bool in_sentence; /* the texts are words of sentences (cleat_tokenizer_encode_word) */
     int workers;      /* number of threads, at most CLEAT_MAX_WORKERS; 0: the calling thread encodes */
     const char *cpus; /* CPUs on which the threads run, as in cleat_loader_setup */
     /* Called from time to time by the calling thread, and finally with done == total == n. NULL: not
@@ -20,7 +21,7 @@ typedef struct cleat_encode_setup {
 typedef struct cleat_encoded {
     size_t n;          /* number of texts */
     uint64_t *offsets; /* [n + 1]; text i has ids[offsets[i]] .. ids[offsets[i + 1] - 1] */
-    int32_t *ids;      /* [offsets[n]], without [CLS] and [SEP] */
+    int32_t *ids;      /* [offsets[n]], without special tokens around the texts */
     uint8_t *starts;   /* [offsets[n]] 1 where a token begins a word; NULL unless requested */
 } cleat_encoded;
 

@@ -32,7 +32,8 @@ typedef struct header {
 static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
     char chain[2 * HASH] = {0};
     cleat_tokenizer_hash(setup->tokenizer, chain);
-    snprintf(chain + HASH, HASH, "%d %d", (int)FORMAT, (int)setup->word_starts);
+    bool words = setup->in_sentence && cleat_tokenizer_is_published(setup->tokenizer); /* others encode both alike */
+    snprintf(chain + HASH, HASH, "%d %d%s", (int)FORMAT, (int)setup->word_starts, words ? " words" : "");
     cleat_hash_text(chain, sizeof chain, key);
     for (size_t i = 0; i < setup->n; ++i) {
         memcpy(chain, key, HASH);

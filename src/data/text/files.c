@@ -133,6 +133,10 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
         cleat_status status = cleat_text_has_sentences(path, &lines, error);
         if (status != CLEAT_OK) return status;
     }
+    if (lines && cleat_text_has_pairs(options))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: plain lines have one text each; for pairs of texts (data.text_pair_column) use a table",
+                          path);
     *only = (cleat_text_file){.split = CLEAT_SPLIT_TRAIN,
                               .val_fraction = options->val_fraction,
                               .test_fraction = options->test_fraction,

@@ -13,6 +13,10 @@ const char *cleat_text_option(const char *text) {
     return text ? text : "";
 }
 
+bool cleat_text_has_pairs(const cleat_text_options *options) {
+    return options->task == CLEAT_TEXT_CLASSES && *cleat_text_option(options->text_pair_column);
+}
+
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error) {
     bool repair = set->options->replace_invalid;

@@ -1,7 +1,7 @@
 /* Rows of texts while they are read, and their labels and tokens.
  *
- * A row is a text with its class, or a sentence; its units are the text itself, or the sentence's words with
- * their tags. All bytes are in one arena, so that a million rows need few allocations. */
+ * A row is a text (or a pair) with its class, or a sentence; its units are the texts themselves, or the sentence's words
+ * with their tags. All bytes are in one arena, so that a million rows need few allocations. */
 #ifndef CLEAT_SRC_TEXT_SET_H
 #define CLEAT_SRC_TEXT_SET_H
 
@@ -112,9 +112,13 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);
 
-/* Tokens of all rows, [CLS] ... [SEP], truncated to max_length. */
+/* Whether the options have pairs of texts. */
+bool cleat_text_has_pairs(const cleat_text_options *options);
+
+/* Tokens of all rows with special tokens, truncated to max_length. */
 typedef struct cleat_text_tokens {
     int32_t *ids;   /* [starts[rows]] */
+    int32_t *types; /* [starts[rows]] types of the tokens; NULL unless texts are pairs */
     size_t *starts; /* [rows + 1] */
 } cleat_text_tokens;
 

@@ -1,4 +1,4 @@
-/* Reader of tables of texts: each row has an id, a text and its class. Columns are found by name, others are
+/* Reader of tables of texts: each row has an id, a text (or a pair) and its class. Columns are found by name, others are
  * ignored. */
 #include "data/text/set.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct text_columns {
-    int text, label, id; /* the last two: -1 if not used */
+    int text, pair, label, id; /* all but the first: -1 if not used */
 } text_columns;
 
 static bool is_blank(const char *text) {
@@ -28,9 +28,13 @@ static cleat_status find_id_column(const cleat_csv *csv, const char *name, int *
 
 static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
                                  cleat_error *error) {
-    *columns = (text_columns){.label = -1, .id = -1};
+    *columns = (text_columns){.pair = -1, .label = -1, .id = -1};
     cleat_status status = cleat_csv_need_column(csv, cleat_text_option(options->text_column), &columns->text, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_column");
+    if (cleat_text_has_pairs(options)) {
+        status = cleat_csv_need_column(csv, options->text_pair_column, &columns->pair, error);
+        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_pair_column");
+    }
     if (options->labelled) {
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
         if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.label_column");
@@ -85,6 +89,10 @@ static cleat_status add_row(void *user, cleat_error *error) {
     if (status == CLEAT_OK)
         status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
     if (status == CLEAT_OK) status = cleat_text_add_unit(set, text, strlen(text), label, error);
+    if (status == CLEAT_OK && columns->pair >= 0) {
+        const char *second = csv->fields[columns->pair];
+        status = cleat_text_add_unit(set, second, strlen(second), CLEAT_TEXT_NO_LABEL, error);
+    }
     if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;
 }

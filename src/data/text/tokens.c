@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/text/encode_cache.h"
+#include "text/tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,74 +45,164 @@ static cleat_status train_tokenizer(const cleat_text_set *set, cleat_tokenizer *
     return status;
 }
 
+/* The tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. */
+static cleat_status open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer, cleat_error *error) {
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
+    if (status != CLEAT_OK) return status;
+    if (cleat_file_exists(path)) return cleat_tokenizer_load(path, lowercase, tokenizer, error);
+    status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
+    return status == CLEAT_OK ? cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error) : status;
+}
+
+static cleat_status check_tokenizer(const cleat_text_options *options, const cleat_tokenizer *tokenizer,
+                                    cleat_error *error) {
+    const size_t specials = cleat_tokenizer_specials(tokenizer, cleat_text_has_pairs(options));
+    if ((uint64_t)options->max_length <= specials)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.max_length = %lld: the tokenizer adds %zu special tokens, so that no text fits",
+                          (long long)options->max_length, specials);
+    if (options->word_dropout > 0 && cleat_tokenizer_unk(tokenizer) < 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.word_dropout = %g: the tokenizer has no token for unknown words; set it to 0",
+                          options->word_dropout);
+    return CLEAT_OK;
+}
+
 cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenizer **tokenizer, cleat_error *error) {
     const cleat_text_options *options = set->options;
     const char *fitted = cleat_text_option(options->fitted), *vocabulary = cleat_text_option(options->vocabulary);
-    char path[4096];
-    if (!*fitted && !*vocabulary) return train_tokenizer(set, tokenizer, error);
-    if (!*fitted) return cleat_tokenizer_load(vocabulary, options->lowercase, tokenizer, error);
-    cleat_status status = cleat_path_join(fitted, "vocab.txt", path, sizeof path, error);
-    return status == CLEAT_OK ? cleat_tokenizer_load(path, options->lowercase, tokenizer, error) : status;
+    cleat_tokenizer *made = NULL;
+    cleat_status status = *fitted       ? open_fitted(fitted, options->lowercase, &made, error)
+                          : *vocabulary ? cleat_tokenizer_load(vocabulary, options->lowercase, &made, error)
+                                        : train_tokenizer(set, &made, error);
+    if (status == CLEAT_OK) status = check_tokenizer(options, made, error);
+    if (status != CLEAT_OK) {
+        cleat_tokenizer_destroy(made);
+        return status;
+    }
+    if (!*fitted && cleat_tokenizer_is_published(made) && cleat_tokenizer_lowercase(made) != options->lowercase)
+        cleat_log(CLEAT_LOG_INFO, "%s: data.lowercase = %s has no effect: the tokenizer's file says %s", vocabulary,
+                  options->lowercase ? "true" : "false", options->lowercase ? "false" : "true");
+    *tokenizer = made;
+    return CLEAT_OK;
 }
 
 /* --- rows of tokens ------------------------------------------------------------------------------------------- */
 
-/* Writes a row at index `at` and returns the index after it. */
-static size_t write_row(cleat_text_set *set, const cleat_text_row *row, const cleat_encoded *in,
-                        const cleat_tokenizer *tokenizer, int32_t *ids, size_t at) {
-    size_t start = at, most = (size_t)set->options->max_length - 1; /* one is reserved for [SEP] */
-    size_t lost_words = 0, wanted = 1;
-    bool tags = set->options->task == CLEAT_TEXT_TAGS;
-    ids[at++] = cleat_tokenizer_cls(tokenizer);
-    for (size_t u = row->first; u < row->first + row->units; ++u) {
-        size_t count = (size_t)(in->offsets[u + 1] - in->offsets[u]), room = most - (at - start);
-        const int32_t *from = in->ids + in->offsets[u];
-        int32_t unknown = cleat_tokenizer_unk(tokenizer);
-        if (tags && !count) { /* every word needs a first subword */
-            from = &unknown;
-            count = 1;
-        }
-        wanted += count;
-        if (count && room) set->units[u].position = (int32_t)(at - start);
-        lost_words += !room;
-        if (count > room) count = room;
-        if (count) memcpy(ids + at, from, count * sizeof *ids);
-        at += count;
-    }
-    ids[at++] = cleat_tokenizer_sep(tokenizer);
-    set->summary.cut += wanted > most;
-    if (tags) set->summary.cut_words += lost_words;
-    return at;
+typedef struct row_writer {
+    cleat_text_set *set;
+    const cleat_encoded *in;
+    const cleat_tokenizer *tokenizer;
+    cleat_text_tokens *out;
+    size_t at;      /* number of tokens written */
+    int32_t *words; /* the tokens of a sentence; [capacity] */
+    size_t capacity;
+} row_writer;
+
+static cleat_ids ids_of(const cleat_encoded *in, size_t unit) {
+    return (cleat_ids){in->ids + in->offsets[unit], (size_t)(in->offsets[unit + 1] - in->offsets[unit])};
 }
 
-static size_t most_tokens(const cleat_text_set *set, const cleat_encoded *in) {
-    /* two special tokens per row, and [UNK] for words without tokens */
-    return (size_t)in->offsets[set->n_units] + 2 * set->n_rows +
+static cleat_status frame_row(row_writer *w, const cleat_ids *first, const cleat_ids *second, cleat_framed *framed,
+                              cleat_error *error) {
+    cleat_status status =
+        cleat_tokenizer_frame(w->tokenizer, first, second, (size_t)w->set->options->max_length, w->out->ids + w->at,
+                              w->out->types ? w->out->types + w->at : NULL, framed, error);
+    if (status != CLEAT_OK) return status;
+    w->at += framed->count;
+    w->set->summary.cut += framed->cut;
+    return CLEAT_OK;
+}
+
+static cleat_status write_text(row_writer *w, const cleat_text_row *row, cleat_error *error) {
+    cleat_text_unit *unit = &w->set->units[row->first];
+    const cleat_ids first = ids_of(w->in, row->first);
+    cleat_framed framed;
+    cleat_ids second = {0};
+    if (row->units > 1) second = ids_of(w->in, row->first + 1);
+    cleat_status status = frame_row(w, &first, row->units > 1 ? &second : NULL, &framed, error);
+    if (status == CLEAT_OK && framed.first) unit->position = (int32_t)cleat_tokenizer_leading(w->tokenizer);
+    return status;
+}
+
+static cleat_status reserve_words(row_writer *w, size_t count, cleat_error *error) {
+    if (count <= w->capacity) return CLEAT_OK;
+    cleat_free(w->words);
+    w->capacity = 0;
+    w->words = cleat_alloc(2 * count, sizeof *w->words);
+    if (!w->words) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a sentence of %zu tokens", count);
+    w->capacity = 2 * count;
+    return CLEAT_OK;
+}
+
+/* Joins the tokens of a sentence's words; a word without any is unknown, because every word needs a first subword. */
+static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cleat_error *error) {
+    const int32_t unknown = cleat_tokenizer_unk(w->tokenizer);
+    const size_t end = row->first + row->units, leading = cleat_tokenizer_leading(w->tokenizer);
+    cleat_text_unit *units = w->set->units;
+    cleat_framed framed;
+    size_t count = 0;
+    cleat_status status =
+        reserve_words(w, (size_t)(w->in->offsets[end] - w->in->offsets[row->first]) + row->units, error);
+    for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
+        cleat_ids word = ids_of(w->in, u);
+        if (!word.count) word = (cleat_ids){&unknown, 1};
+        if (word.ids == &unknown && unknown < 0)
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "the word '%.40s' has no tokens, and the tokenizer none for unknown words",
+                              w->set->bytes.data + units[u].start);
+        units[u].position = (int32_t)(leading + count);
+        memcpy(w->words + count, word.ids, word.count * sizeof *word.ids);
+        count += word.count;
+    }
+    const cleat_ids all = {w->words, count};
+    if (status == CLEAT_OK) status = frame_row(w, &all, NULL, &framed, error);
+    for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
+        if ((size_t)units[u].position - leading < framed.first) continue;
+        units[u].position = -1;
+        ++w->set->summary.cut_words;
+    }
+    return status;
+}
+
+static size_t max_tokens(const cleat_text_set *set, const cleat_encoded *in, const cleat_tokenizer *tokenizer) {
+    /* special tokens of each row, and [UNK] for words without tokens */
+    return (size_t)in->offsets[set->n_units] +
+           cleat_tokenizer_specials(tokenizer, cleat_text_has_pairs(set->options)) * set->n_rows +
            (set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0);
 }
 
 static cleat_status write_rows(cleat_text_set *set, const cleat_encoded *in, const cleat_tokenizer *tokenizer,
                                cleat_text_tokens *tokens, cleat_error *error) {
+    const bool pairs = cleat_text_has_pairs(set->options), tags = set->options->task == CLEAT_TEXT_TAGS;
+    const size_t capacity = max_tokens(set, in, tokenizer);
     cleat_text_tokens made = {0};
-    size_t at = 0;
-    made.ids = cleat_alloc(most_tokens(set, in), sizeof *made.ids);
+    row_writer w = {.set = set, .in = in, .tokenizer = tokenizer, .out = &made};
+    cleat_status status = CLEAT_OK;
+    made.ids = cleat_alloc(capacity, sizeof *made.ids);
     made.starts = cleat_alloc(set->n_rows + 1, sizeof *made.starts);
-    if (!made.ids || !made.starts) {
+    if (pairs) made.types = cleat_alloc(capacity, sizeof *made.types);
+    if (!made.ids || !made.starts || (pairs && !made.types))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tokens of %zu texts", set->n_rows);
+    for (size_t r = 0; r < set->n_rows && status == CLEAT_OK; ++r) {
+        status = tags ? write_sentence(&w, &set->rows[r], error) : write_text(&w, &set->rows[r], error);
+        made.starts[r + 1] = w.at;
+    }
+    cleat_free(w.words);
+    if (status != CLEAT_OK) {
         cleat_text_tokens_free(&made);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tokens of %zu texts", set->n_rows);
+        return status;
     }
-    for (size_t r = 0; r < set->n_rows; ++r) {
-        at = write_row(set, &set->rows[r], in, tokenizer, made.ids, at);
-        made.starts[r + 1] = at;
-    }
-    set->summary.tokens = at;
-    for (size_t i = 0; i < at; ++i) set->summary.unknown += made.ids[i] == cleat_tokenizer_unk(tokenizer);
+    set->summary.tokens = w.at;
+    for (size_t i = 0; i < w.at; ++i) set->summary.unknown += made.ids[i] == cleat_tokenizer_unk(tokenizer);
     *tokens = made;
     return CLEAT_OK;
 }
 
 void cleat_text_tokens_free(cleat_text_tokens *tokens) {
     cleat_free(tokens->ids);
+    cleat_free(tokens->types);
     cleat_free(tokens->starts);
     *tokens = (cleat_text_tokens){0};
 }
@@ -151,6 +242,7 @@ static cleat_status encode(const cleat_text_set *set, const char *path, const cl
     cleat_encode_setup setup = {.tokenizer = tokenizer,
                                 .texts = views,
                                 .n = set->n_units,
+                                .in_sentence = options->task == CLEAT_TEXT_TAGS,
                                 .workers = options->workers,
                                 .cpus = options->cpus && *options->cpus ? options->cpus : NULL,
                                 .progress = log_progress,
