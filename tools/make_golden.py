@@ -9,6 +9,8 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family dense tests/golden/dense.safetensors --lengths
     python3 tools/make_golden.py --family temporal tests/golden/temporal.safetensors --lengths
     python3 tools/make_golden.py --family resnet tests/golden/resnet.safetensors --batch 4 --lengths
+    python3 tools/make_golden.py --family vit tests/golden/vit.safetensors --profile --batch 2 --lengths
+    python3 tools/make_golden.py --family convnext tests/golden/convnext.safetensors --profile --batch 2 --lengths
     python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
     python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
     python3 tools/make_golden.py --family tagging tests/golden/groups.safetensors --profile --d-model 16 --heads 2 --d-ff 24 \
@@ -39,6 +41,8 @@ STRUCTURE_TERMS = ["pair_distance", "lddt_loss", "frame", "handedness", "bond_le
 DENSE_LOSS = "cross entropy"
 CLASSES, INPUTS, HIDDEN, WIDTHS = 3, 5, 9, [13, 20, 11, 4]
 RESNET = {"channels": 6, "px": 13, "inputs": 3, "classes": 7}
+VIT = {"px": 15, "patch": 5, "inputs": 3, "classes": 7}
+CONVNEXT = {"widths": [6, 10], "blocks": [1, 2], "px": 24, "inputs": 3, "classes": 7}
 SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "depth": 2, "decoder": 10, "px": 40,
              "inputs": 3, "classes": 2}
 EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2, 1, 1], "depth": 1, "decoder": 10,
@@ -48,6 +52,8 @@ EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2
 CHECK_SIZES = {
     "HIDDEN": 16, "INPUTS": 8, "WIDTHS": [16, 32, 32, 8], "DENSE_LOSS": "mse of the outputs",
     "RESNET": {"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7},
+    "VIT": {"px": 16, "patch": 4, "inputs": 3, "classes": 8},
+    "CONVNEXT": {"widths": [8, 16], "blocks": [1, 1], "px": 16, "inputs": 3, "classes": 8},
     "SEGFORMER": {"dims": [8, 8, 8, 16], "heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8, "px": 32,
                   "inputs": 3, "classes": 1, "positive_weight": 2.5, "focal_gamma": 1.5, "dice": 0.7},
     "EMBERFORMER": {"dims": [8, 8, 8, 16], "spatial_heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8,
@@ -63,9 +69,12 @@ CHECKS = {  # model type: family and what differs from CHECK_COMMON
     "series_transformer": "temporal --d-model 16 --batch 16 --lengths",
     "series_dense": "dense --batch 32 --lengths",
     "image_resnet": "resnet --batch 4 --lengths",
+    "image_vit": "vit --profile --lengths",
+    "image_convnext": "convnext --profile --lengths",
     "mask_segformer": "segformer --lengths",
     "emberformer": "emberformer --d-model 16 --length 4 --lengths 4 2",
 }
+IMAGES = ("resnet", "vit", "convnext")
 LOSSES = {
     "rna": "mean over valid coordinates of squared error + mean over valid neighbours of "
            "(sqrt(|c[i+1]-c[i]|^2 + 1e-6) - 5.9)^2",
@@ -76,6 +85,8 @@ LOSSES = {
     "temporal": "mse of the last step's output",
     "dense": "cross entropy",
     "resnet": "cross entropy; batch norm in training mode",
+    "vit": "cross entropy",
+    "convnext": "cross entropy",
     "segformer": "per-pixel cross entropy",
     "emberformer": "mask loss of the next frame",
 }
@@ -123,6 +134,25 @@ def starting_parameters(args, draw):
                 add_norm(block + "sc.1", fan_out)
         add_linear("fc", 2 * width, RESNET["classes"])
         return parameters
+    if args.family == "convnext":
+        fan_in = CONVNEXT["inputs"]
+        for stage, (width, blocks) in enumerate(zip(CONVNEXT["widths"], CONVNEXT["blocks"])):
+            if stage:
+                add_norm(f"dn.{stage}", fan_in)
+            add_conv(f"dc.{stage}" if stage else "pe", fan_in, width, 2 if stage else 4, bias=True)
+            if not stage:
+                add_norm("pn", width)
+            for j in range(blocks):
+                block = f"st.{stage}.{j}."
+                add_conv(block + "dw", 1, width, 7, bias=True)
+                add_norm(block + "n", width)
+                add_linear(block + "f1", width, 4 * width)
+                add_linear(block + "f2", 4 * width, width)
+                add(block + "gamma", width, scale=0.2, centre=0.5)
+            fan_in = width
+        add_norm("norm", fan_in)
+        add_linear("head", fan_in, CONVNEXT["classes"])
+        return parameters
     if args.family in ("segformer", "emberformer"):
         sizes, fan_in = SEGFORMER, SEGFORMER["inputs"]
         if args.family == "emberformer":
@@ -169,6 +199,10 @@ def starting_parameters(args, draw):
         add_linear("inp", INPUTS, d)
     elif args.family == "emberformer":
         add_linear("inp", EMBERFORMER["patch"] ** 2 * EMBERFORMER["inputs"], d)
+    elif args.family == "vit":
+        add_conv("pe", VIT["inputs"], d, VIT["patch"], bias=True)
+        add("cls", d, scale=0.5)
+        add("pos", 1 + (VIT["px"] // VIT["patch"]) ** 2, d, scale=0.5)
     else:
         add("emb.weight", args.vocab, d, scale=1.0)
     for i in range(args.layers):
@@ -180,7 +214,7 @@ def starting_parameters(args, draw):
         add_linear(block + "f1", d, ff)
         add_linear(block + "f2", ff, d)
     add_norm("norm")
-    outputs = {"rna": 3, "structure": 6, "temporal": 1, "emberformer": EMBERFORMER["patch"] ** 2 * EMBERFORMER["features"]}
+    outputs = {"rna": 3, "structure": 6, "temporal": 1, "vit": VIT["classes"], "emberformer": EMBERFORMER["patch"] ** 2 * EMBERFORMER["features"]}
     add_linear("head", d, outputs.get(args.family, CLASSES))
     if args.family == "structure":  # steps large enough for clashes and sharp turns
         parameters["head.weight"] = 4 * parameters["head.weight"]
@@ -209,7 +243,7 @@ def encoder(p, args, x, valid):
     norm = lambda name, x: F.layer_norm(x, (D,), p[name + ".weight"], p[name + ".bias"], NORM_EPS)
     if args.family == "structure":
         x = x + torch.stack([sinusoids_of_both_ends(L, int(own), D) for own in valid.sum(1)])
-    else:
+    elif args.family != "vit":
         x = x + sinusoids(L, D)
     for i in range(args.layers):
         b = f"blocks.{i}."
@@ -265,6 +299,31 @@ def resnet(p, x):
 def flat(x):
     """[B, D, H, W] -> [B, H W, D]"""
     return x.flatten(2).transpose(1, 2)
+
+
+def vit(p, args, x):
+    """Patches behind a class token, which is classified (Dosovitskiy et al. 2021). x [B, C, H, W] -> [B, classes]"""
+    x = flat(conv(p, "pe", x, VIT["patch"]))
+    x = torch.cat([p["cls"].expand(len(x), 1, -1), x], 1) + p["pos"]
+    x = encoder(p, args, x, torch.ones(x.shape[:2], dtype=torch.bool))[:, 0]
+    return F.linear(x, p["head.weight"], p["head.bias"])
+
+
+def convnext(p, x):
+    """Depthwise convolutions and perceptrons with a layer scale (Liu et al. 2022). x [B, C, H, W] -> [B, classes]"""
+    norm = lambda name, x: F.layer_norm(x, x.shape[-1:], p[name + ".weight"], p[name + ".bias"], NORM_EPS)
+    last = lambda x: x.permute(0, 2, 3, 1)
+    first = lambda x: x.permute(0, 3, 1, 2)
+    linear = lambda name, x: F.linear(x, p[name + ".weight"], p[name + ".bias"])
+    x = first(norm("pn", last(conv(p, "pe", x, 4))))
+    for stage, blocks in enumerate(CONVNEXT["blocks"]):
+        if stage:
+            x = conv(p, f"dc.{stage}", first(norm(f"dn.{stage}", last(x))), 2)
+        for j in range(blocks):
+            b = f"st.{stage}.{j}."
+            y = norm(b + "n", last(conv(p, b + "dw", x, 1, 3, x.shape[1])))
+            x = x + first(p[b + "gamma"] * linear(b + "f2", F.gelu(linear(b + "f1", y))))
+    return linear("head", norm("norm", x.mean((2, 3))))
 
 
 def mix_block(p, b, x, heads, reduction):
@@ -424,6 +483,10 @@ def forward(p, args, x, valid):
     """x: tokens [B, L], or values [B, L, C] or [B, C], or pictures [B, C, H, W], or patches over time [B, N, T, C]"""
     if args.family == "resnet":
         return resnet(p, x)
+    if args.family == "vit":
+        return vit(p, args, x)
+    if args.family == "convnext":
+        return convnext(p, x)
     if args.family == "segformer":
         return segformer(p, x, SEGFORMER["depth"], SEGFORMER["heads"], SEGFORMER["sr"])
     if args.family == "emberformer":
@@ -449,7 +512,7 @@ def forward(p, args, x, valid):
 def loss_of(output, target, valid, family):
     if family == "emberformer" or (family == "segformer" and SEGFORMER["classes"] == 1):
         return mask_loss(output, target, EMBERFORMER if family == "emberformer" else SEGFORMER)
-    if family in ("text", "resnet", "segformer") or (family == "dense" and DENSE_LOSS == "cross entropy"):
+    if family in ("text", "resnet", "vit", "convnext", "segformer") or (family == "dense" and DENSE_LOSS == "cross entropy"):
         return F.cross_entropy(output, target)
     if family == "tagging":
         return F.cross_entropy(output[valid], target[valid])
@@ -540,8 +603,9 @@ def batch_of(args, draw):
         return normal(B, WIDTHS[0]), whole(WIDTHS[-1], B)
     if args.family in ("lstm", "temporal"):
         return normal(B, L, INPUTS), normal(B, 1)
-    if args.family == "resnet":
-        return normal(B, RESNET["inputs"], RESNET["px"], RESNET["px"]), whole(RESNET["classes"], B)
+    if args.family in IMAGES:
+        sizes = globals()[args.family.upper()]
+        return normal(B, sizes["inputs"], sizes["px"], sizes["px"]), whole(sizes["classes"], B)
     if args.family == "segformer":
         px = SEGFORMER["px"]
         return normal(B, SEGFORMER["inputs"], px, px), whole(max(2, SEGFORMER["classes"]), B, px, px)
@@ -581,6 +645,7 @@ STAGES = {"dims": "stage_widths", "heads": "stage_heads", "spatial_heads": "stag
           "depth": "stage_depths", "decoder": "decoder", "inputs": "inputs"}
 MODEL_TYPES = {"rna": "rna_transformer", "structure": "rna_transformer", "text": "text_classifier", "tagging": "text_tagger",
                "lstm": "series_lstm", "temporal": "series_transformer", "dense": "series_dense", "resnet": "image_resnet",
+               "vit": "image_vit", "convnext": "image_convnext",
                "segformer": "mask_segformer", "emberformer": "emberformer"}
 
 
@@ -609,6 +674,15 @@ def profile_of(args):
         model.update(width=RESNET["channels"], stem="large" if RESNET.get("stem", 3) == 7 else "small")
         data = {"image_size": RESNET["px"]}
         sizes = {"inputs": RESNET["inputs"], "classes": RESNET["classes"], "blocks": [1, 1]}
+    elif family == "vit":
+        model.update(transformer, patch=VIT["patch"], norm_eps=NORM_EPS)
+        data = {"image_size": VIT["px"]}
+        sizes = {"inputs": VIT["inputs"], "classes": VIT["classes"]}
+    elif family == "convnext":
+        lists = {key: " ".join(map(str, CONVNEXT[key])) for key in ("blocks", "widths")}
+        model.update(lists, norm_eps=NORM_EPS)
+        data = {"image_size": CONVNEXT["px"]}
+        sizes = {"inputs": CONVNEXT["inputs"], "classes": CONVNEXT["classes"]}
     else:
         e = SEGFORMER if family == "segformer" else EMBERFORMER
         data = {"image_size": e["px"]}
@@ -656,7 +730,7 @@ def fields_of(args, values, target, lengths):
     if family == "emberformer":
         return {"frames": values, "lengths": numpy.repeat(own, values.shape[1], 1), "mask": target}
     image = numpy.ascontiguousarray(values.transpose(0, 2, 3, 1))
-    return {"image": image, "label" if family == "resnet" else "mask": target}
+    return {"image": image, "label" if family in IMAGES else "mask": target}
 
 
 def write_safetensors(path, tensors, metadata):

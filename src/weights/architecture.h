@@ -29,7 +29,7 @@ typedef struct cleat_weight_row {
      * [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
     int rank;
     /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the file's square
-     * has another size, it is resampled (weights/positions.h). */
+     * has another size, it is resampled (weights/position_table.h). */
     bool positions;
 } cleat_weight_row;
 

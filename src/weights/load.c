@@ -4,7 +4,7 @@
 #include "graph/store.h"
 #include "weights/architecture.h"
 #include "weights/layout.h"
-#include "weights/positions.h"
+#include "weights/position_table.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -84,6 +84,20 @@ static void as_many_parameters_as_published(void **state) {
     expect_parameters((const char *const[]){"model.type=image_resnet", "model.depth=50", "model.expansion=2",
                                             "model.widths=128 256 512 1024", NULL},
                       64, 68883240 - 990 * 2049);
+    expect_parameters((const char *const[]){"model.type=image_vit", "model.d_model=384", "model.heads=6",
+                                            "model.layers=12", "model.d_ff=1536", NULL},
+                      224, 22050664 - 990 * 385);
+    expect_parameters((const char *const[]){"model.type=image_vit", "model.d_model=768", "model.heads=12",
+                                            "model.layers=12", "model.d_ff=3072", "model.patch=32", NULL},
+                      224, 88224232 - 990 * 769);
+    expect_parameters((const char *const[]){"model.type=image_convnext", "model.backbone=tiny", NULL}, 64,
+                      28589128 - 990 * 769);
+    expect_parameters((const char *const[]){"model.type=image_convnext", "model.backbone=small", NULL}, 64,
+                      50223688 - 990 * 769);
+    expect_parameters((const char *const[]){"model.type=image_convnext", "model.backbone=base", NULL}, 64,
+                      88591464 - 990 * 1025);
+    expect_parameters((const char *const[]){"model.type=image_convnext", "model.backbone=large", NULL}, 64,
+                      197767336 - 990 * 1537);
 }
 
 static void images_of_any_size(void **state) {

@@ -193,7 +193,15 @@ class Images:
         found = softmax(run({"image": normalised(self.predicted, facts)}))
         rows = {row["id"].removesuffix(".png"): row for row in read_csv(out / "predictions.csv")}
         expected = [[float(rows[str(i)][name]) for name in json.loads(facts["labels"])] for i in range(5)]
-        compare("image_resnet, probabilities", found, np.array(expected))
+        compare(f"{out.name.removeprefix('out-')}, probabilities", found, np.array(expected))
+
+
+class VisionTransformers(Images):
+    settings = ["model.d_model=16", "model.heads=2", "model.layers=2", "model.d_ff=32", "model.patch=8", "data.image_size=32"]
+
+
+class ConvNeXts(Images):
+    settings = ["model.blocks=1 1", "model.widths=8 16", "data.image_size=32"]
 
 
 class Masks(Images):
@@ -270,6 +278,8 @@ FAMILIES = {
     "series_transformer": Series(*TRANSFORMER),
     "series_dense": Series("model.hidden=16", "model.layers=2"),
     "image_resnet": Images(),
+    "image_vit": VisionTransformers(),
+    "image_convnext": ConvNeXts(),
     "mask_segformer": Masks(),
     "emberformer": Maps(),
     "rna_transformer": Rna(),

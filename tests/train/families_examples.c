@@ -402,7 +402,7 @@ void assert_shows_examples(const tiny *t, const char *family, const char *data, 
         assert_int_equal(cJSON_GetArraySize(s.examples), 12);
     if (strcmp(family, "text_classifier") == 0) check_texts(&s);
     if (strcmp(family, "text_tagger") == 0) check_tags(&s);
-    if (strcmp(family, "image_resnet") == 0) check_stripes(&s);
+    if (strncmp(family, "image_", 6) == 0) check_stripes(&s);
     if (strcmp(family, "mask_segformer") == 0) check_masks(&s, 32, 6, false);
     if (strcmp(family, "emberformer") == 0) check_masks(&s, 16, 6, true);
     if (strncmp(family, "series_", strlen("series_")) == 0) check_waves(&s);

@@ -215,6 +215,19 @@ static const family rows[] = {
      {"model.hidden=32", "model.layers=1", "data.anchor=season", WAVES},
      "waves.csv",
      "predictions.csv"},
+    {"image_vit",
+     "stripes",
+     {"model.d_model=32", "model.heads=2", "model.layers=2", "model.d_ff=64", "model.patch=4", "model.dropout=0",
+      "data.image_size=12", "data.shift=1", "train.epochs=8", "train.learning_rate=2e-3",
+      "train.effective_batch_size=16", "run.metric=accuracy"},
+     "others",
+     "predictions.csv"},
+    {"image_convnext",
+     "stripes",
+     {"model.blocks=1 1", "model.widths=8 16", "model.dropout=0", "data.image_size=12", "data.shift=1",
+      "train.epochs=8", "train.learning_rate=1e-2", "train.effective_batch_size=16", "run.metric=accuracy"},
+     "others",
+     "predictions.csv"},
     {"image_resnet",
      "stripes",
      {"model.width=4", "model.stem=small", "model.dropout=0", "data.image_size=12", "data.shift=1", "train.epochs=6",
@@ -282,7 +295,7 @@ static void assert_has_converged(const family *f, const cleat_metrics *best) {
         assert_true(metric_of(best, "accuracy") > 0.9 && metric_of(best, "macro_f1") > 0.9);
     else if (strcmp(f->name, "text_tagger") == 0)
         assert_true(metric_of(best, "entity_f1") > 0.9 && metric_of(best, "accuracy") > 0.9);
-    else if (strcmp(f->name, "image_resnet") == 0)
+    else if (strncmp(f->name, "image_", 6) == 0)
         assert_true(metric_of(best, "accuracy") > 0.9);
     else if (strcmp(f->name, "mask_segformer") == 0)
         assert_true(metric_of(best, "iou") > 0.6 && metric_of(best, "f1") > metric_of(best, "iou"));
@@ -327,7 +340,7 @@ static void assert_predicts(const tiny *t, const family *f, const cleat_profile 
     snprintf(path, sizeof path, "%s/%s", out, f->predictions);
     if (strcmp(f->name, "text_classifier") == 0)
         assert_int_equal(lines_of(path), 1 + 7);
-    else if (strcmp(f->name, "image_resnet") == 0)
+    else if (strncmp(f->name, "image_", 6) == 0)
         assert_int_equal(lines_of(path), 1 + 6);
     else if (strstr(f->predictions, ".png"))
         assert_true(count > 0 && lines_of(path) > 0);
@@ -365,14 +378,20 @@ static void the_series_transformer_learns(void **state) {
 static void the_dense_network_learns(void **state) {
     one_family(state, &rows[4]);
 }
-static void the_residual_network_learns(void **state) {
+static void the_vision_transformer_learns(void **state) {
     one_family(state, &rows[5]);
 }
-static void the_segformer_learns(void **state) {
+static void the_convnext_learns(void **state) {
     one_family(state, &rows[6]);
 }
-static void the_emberformer_learns(void **state) {
+static void the_residual_network_learns(void **state) {
     one_family(state, &rows[7]);
+}
+static void the_segformer_learns(void **state) {
+    one_family(state, &rows[8]);
+}
+static void the_emberformer_learns(void **state) {
+    one_family(state, &rows[9]);
 }
 
 /* In half precision the families learn the same tasks as in f32, evaluated in the precision of the run. */
@@ -490,6 +509,8 @@ int main(void) {
         cmocka_unit_test(the_lstm_learns),
         cmocka_unit_test(the_series_transformer_learns),
         cmocka_unit_test(the_dense_network_learns),
+        cmocka_unit_test(the_vision_transformer_learns),
+        cmocka_unit_test(the_convnext_learns),
         cmocka_unit_test(the_residual_network_learns),
         cmocka_unit_test(the_segformer_learns),
         cmocka_unit_test(the_emberformer_learns),

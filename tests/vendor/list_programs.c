@@ -32,7 +32,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 512, MAX_PROGRAMS = 8192 };
+enum { NAME = 512, MAX_PROGRAMS = 16384 };
 
 typedef struct shape {
     const char *name;
@@ -315,6 +315,11 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     const int swap[] = {1, 0};
     cleat_tensor *turned = cleat_permute(graph, cleat_slice(graph, y, 1, 0, width), swap); /* [width, rows] */
     y = cleat_add(graph, y, cleat_permute(graph, turned, swap));
+    y = cleat_layer_scale(graph, y, cleat_param(graph, "factors", 1, &width, zero), x);
+    const int64_t sequences[3] = {6, rows / 6 - 1, width};
+    cleat_tensor *parts = cleat_reshape(graph, cleat_slice(graph, y, 0, 0, 6 * sequences[1]), 3, sequences);
+    parts = cleat_prepend_token(graph, parts, cleat_param(graph, "token", 1, &width, zero)); /* [6, rows / 6, width] */
+    y = cleat_add(graph, y, cleat_reshape(graph, parts, 2, matrix));
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
     cleat_tensor *terms[] = {
         cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), sample_weight),
@@ -470,9 +475,10 @@ static void list_finite_check(listing *list, cleat_dtype storage) {
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
-    static const char *const families[] = {"rna",         "rna_small",          "tweets_sentiment",  "tweets_ner",
-                                           "series_lstm", "series_transformer", "series_dense",      "image_fashion",
-                                           "image_64",    "image_224",          "emberformer_small", "masks"};
+    static const char *const families[] = {"rna",           "rna_small",          "tweets_sentiment",  "tweets_ner",
+                                           "series_lstm",   "series_transformer", "series_dense",      "image_fashion",
+                                           "image_64",      "image_224",          "emberformer_small", "masks",
+                                           "image_finetune"};
     static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
@@ -501,6 +507,10 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; ++i)
         for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
             list_profile(&list, "text_classify", precisions[k], networks[i]);
+    for (int k = 0; k < 3; ++k) {
+        list_profile(&list, "image_finetune", precisions[k], "model.type=image_vit");
+        list_profile(&list, "image_finetune", precisions[k], "model.type=image_convnext");
+    }
     bool all = argc < 3 || strcmp(argv[2], "profiles") != 0;
     for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
         list_finite_check(&list, storage);

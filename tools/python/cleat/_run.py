@@ -27,6 +27,8 @@ def _kind(model_type: str) -> Any:
         raise ImportError("cleat: arrays and predictions need NumPy: pip install numpy") from error
     kinds = {
         "image_resnet": _images.Classes,
+        "image_vit": _images.Classes,
+        "image_convnext": _images.Classes,
         "mask_segformer": _images.Masks,
         "emberformer": _images.Maps,
         "text_classifier": _texts.Texts,
@@ -200,7 +202,7 @@ def train(
 
     profile      a path, or the name of a shipped profile ("image_fashion")
     data         a file or folder, or a dict of arrays; None: what the profile's data.path names. The keys are
-                     images, labels     [N, H, W] or [N, H, W, 3] uint8, [N]        image_resnet
+                     images, labels     [N, H, W] or [N, H, W, 3] uint8, [N]        image_...
                      images, masks      the same, [N, H, W]                         mask_segformer
                      texts, labels      lists                                       text_classifier
                      sentences, tags    lists of words, lists of BIO tags           text_tagger

@@ -1,5 +1,5 @@
 /* Resampling of position tables, rows first, then columns. */
-#include "weights/positions.h"
+#include "weights/position_table.h"
 
 #include "core/memory.h"
 

@@ -1,6 +1,6 @@
 /* Learned positions of the patches of an image, for an image of another size. */
-#ifndef CLEAT_SRC_POSITIONS_H
-#define CLEAT_SRC_POSITIONS_H
+#ifndef CLEAT_SRC_POSITION_TABLE_H
+#define CLEAT_SRC_POSITION_TABLE_H
 
 #include "cleat/core.h"
 
