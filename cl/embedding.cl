@@ -1,7 +1,8 @@
 /* Embedding: rows of a table, and the table's gradient.
  *
  * dtable[v] += the sum of dy[i] over the positions i with tokens[i] = v, in ascending order of i and without
- * float atomics. A position is one of n = B L tokens; rows have `width` elements.
+ * float atomics, but for v = padding (-1: none), whose gradient is 0. A position is one of n = B L tokens; rows have
+ * `width` elements.
  *
  *   embedding_forward       one vector of a row per iteration
  *   embedding_chain         a single work-item links the positions of each token: head[v] is the first,
@@ -45,12 +46,12 @@ __kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, t
 
 /* head i32 [vocabulary], next i32 [n]. Only one work-item works; GPUs use embedding_gather instead. */
 __kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENSOR(int, next), const int n,
-                              const int vocabulary) {
+                              const int vocabulary, const int padding) {
     if (get_global_id(0) != 0) return;
     for (int v = 0; v < vocabulary; ++v) AT(head)[v] = -1;
     for (int i = n - 1; i >= 0; --i) {
         int token = AT(tokens)[i];
-        if (token < 0 || token >= vocabulary) continue;
+        if (token < 0 || token >= vocabulary || token == padding) continue;
         AT(next)[i] = AT(head)[token];
         AT(head)[token] = i;
     }
@@ -89,12 +90,12 @@ __kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), T
 
 /* One group per position. `mark` has one bit for each token of the current block of WG. */
 __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, dtable), const int n,
-                               const uint width, const int vocabulary) {
+                               const uint width, const int vocabulary, const int padding) {
     __local uint mark[(WG + 31) / 32];
     __local int earlier;
     int lane = get_local_id(0), self = get_group_id(0);
     int token = AT(tokens)[self];
-    if (token < 0 || token >= vocabulary) return; /* uniform across the group */
+    if (token < 0 || token >= vocabulary || token == padding) return; /* uniform across the group */
     for (int block = 0; block < self; block += WG) {
         if (lane == 0) earlier = 0;
         GROUP_BARRIER();
@@ -132,7 +133,8 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
 /* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit is one
  * vector of a part. */
 __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial),
-                                    const uint n, const uint width, const uint parts, const uint length) {
+                                    const uint n, const uint width, const uint parts, const uint length,
+                                    const int padding) {
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(parts * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {
@@ -145,7 +147,7 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
             floatv row = run_load(AT(dy) + (ulong)i * width, at, width);
             int token = AT(tokens)[i];
 #pragma unroll
-            for (int v = 0; v < VOCABULARY; ++v) sum[v] += token == v ? row : (floatv)(0.0f);
+            for (int v = 0; v < VOCABULARY; ++v) sum[v] += token == v && token != padding ? row : (floatv)(0.0f);
         }
 #pragma unroll
         for (int v = 0; v < VOCABULARY; ++v)

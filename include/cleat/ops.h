@@ -50,6 +50,10 @@ CLEAT_API cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const
  * order. */
 CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
                                         cleat_dtype storage);
+/* The same, but row `padding` of the table gets no gradient, as with padding_idx of torch.nn.Embedding; -1: every row
+ * has one. */
+CLEAT_API cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
+                                               int64_t padding, cleat_dtype storage);
 
 /* x + sinusoidal positional encoding (Vaswani et al. 2017, section 3.5): sine in even, cosine in odd columns.
  * With lengths (i32 [B], else NULL), the first half of the columns is the table of width D/2 at l. The second

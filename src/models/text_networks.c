@@ -2,12 +2,15 @@
 #include "models/text_networks.h"
 
 #include "nn/bert.h"
+#include "nn/deberta.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *const cleat_text_pooling_names[] = {"mean", "first", NULL};
+const char *const cleat_position_terms_names[] = {
+    [CLEAT_BOTH_TERMS] = "both", [CLEAT_ONLY_C2P] = "c2p", [CLEAT_ONLY_P2C] = "p2c", NULL};
 
 /* --- the networks --------------------------------------------------------------------------------------------- */
 
@@ -34,15 +37,14 @@ static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
         {.first_position = 2, .token_types = 1, .norm_eps = 1e-5, .head = cleat_tanh, .early_dropout = true},
     [CLEAT_TEXT_DISTILBERT] = {.norm_eps = 1e-12, .head = cleat_relu, .plain_attention = true},
     [CLEAT_TEXT_ELECTRA] = {.token_types = 2, .norm_eps = 1e-12, .head = cleat_gelu, .early_dropout = true},
+    [CLEAT_TEXT_DEBERTA] = {.norm_eps = 1e-7, .head = cleat_gelu},
 };
 
-const char *const cleat_text_network_names[] = {[CLEAT_TEXT_CLEAT] = "cleat",
-                                                [CLEAT_TEXT_BERT] = "bert",
-                                                [CLEAT_TEXT_ROBERTA] = "roberta",
-                                                [CLEAT_TEXT_XLM_ROBERTA] = "xlm-roberta",
-                                                [CLEAT_TEXT_DISTILBERT] = "distilbert",
-                                                [CLEAT_TEXT_ELECTRA] = "electra",
-                                                [CLEAT_TEXT_NETWORKS] = NULL};
+const char *const cleat_text_network_names[] = {
+    [CLEAT_TEXT_CLEAT] = "cleat",           [CLEAT_TEXT_BERT] = "bert",
+    [CLEAT_TEXT_ROBERTA] = "roberta",       [CLEAT_TEXT_XLM_ROBERTA] = "xlm-roberta",
+    [CLEAT_TEXT_DISTILBERT] = "distilbert", [CLEAT_TEXT_ELECTRA] = "electra",
+    [CLEAT_TEXT_DEBERTA] = "deberta-v2",    [CLEAT_TEXT_NETWORKS] = NULL};
 
 cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
                                                        const cleat_encoder_settings *encoder) {
@@ -51,6 +53,7 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
     if (s.first_position == CLEAT_AUTO) s.first_position = usual->first_position;
     if (s.token_types == CLEAT_AUTO) s.token_types = usual->token_types;
     if (s.embedding_width == CLEAT_AUTO) s.embedding_width = encoder->d_model;
+    if (s.relative_positions == CLEAT_AUTO) s.relative_positions = s.max_positions;
     if (s.norm_eps == CLEAT_AUTO) s.norm_eps = usual->norm_eps;
     if (s.head_dropout == CLEAT_AUTO) s.head_dropout = encoder->dropout;
     return s;
@@ -66,13 +69,25 @@ static cleat_bert bert_shape(const cleat_text_shape *shape, const cleat_text_net
     cleat_bert made = {.encoder = cleat_encoder_shape(shape->encoder, mode),
                        .vocabulary = shape->vocabulary,
                        .embedding_width = s->embedding_width,
-                       .max_positions = s->max_positions,
+                       /* DeBERTa's positions are relative only. */
+                       .max_positions = s->network == CLEAT_TEXT_DEBERTA ? 0 : s->max_positions,
                        .first_position = s->first_position,
                        .token_types = s->token_types,
+                       .padding = s->padding_row == CLEAT_AUTO ? -1 : s->padding_row,
                        .norm_eps = (float)s->norm_eps,
                        .plain_attention = networks[s->network].plain_attention};
     made.encoder.init_std = INIT_STD;
     return made;
+}
+
+static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_network_settings *s) {
+    return (cleat_deberta){.bert = *bert,
+                           .buckets = (int)s->position_buckets,
+                           .max_relative_positions = (int)s->relative_positions,
+                           .content_to_position = s->position_terms != CLEAT_ONLY_P2C,
+                           .position_to_content = s->position_terms != CLEAT_ONLY_C2P,
+                           .shared_keys = s->shared_positions,
+                           .norm_positions = s->normed_positions};
 }
 
 /* --- graphs --------------------------------------------------------------------------------------------------- */
@@ -111,17 +126,34 @@ cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shap
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const cleat_bert bert = bert_shape(shape, &s, mode);
     cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
-    x = cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert); /* [B, L, D] */
+    const cleat_deberta deberta = deberta_shape(&bert, &s);
+    x = s.network == CLEAT_TEXT_DEBERTA ? cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta)
+                                        : cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert);
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
+
+/* The logarithmic scale needs room beyond the distances that have a bucket each. */
+static cleat_status check_distances(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
+                                    const cleat_record *record, cleat_error *error) {
+    const int64_t buckets = network->position_buckets,
+                  distances = cleat_text_network_resolve(network, encoder).relative_positions;
+    if (buckets == 0 || (buckets > 1 && distances - 1 > buckets / 2)) return CLEAT_OK;
+    return cleat_record_contradict(
+        record, error, (cleat_key_name){"model", "position_buckets"}, (cleat_key_name){"model", "relative_positions"},
+        "there are %lld buckets for %lld distances; there must be at least 2, and half of them "
+        "must be less than the distances minus one",
+        (long long)buckets, (long long)distances);
+}
 
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                       int64_t max_length, const cleat_record *record, cleat_error *error) {
     const cleat_key_name positions = {"model", "max_positions"};
     cleat_status status = cleat_encoder_check(encoder, record, error);
     if (status || network->network == CLEAT_TEXT_CLEAT) return status;
+    if (network->network == CLEAT_TEXT_DEBERTA) status = check_distances(network, encoder, record, error);
+    if (status) return status;
     const int64_t first = cleat_text_network_resolve(network, encoder).first_position,
                   usable = network->max_positions - first;
     if (usable < 1)

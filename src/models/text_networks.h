@@ -12,6 +12,7 @@ typedef enum cleat_text_network {
     CLEAT_TEXT_XLM_ROBERTA,
     CLEAT_TEXT_DISTILBERT,
     CLEAT_TEXT_ELECTRA,
+    CLEAT_TEXT_DEBERTA,
     CLEAT_TEXT_NETWORKS
 } cleat_text_network;
 
@@ -21,12 +22,21 @@ extern const char *const cleat_text_network_names[];
 typedef enum cleat_text_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_text_pooling;
 extern const char *const cleat_text_pooling_names[]; /* ends with NULL */
 
+/* Terms of the attention scores of DeBERTa: queries meet position keys (c2p), keys meet position queries (p2c). */
+typedef enum cleat_position_terms { CLEAT_BOTH_TERMS, CLEAT_ONLY_C2P, CLEAT_ONLY_P2C } cleat_position_terms;
+extern const char *const cleat_position_terms_names[]; /* ends with NULL */
+
 /* What distinguishes the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all but the first:
  * what is usual for the network. */
 typedef struct cleat_text_network_settings {
     int network; /* a cleat_text_network */
     int64_t max_positions, first_position, token_types, embedding_width, embedding_rows;
+    int64_t padding_row; /* CLEAT_AUTO: none */
     double norm_eps, head_dropout;
+    /* Of deberta-v2. */
+    int64_t position_buckets, relative_positions;
+    int position_terms; /* a cleat_position_terms */
+    bool shared_positions, normed_positions;
 } cleat_text_network_settings;
 
 /* MEMBER: a cleat_text_network_settings. */
@@ -64,7 +74,29 @@ typedef struct cleat_text_network_settings {
          OR_AUTO,                                                                                                      \
          SHAPES,                                                                                                       \
          .later = true,                                                                                                \
-         .help = "Added to the variance in layer norms; auto: 1e-12 in BERT, DistilBERT and ELECTRA, else 1e-5."},     \
+         .help = "Added to the variance in layer norms; auto: 1e-12 in BERT, DistilBERT and ELECTRA, 1e-7 in "         \
+                 "DeBERTa, else 1e-5."},                                                                               \
+        {FIELD(model, padding_row, MEMBER.padding_row),                                                                \
+         INT(0, 1e7, "auto"),                                                                                          \
+         OR_AUTO,                                                                                                      \
+         COMPUTES,                                                                                                     \
+         .later = true,                                                                                                \
+         .help = "Row of the word embeddings that is not trained, as pad_token_id of transformers; auto: none."},      \
+        {FIELD(model, position_buckets, MEMBER.position_buckets), INT(0, 65536, "256"), SHAPES, .later = true,         \
+         .help = "deberta-v2: rows for distances to either side, long ones on a logarithmic scale; 0: one each."},     \
+        {FIELD(model, relative_positions, MEMBER.relative_positions),                                                  \
+         INT(1, 65536, "auto"),                                                                                        \
+         OR_AUTO,                                                                                                      \
+         SHAPES,                                                                                                       \
+         .later = true,                                                                                                \
+         .help = "deberta-v2: the longest distance that is told apart; auto: max_positions."},                         \
+        {FIELD(model, position_terms, MEMBER.position_terms), CHOICE(cleat_position_terms_names, "both"), SHAPES,      \
+         .later = true,                                                                                                \
+         .help = "deberta-v2: scores of queries with position keys (c2p), of keys with position queries (p2c)."},      \
+        {FIELD(model, shared_positions, MEMBER.shared_positions), BOOL("true"), SHAPES, .later = true,                 \
+         .help = "deberta-v2: position keys and queries are made by the layers of keys and queries."},                 \
+        {FIELD(model, normed_positions, MEMBER.normed_positions), BOOL("true"), SHAPES, .later = true,                 \
+         .help = "deberta-v2: layer norm of the position embeddings."},                                                \
     {                                                                                                                  \
         FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES,                    \
             .later = true,                                                                                             \
@@ -97,5 +129,8 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
 /* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                       int64_t max_length, const cleat_record *record, cleat_error *error);
+
+/* The settings of the network of a text family's model (text.c). */
+const cleat_text_network_settings *cleat_text_network_of(const cleat_model *model);
 
 #endif

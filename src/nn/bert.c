@@ -30,7 +30,8 @@ cleat_tensor *cleat_nn_bert_embeddings(cleat_graph *graph, cleat_tensor *tokens,
     const cleat_transformer *encoder = &shape->encoder;
     cleat_scope(graph, "%s/", "emb");
     cleat_tensor *words = table(graph, "emb.word.weight", shape->vocabulary, shape);
-    cleat_tensor *x = cleat_embedding(graph, tokens, words, cleat_autocast_storage(graph)); /* [B, L, E] */
+    cleat_tensor *x =
+        cleat_embedding_padded(graph, tokens, words, shape->padding, cleat_autocast_storage(graph)); /* [B, L, E] */
     if (shape->max_positions > 0) {
         cleat_tensor *positions = table(graph, "emb.position.weight", shape->max_positions, shape);
         x = cleat_position_embedding(graph, x, positions, shape->first_position);

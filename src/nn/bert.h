@@ -12,6 +12,7 @@ typedef struct cleat_bert {
     int64_t max_positions;     /* rows of the position embeddings; 0: none */
     int64_t first_position;    /* row of the first token */
     int64_t token_types;       /* rows of the token type embeddings; 0: none */
+    int64_t padding;           /* row of the word embeddings that has no gradient; -1: none */
     float norm_eps;
     bool plain_attention; /* no dropout after attention (DistilBERT) */
 } cleat_bert;

@@ -2,11 +2,10 @@
 #ifndef CLEAT_SRC_DEBERTA_H
 #define CLEAT_SRC_DEBERTA_H
 
-#include "cleat/ops.h"
+#include "nn/bert.h"
 
 typedef struct cleat_deberta {
-    int64_t d_model, heads, layers, d_ff;
-    float dropout, norm_eps;
+    cleat_bert bert;            /* sizes, embeddings, dropout; encoder.init_std is that of all weights */
     int buckets;                /* position_buckets; 0 or less: none */
     int max_relative_positions; /* at least 1 */
     bool content_to_position;   /* c2p: queries meet position keys */
@@ -19,7 +18,7 @@ typedef struct cleat_deberta {
  * cleat_disentangled_attention with the position embeddings rel.weight [2S, D] (normalised by rel.norm), mapped by
  * att.qkv of each block, or by att.pos_key and att.pos_query where keys are not shared. Dropout is applied before each
  * residual addition, and to the position embeddings. Each block is a segment that may be recomputed
- * (graph/recompute.h). rng may be NULL if dropout is 0. Weights are drawn from a normal distribution of 0.02.
+ * (graph/recompute.h). rng may be NULL if dropout is 0.
  * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D] */
 cleat_tensor *cleat_nn_deberta_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                        const cleat_deberta *shape);

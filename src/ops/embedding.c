@@ -7,6 +7,7 @@
 
 typedef struct embedding_attr {
     cleat_dtype storage;
+    int32_t padding; /* row without a gradient; -1: none */
 } embedding_attr;
 
 enum { FEW = 8, MAX_UNITS = 1 << 30 };
@@ -60,6 +61,10 @@ enum { G_DY, G_TOKENS, GRAD_IN };
 typedef struct sizes {
     int64_t n, vocabulary, width, vectors; /* vectors: per row */
 } sizes;
+
+static int32_t padding_of(const cleat_node *node) {
+    return ((const embedding_attr *)node->attr)->padding;
+}
 
 static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *dtable = node->out[0];
@@ -115,6 +120,7 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_i32(binder, (int32_t)length);
+    cleat_launch_i32(binder, padding_of(node));
     cleat_launch_items(binder, parts * s.vectors);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
@@ -144,6 +150,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, next, sizeof(int32_t));
     cleat_launch_i32(binder, (int32_t)s.n);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_i32(binder, padding_of(node));
     cleat_launch_groups(binder, 1);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
@@ -164,6 +171,7 @@ static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)s.n);
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_i32(binder, padding_of(node));
     cleat_launch_groups(binder, s.n);
 }
 
@@ -179,17 +187,27 @@ static const cleat_op embedding_grad = {
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[TABLE])) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_TOKENS] = node->in[TOKENS]};
-    cleat_emit_grads(
-        graph, &(cleat_grads_spec){
-                   .op = &embedding_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[TABLE], .n_targets = 1});
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &embedding_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(embedding_attr),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[TABLE],
+                                                .n_targets = 1});
 }
 
 static const cleat_op embedding = {
     .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
 
-cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {
+cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, int64_t padding,
+                                     cleat_dtype storage) {
     cleat_tensor *in[FORWARD_IN] = {[TOKENS] = tokens, [TABLE] = table};
-    embedding_attr attr = {storage};
+    const embedding_attr attr = {.storage = storage,
+                                 .padding = padding >= 0 && padding <= INT32_MAX ? (int32_t)padding : -1};
     cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
+}
+
+cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {
+    return cleat_embedding_padded(graph, tokens, table, -1, storage);
 }

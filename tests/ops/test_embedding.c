@@ -5,16 +5,20 @@
 
 #include <math.h>
 
-/* dims: batch, length, width, vocabulary, kind of tokens */
+/* dims: batch, length, width, vocabulary, kind of tokens, 1: row 0 of the table is padding. That row is 0 in the padded
+ * cases, so that the reference can leave it out: its gradient is 0. */
 enum { UNIFORM, ONE_TOKEN, SOME_INVALID, MOSTLY_ZERO };
 
 static void build(op_case *c) {
     const int64_t *d = c->dims, shape[] = {d[0], d[1]}, table[] = {d[3], d[2]};
     cleat_tensor *tokens = op_constant(c, "tokens", CLEAT_I32, 2, shape, 0, (double)d[3] - 1);
-    op_output(c, cleat_embedding(c->graph, tokens, op_param(c, "table", 2, table, -2, 2), c->storage));
+    cleat_tensor *rows = op_param(c, "table", 2, table, -2, 2);
+    op_output(c, d[5] ? cleat_embedding_padded(c->graph, tokens, rows, 0, c->storage)
+                      : cleat_embedding(c->graph, tokens, rows, c->storage));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    for (int64_t k = 0; tensor == 1 && c->dims[5] && k < c->dims[2]; ++k) values[k] = 0;
     for (int64_t i = 0; tensor == 0 && i < count; ++i) {
         if (c->dims[4] == ONE_TOKEN) values[i] = (double)c->dims[3] - 1;
         if (c->dims[4] == SOME_INVALID && i % 3 == 0) values[i] = i % 2 ? -1 : (double)c->dims[3];
@@ -25,7 +29,7 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
 static void reference(const op_case *c, const double *const *in, double *const *out) {
     int64_t n = c->dims[0] * c->dims[1], width = c->dims[2];
     for (int64_t i = 0; i < n; ++i) {
-        bool valid = in[0][i] >= 0 && in[0][i] < (double)c->dims[3];
+        bool valid = in[0][i] >= (c->dims[5] ? 1 : 0) && in[0][i] < (double)c->dims[3];
         for (int64_t k = 0; k < width; ++k) out[0][i * width + k] = valid ? in[1][(int64_t)in[0][i] * width + k] : 0;
     }
 }
@@ -33,7 +37,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
 static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     int64_t n = c->dims[0] * c->dims[1], width = c->dims[2];
     for (int64_t i = 0; i < n; ++i) {
-        if (in[0][i] < 0 || in[0][i] >= (double)c->dims[3]) continue;
+        if (in[0][i] < (c->dims[5] ? 1 : 0) || in[0][i] >= (double)c->dims[3]) continue;
         for (int64_t k = 0; k < width; ++k) din[1][(int64_t)in[0][i] * width + k] += dout[0][i * width + k];
     }
 }
@@ -53,7 +57,9 @@ static const op_row rows[] = {{1, 1, 1, 5},
                               {2, 40, 32, 9},
                               {3, 170, 96, 500, MOSTLY_ZERO},
                               {2, 33, 70, 30, SOME_INVALID},
-                              {1, 300, 8, 12, ONE_TOKEN}};
+                              {1, 300, 8, 12, ONE_TOKEN},
+                              {2, 30, 24, 6, MOSTLY_ZERO, 1},
+                              {2, 50, 40, 20, MOSTLY_ZERO, 1}};
 
 static const op_test test = {.op = "embedding",
                              .rows = rows,

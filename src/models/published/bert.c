@@ -152,10 +152,11 @@ static const cleat_architecture architectures[][2] = {
     {                                                                                                                  \
         &architectures[CLEAT_TEXT_BERT][HEAD_OF], &architectures[CLEAT_TEXT_ROBERTA][HEAD_OF],                         \
             &architectures[CLEAT_TEXT_XLM_ROBERTA][HEAD_OF], &architectures[CLEAT_TEXT_DISTILBERT][HEAD_OF],           \
-            &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], NULL                                                          \
+            &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], &cleat_published_deberta[HEAD_OF], NULL                       \
     }
 const cleat_architecture *const cleat_published_classifiers[] = LIST(0), *const cleat_published_taggers[] = LIST(1);
 
 const cleat_architecture *cleat_published_text(int network, bool tags) {
-    return network == CLEAT_TEXT_CLEAT ? NULL : &architectures[network][tags];
+    if (network == CLEAT_TEXT_CLEAT) return NULL;
+    return network == CLEAT_TEXT_DEBERTA ? &cleat_published_deberta[tags] : &architectures[network][tags];
 }

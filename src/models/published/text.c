@@ -31,9 +31,9 @@ static const cJSON *find_number(const cleat_weights *weights, const char *const 
 /* null, or no such member: as the other layers. */
 static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                      cleat_error *error) {
-    static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout"};
+    static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
     const char *key;
-    const cJSON *rate = find_number(weights, keys, tags ? 1 : 2, &key);
+    const cJSON *rate = find_number(weights, keys, tags ? 1 : 3, &key);
     char text[32];
     if (!rate) return CLEAT_OK;
     cleat_number_print(rate->valuedouble, text);

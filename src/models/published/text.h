@@ -10,6 +10,9 @@ extern const cleat_architecture *const cleat_published_classifiers[], *const cle
 /* The one of a cleat_text_network; NULL: cleat's own. */
 const cleat_architecture *cleat_published_text(int network, bool tags);
 
+/* DeBERTa-v2 and v3 (deberta.c): the classifier, the tagger. */
+extern const cleat_architecture cleat_published_deberta[2];
+
 /* --- for the files of architectures --------------------------------------------------------------------------- */
 
 /* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the

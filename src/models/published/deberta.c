@@ -1,0 +1,158 @@
+/* DeBERTa-v2 and v3 as transformers has them. */
+#include "core/text.h"
+#include "models/published/text.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+/* Relative to "deberta.". */
+#define BACKBONE                                                                                                       \
+    {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
+        {.param = "emb.type", .sources = {"embeddings.token_type_embeddings"}},                                        \
+        {.param = "emb.norm", .sources = {"embeddings.LayerNorm"}},                                                    \
+        {.param = "rel.weight", .sources = {"encoder.rel_embeddings.weight"}},                                         \
+        {.param = "rel.norm", .sources = {"encoder.LayerNorm"}},                                                       \
+        {.param = "blocks.*.att.qkv",                                                                                  \
+         .sources = {"encoder.layer.*.attention.self.query_proj", "encoder.layer.*.attention.self.key_proj",           \
+                     "encoder.layer.*.attention.self.value_proj"}},                                                    \
+        {.param = "blocks.*.att.pos_key", .sources = {"encoder.layer.*.attention.self.pos_key_proj"}},                 \
+        {.param = "blocks.*.att.pos_query", .sources = {"encoder.layer.*.attention.self.pos_query_proj"}},             \
+        {.param = "blocks.*.att.out", .sources = {"encoder.layer.*.attention.output.dense"}},                          \
+        {.param = "blocks.*.n1", .sources = {"encoder.layer.*.attention.output.LayerNorm"}},                           \
+        {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},                                   \
+        {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}}, {                                       \
+        .param = "blocks.*.n2", .sources = { "encoder.layer.*.output.LayerNorm" }                                      \
+    }
+#define HEAD(PARAM, SOURCE)                                                                                            \
+    { .param = PARAM, .sources = {SOURCE}, .head = true }
+
+static const cleat_weight_row classifier_names[] = {
+    BACKBONE, HEAD("head.dense", "pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
+static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
+
+/* Heads of other tasks, buffers, and absolute positions, which no published network of this type uses. */
+static const char *const ignored[] = {"*position_ids",    "*position_embeddings.weight",
+                                      "pooler.dense.*",   "cls.*",
+                                      "lm_predictions.*", "mask_predictions.*",
+                                      "qa_outputs.*",     "classifier.*",
+                                      "deberta.z_steps",  NULL};
+
+/* --- config.json ---------------------------------------------------------------------------------------------- */
+
+static const cleat_config_row config_rows[] = {
+    {.key = "model_type", .setting = "model.network"},
+    {.key = "vocab_size", .setting = "model.embedding_rows"},
+    {.key = "hidden_size", .setting = "model.d_model"},
+    {.key = "num_attention_heads", .setting = "model.heads"},
+    {.key = "num_hidden_layers", .setting = "model.layers"},
+    {.key = "intermediate_size", .setting = "model.d_ff"},
+    {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
+    {.key = "type_vocab_size", .setting = "model.token_types", .fallback = "0"},
+    {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7"},
+    {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1"},
+    {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false"},
+    {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
+    {.key = "pooler_hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
+    {.key = "pooler_dropout", .fallback = "0", .only = "0"},
+    {.key = "relative_attention", .fallback = "false", .only = "true"},
+    {.key = "position_biased_input", .fallback = "true", .only = "false"},
+    {.key = "conv_kernel_size", .fallback = "0", .only = "0"},
+    {.key = NULL}};
+
+static cleat_status set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
+                                cleat_error *error) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return sink->set(sink->user, setting, text, key, error);
+}
+
+/* Whether a member names `word`: a list of words, or words with | between them. */
+static bool names_word(const cleat_weights *weights, const char *key, const char *word) {
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), key), *item;
+    if (cJSON_IsString(member)) return strstr(member->valuestring, word) != NULL;
+    cJSON_ArrayForEach(item, member) {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, word) == 0) return true;
+    }
+    return false;
+}
+
+static cleat_status set_terms(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    const char *key = "pos_att_type";
+    const bool c2p = names_word(weights, key, "c2p"), p2c = names_word(weights, key, "p2c");
+    if (!c2p && !p2c)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s/config.json: %s names neither c2p nor p2c",
+                          cleat_weights_folder(weights), key);
+    const int terms = c2p && p2c ? CLEAT_BOTH_TERMS : c2p ? CLEAT_ONLY_C2P : CLEAT_ONLY_P2C;
+    return sink->set(sink->user, "model.position_terms", cleat_position_terms_names[terms], key, error);
+}
+
+static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    const int64_t buckets = cleat_weights_config_integer(weights, "position_buckets", -1),
+                  distances = cleat_weights_config_integer(weights, "max_relative_positions", -1),
+                  padding = cleat_weights_config_integer(weights, "pad_token_id", 0);
+    cleat_status status =
+        set_integer(sink, "model.position_buckets", buckets > 0 ? buckets : 0, "position_buckets", error);
+    if (!status && distances > 0)
+        status = set_integer(sink, "model.relative_positions", distances, "max_relative_positions", error);
+    if (!status)
+        status = sink->set(sink->user, "model.normed_positions",
+                           names_word(weights, "norm_rel_ebd", "layer_norm") ? "true" : "false", "norm_rel_ebd", error);
+    if (!status && padding >= 0) status = set_integer(sink, "model.padding_row", padding, "pad_token_id", error);
+    return status ? status : set_terms(weights, sink, error);
+}
+
+/* Widths that transformers lets differ from hidden_size, and no published network does. */
+static cleat_status check_widths(const cleat_weights *weights, cleat_error *error) {
+    static const char *const keys[] = {"embedding_size", "pooler_hidden_size"};
+    const int64_t width = cleat_weights_config_integer(weights, "hidden_size", 0);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
+        const int64_t other = cleat_weights_config_integer(weights, keys[i], width);
+        if (other != width)
+            return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                              "%s/config.json: %s is %lld; only the value of hidden_size, %lld, is supported",
+                              cleat_weights_folder(weights), keys[i], (long long)other, (long long)width);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+                              cleat_error *error) {
+    cleat_status status = check_widths(weights, error);
+    if (!status) status = set_positions(weights, sink, error);
+    return status ? status : cleat_published_set_texts(weights, sink, 0, tags, error);
+}
+static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                         cleat_error *error) {
+    return configure(weights, sink, false, error);
+}
+static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    return configure(weights, sink, true, error);
+}
+
+/* Members that are lists, or that are left out where they have no value. */
+static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+    const cleat_text_network_settings *s = cleat_text_network_of(model);
+    (void)error;
+    cJSON *terms = cJSON_AddArrayToObject(config, "pos_att_type");
+    if (s->position_terms != CLEAT_ONLY_C2P) cJSON_AddItemToArray(terms, cJSON_CreateString("p2c"));
+    if (s->position_terms != CLEAT_ONLY_P2C) cJSON_AddItemToArray(terms, cJSON_CreateString("c2p"));
+    cJSON_AddNumberToObject(config, "position_buckets", s->position_buckets ? (double)s->position_buckets : -1);
+    cJSON_AddNumberToObject(config, "max_relative_positions",
+                            s->relative_positions == CLEAT_AUTO ? -1 : (double)s->relative_positions);
+    cJSON_AddStringToObject(config, "norm_rel_ebd", s->normed_positions ? "layer_norm" : "none");
+    cJSON_AddNumberToObject(config, "pooler_hidden_size",
+                            cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "hidden_size")));
+    if (s->padding_row != CLEAT_AUTO) cJSON_AddNumberToObject(config, "pad_token_id", (double)s->padding_row);
+    return CLEAT_OK;
+}
+
+#define ARCHITECTURE(NAMES, CONFIGURE)                                                                                 \
+    {                                                                                                                  \
+        .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = config_rows,           \
+        .configure = CONFIGURE, .describe = describe                                                                   \
+    }
+const cleat_architecture cleat_published_deberta[2] = {ARCHITECTURE(classifier_names, configure_classifier),
+                                                       ARCHITECTURE(tagger_names, configure_tagger)};
