@@ -256,6 +256,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
+cleat_text_network_settings cleat_text_network_of(const cleat_model *model) {
+    return cleat_text_network_resolve(&settings_of(model)->network, &settings_of(model)->encoder);
+}
+
 static const cleat_architecture *architecture(const cleat_model *model) {
     return cleat_published_text(settings_of(model)->network.network, is_tagger(model));
 }

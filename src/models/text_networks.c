@@ -27,6 +27,7 @@ typedef struct usual_network {
     activation *head;
     bool early_dropout; /* before the hidden layer of the head too */
     bool plain_attention;
+    bool projects; /* the embeddings may have another width than the blocks */
 } usual_network;
 
 static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
@@ -36,7 +37,8 @@ static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
     [CLEAT_TEXT_XLM_ROBERTA] =
         {.first_position = 2, .token_types = 1, .norm_eps = 1e-5, .head = cleat_tanh, .early_dropout = true},
     [CLEAT_TEXT_DISTILBERT] = {.norm_eps = 1e-12, .head = cleat_relu, .plain_attention = true},
-    [CLEAT_TEXT_ELECTRA] = {.token_types = 2, .norm_eps = 1e-12, .head = cleat_gelu, .early_dropout = true},
+    [CLEAT_TEXT_ELECTRA] =
+        {.token_types = 2, .norm_eps = 1e-12, .head = cleat_gelu, .early_dropout = true, .projects = true},
     [CLEAT_TEXT_DEBERTA] = {.norm_eps = 1e-7, .head = cleat_gelu},
 };
 
@@ -154,12 +156,16 @@ cleat_status cleat_text_network_check(const cleat_text_network_settings *network
     if (status || network->network == CLEAT_TEXT_CLEAT) return status;
     if (network->network == CLEAT_TEXT_DEBERTA) status = check_distances(network, encoder, record, error);
     if (status) return status;
-    const int64_t first = cleat_text_network_resolve(network, encoder).first_position,
-                  usable = network->max_positions - first;
+    const cleat_text_network_settings s = cleat_text_network_resolve(network, encoder);
+    const int64_t first = s.first_position, usable = s.max_positions - first;
+    if (s.embedding_width != encoder->d_model && !networks[s.network].projects)
+        return cleat_record_contradict(
+            record, error, (cleat_key_name){"model", "embedding_width"}, (cleat_key_name){"model", "network"},
+            "the embeddings of this network have the width d_model = %lld", (long long)encoder->d_model);
     if (usable < 1)
         return cleat_record_contradict(record, error, (cleat_key_name){"model", "first_position"}, positions,
                                        "the first token has row %lld of %lld", (long long)first,
-                                       (long long)network->max_positions);
+                                       (long long)s.max_positions);
     if (max_length > usable)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "max_length"}, positions,
                                        "there are positions for %lld tokens%s; set data.max_length to at most that",

@@ -126,6 +126,8 @@ bool cleat_text_network_has_types(const cleat_text_network_settings *network);
 /* The settings with the network's usual values in place of CLEAT_AUTO; embedding_rows stays as it is. */
 cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
                                                        const cleat_encoder_settings *encoder);
+/* The resolved settings of a model of a text family (models/text.c). */
+cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
 /* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                       int64_t max_length, const cleat_record *record, cleat_error *error);

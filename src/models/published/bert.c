@@ -126,7 +126,10 @@ static cleat_status configure_roberta_tagger(const cleat_weights *weights, const
 /* --- architectures -------------------------------------------------------------------------------------------- */
 
 #define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
-    { .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE }
+    {                                                                                                                  \
+        .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,      \
+        .describe = cleat_published_describe_text                                                                      \
+    }
 
 /* By cleat_text_network. */
 static const cleat_architecture architectures[][2] = {

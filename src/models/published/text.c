@@ -127,3 +127,39 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     if (!status) log_attention_dropout(weights);
     return status;
 }
+
+/* --- export --------------------------------------------------------------------------------------------------- */
+
+static const char *const class_names[CLEAT_TEXT_NETWORKS] = {[CLEAT_TEXT_BERT] = "Bert",
+                                                             [CLEAT_TEXT_ROBERTA] = "Roberta",
+                                                             [CLEAT_TEXT_XLM_ROBERTA] = "XLMRoberta",
+                                                             [CLEAT_TEXT_DISTILBERT] = "DistilBert",
+                                                             [CLEAT_TEXT_ELECTRA] = "Electra"};
+
+/* Replaces a member that a row of the table has set. */
+static bool replace_number(cJSON *config, const char *key, double value) {
+    if (!cJSON_GetObjectItemCaseSensitive(config, key)) return true;
+    cJSON_DeleteItemFromObjectCaseSensitive(config, key);
+    return cJSON_AddNumberToObject(config, key, value);
+}
+
+static bool add_class(const cleat_model *model, int network, cJSON *config) {
+    char name[64];
+    cJSON *array = cJSON_AddArrayToObject(config, "architectures");
+    snprintf(name, sizeof name, "%sFor%sClassification", class_names[network],
+             model->type->architectures == cleat_published_taggers ? "Token" : "Sequence");
+    return array && cJSON_AddItemToArray(array, cJSON_CreateString(name));
+}
+
+cleat_status cleat_published_describe_text(const cleat_model *model, cJSON *config, cleat_error *error) {
+    const cleat_text_network_settings s = cleat_text_network_of(model);
+    const char *dropout = s.network == CLEAT_TEXT_DISTILBERT ? "seq_classif_dropout" : "classifier_dropout";
+    bool done = add_class(model, s.network, config) && cJSON_AddNumberToObject(config, dropout, s.head_dropout);
+    if (model->sizes.vocabulary > 0)
+        done = done && replace_number(config, "vocab_size", (double)model->sizes.vocabulary);
+    done = done && replace_number(config, "type_vocab_size", (double)s.token_types) &&
+           replace_number(config, "layer_norm_eps", s.norm_eps) &&
+           replace_number(config, "embedding_size", (double)s.embedding_width) &&
+           cJSON_AddNumberToObject(config, "pad_token_id", s.first_position > 0 ? (double)s.first_position - 1 : 0);
+    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+}
