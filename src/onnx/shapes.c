@@ -27,6 +27,32 @@ void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node) {
                    cleat_onnx_op(cleat_onnx_of(t), "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), in, node->n_in));
 }
 
+/* Place s of the rows: a block, padded to the width of all, or zeros. */
+static const char *rows_of_place(cleat_onnx_translator *t, const cleat_node *node, int s, int parts, int where) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int64_t side = node->in[0]->shape[0] / parts, rank = node->in[0]->shape[1];
+    for (int q = 0; q < parts; ++q) {
+        if ((where >> 4 * q & 15) != s) continue;
+        const char *block = OP(b, "Slice", cleat_onnx_in(t, node, 0), cleat_onnx_int(b, q * side),
+                               cleat_onnx_int(b, (q + 1) * side), cleat_onnx_int(b, 0));
+        return OP(b, "Pad", block, INTS(b, 0, q * rank, 0, (parts - 1 - q) * rank));
+    }
+    return OP(b, "Expand", cleat_onnx_number(b, 0), INTS(b, side, parts * rank));
+}
+
+void cleat_onnx_emit_block_diagonal(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int parts = (int)cleat_onnx_attribute_of(t, node, "parts", 0);
+    const int places = (int)cleat_onnx_attribute_of(t, node, "places", 0);
+    const int where = (int)cleat_onnx_attribute_of(t, node, "where", 0);
+    const char *rows[CLEAT_MAX_IN];
+    if (parts < 1 || places > CLEAT_MAX_IN) return;
+    for (int s = 0; s < places; ++s) rows[s] = rows_of_place(t, node, s, parts, where);
+    const char *all = cleat_onnx_op(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 0)), rows, places);
+    const char *factor = cleat_onnx_number(b, (float)cleat_onnx_attribute_of(t, node, "factor", 0));
+    cleat_onnx_set(t, node, 0, OP(b, "Mul", all, factor));
+}
+
 void cleat_onnx_emit_chunk(cleat_onnx_translator *t, const cleat_node *node) {
     const char *in[] = {cleat_onnx_in(t, node, 0)}, *parts[CLEAT_MAX_OUT];
     const cleat_onnx_attribute axis = CLEAT_ONNX_I("axis", -1);

@@ -20,6 +20,7 @@ static const row rows[] = {
     {"attention", cleat_onnx_emit_attention},
     {"average_pool", cleat_onnx_emit_average_pool},
     {"batch_norm_inference", cleat_onnx_emit_batch_norm},
+    {"block_diagonal", cleat_onnx_emit_block_diagonal},
     {"cast", cleat_onnx_emit_cast},
     {"chunk", cleat_onnx_emit_chunk},
     {"concat", cleat_onnx_emit_concat},

@@ -91,8 +91,18 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
-static const cleat_op block_diagonal = {
-    .name = "block_diagonal", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(block_attr, factor, CLEAT_ATTRIBUTE_F32),
+                                             CLEAT_ATTRIBUTE(block_attr, parts, CLEAT_ATTRIBUTE_I32),
+                                             CLEAT_ATTRIBUTE(block_attr, places, CLEAT_ATTRIBUTE_I32),
+                                             CLEAT_ATTRIBUTE(block_attr, where, CLEAT_ATTRIBUTE_I32),
+                                             {.name = NULL}};
+
+static const cleat_op block_diagonal = {.name = "block_diagonal",
+                                        .infer = infer,
+                                        .backward = backward,
+                                        .cost = cost,
+                                        .variants = variants,
+                                        .attributes = attributes};
 
 cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x, const cleat_block_diagonal_spec *spec) {
     const int places = spec->places;
