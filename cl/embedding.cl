@@ -30,8 +30,17 @@ static inline uint3 own_units(uint units) {
 #endif
 }
 
-/* tokens i32 [n], table f32 [vocabulary, width], y T [n, width]. */
-__kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, table), TENSOR(T, y), const uint n,
+/* HALF_TABLE 1: the table is T, that of a frozen parameter; else it is f32. */
+#if defined(HALF_TABLE) && HALF_TABLE
+#define TABLE_T T
+#define LOAD_ROW run_load
+#else
+#define TABLE_T float
+#define LOAD_ROW run_load_f32
+#endif
+
+/* tokens i32 [n], table [vocabulary, width], y T [n, width]. */
+__kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const TABLE_T, table), TENSOR(T, y), const uint n,
                                 const uint width, const int vocabulary) {
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(n * vectors);
@@ -39,7 +48,7 @@ __kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, t
         uint i = unit / vectors, at = (unit - i * vectors) * VEC;
         int token = AT(tokens)[i];
         floatv v = (floatv)(0.0f);
-        if (token >= 0 && token < vocabulary) v = run_load_f32(AT(table) + (ulong)token * width, at, width);
+        if (token >= 0 && token < vocabulary) v = LOAD_ROW(AT(table) + (ulong)token * width, at, width);
         run_store(v, AT(y) + (ulong)i * width, at, width);
     }
 }

@@ -17,8 +17,8 @@ enum { TOKENS, TABLE, FORWARD_IN };
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE];
     cleat_dtype storage = ((const embedding_attr *)node->attr)->storage;
-    if (tokens->dtype != CLEAT_I32 || table->dtype != CLEAT_F32 || table->rank != 2 || tokens->rank >= CLEAT_MAX_RANK ||
-        !cleat_is_storage(storage)) {
+    if (tokens->dtype != CLEAT_I32 || (table->dtype != CLEAT_F32 && table->dtype != storage) || table->rank != 2 ||
+        tokens->rank >= CLEAT_MAX_RANK || !cleat_is_storage(storage)) {
         char what[96], rows[96];
         cleat_tensor_describe(tokens, what, sizeof what);
         cleat_tensor_describe(table, rows, sizeof rows);
@@ -43,6 +43,7 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE], *y = node->out[0];
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
+    if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
     cleat_launch_tensor(binder, y);
@@ -199,12 +200,22 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op embedding = {
     .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
 
+/* A frozen table is read as half weights where the rows are halves, so that no f32 table is needed: the same bits. */
+static const cleat_op embedding_of_frozen = {.name = "embedding",
+                                             .infer = infer,
+                                             .cost = cost,
+                                             .variants = forward_variants,
+                                             .autocast_inputs = CLEAT_IN(TABLE),
+                                             .weight_inputs = CLEAT_IN(TABLE)};
+
 cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, int64_t padding,
                                      cleat_dtype storage) {
     cleat_tensor *in[FORWARD_IN] = {[TOKENS] = tokens, [TABLE] = table};
     const embedding_attr attr = {.storage = storage,
                                  .padding = padding >= 0 && padding <= INT32_MAX ? (int32_t)padding : -1};
-    cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, FORWARD_IN);
+    const bool halves = table && table->rule.frozen && storage != CLEAT_F32 && storage == cleat_autocast_storage(graph);
+    cleat_node *node =
+        cleat_emit(graph, halves ? &embedding_of_frozen : &embedding, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }
 

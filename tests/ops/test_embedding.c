@@ -2,8 +2,10 @@
 #include "harness.h"
 
 #include "cleat/ops.h"
+#include "graph/store.h"
 
 #include <math.h>
+#include <string.h>
 
 /* dims: batch, length, width, vocabulary, kind of tokens, 1: row 0 of the table is padding. That row is 0 in the padded
  * cases, so that the reference can leave it out: its gradient is 0. */
@@ -71,6 +73,58 @@ static const op_test test = {.op = "embedding",
                              .tolerance = tolerance,
                              .samples = 4};
 
+/* --- a frozen table: half weights only, with the rows that an f32 table gives -------------------------------------- */
+
+enum { FROZEN_ROWS = 9, FROZEN_WIDTH = 37, FROZEN_TOKENS = 21 };
+
+static void freeze_table(void *user, const char *name, int rank, cleat_param_rule *rule) {
+    (void)user;
+    (void)rank;
+    rule->frozen = strcmp(name, "table") == 0;
+}
+
+static void look_up_frozen(const op_shape *shape, cleat_dtype storage) {
+    double values[FROZEN_ROWS * FROZEN_WIDTH], tokens[FROZEN_TOKENS], found[FROZEN_TOKENS * FROZEN_WIDTH];
+    const int64_t table_shape[] = {FROZEN_ROWS, FROZEN_WIDTH}, count = FROZEN_TOKENS;
+    cleat_store *store;
+    cleat_graph *graph;
+    op_rig rig;
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    cleat_store_set_rules(store, freeze_table, NULL);
+    assert_int_equal(cleat_graph_create(store, "frozen", &graph, NULL), CLEAT_OK);
+    cleat_autocast(graph, storage);
+    cleat_param(graph, "trained", 1, &count, (cleat_init){0});
+    cleat_tensor *table = cleat_param(graph, "table", 2, table_shape, (cleat_init){0});
+    cleat_tensor *in = cleat_input(graph, "tokens", CLEAT_I32, 1, &count);
+    cleat_tensor *y = cleat_embedding(graph, in, table, storage);
+    cleat_retain(graph, y);
+    assert_int_equal(cleat_store_arrange(store, NULL), CLEAT_OK);
+    assert_true(table->half_only && !cleat_requires_grad(y));
+    assert_true(op_rig_open(&rig, graph, shape, NULL, 0));
+    for (int i = 0; i < FROZEN_ROWS * FROZEN_WIDTH; ++i) values[i] = compare_round(storage, sin(1.7 * i));
+    for (int i = 0; i < FROZEN_TOKENS; ++i) tokens[i] = i % (FROZEN_ROWS + 1) - (i == 3 ? 4 : 0); /* some invalid */
+    op_rig_write(&rig, store->half_weights[table->index], values);
+    op_rig_write(&rig, in, tokens);
+    op_rig_run(&rig, 0, -1);
+    op_rig_read(&rig, y, found);
+    for (int i = 0; i < FROZEN_TOKENS * FROZEN_WIDTH; ++i) {
+        const int token = (int)tokens[i / FROZEN_WIDTH];
+        const bool valid = token >= 0 && token < FROZEN_ROWS;
+        assert_true(found[i] == (valid ? values[token * FROZEN_WIDTH + i % FROZEN_WIDTH] : 0));
+    }
+    op_rig_close(&rig);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+static void a_frozen_table_needs_no_f32(void **state) {
+    (void)state;
+    look_up_frozen(&op_shape_cpu, CLEAT_F16);
+    look_up_frozen(&op_shape_cpu, CLEAT_BF16);
+    look_up_frozen(&op_shape_gpu, CLEAT_F16);
+}
+
 int main(void) {
-    return op_main(&test, 1, NULL, 0);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(a_frozen_table_needs_no_f32)};
+    return op_main(&test, 1, extra, 1);
 }
