@@ -117,18 +117,24 @@ void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_n
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), encoding));
 }
 
-/* Rows [first, first + L) of the table. */
+/* Rows first + l of the table for positions l; zeros where it has none. */
 void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node) {
     enum { X, TABLE };
     cleat_onnx_builder *b = cleat_onnx_of(t);
-    const int64_t first = (int64_t)cleat_onnx_attribute_of(t, node, "first", 0);
+    const int32_t first = (int32_t)cleat_onnx_attribute_of(t, node, "first", 0);
+    const int32_t rows = (int32_t)node->in[TABLE]->shape[0];
     const cleat_onnx_dim length = cleat_onnx_dim_of(t, node->in[X], node->in[X]->rank - 2);
-    const char *end = cleat_onnx_is_fixed(length)
-                          ? cleat_onnx_int(b, first + length.factor)
-                          : OP(b, "Add", cleat_onnx_dim_value(t, length), cleat_onnx_int(b, first));
-    const char *rows =
-        OP(b, "Slice", cleat_onnx_in(t, node, TABLE), cleat_onnx_int(b, first), end, cleat_onnx_int(b, 0));
-    cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), rows));
+    const char *table = cleat_onnx_in(t, node, TABLE), *found;
+    if (cleat_onnx_is_fixed(length) && first + length.factor <= rows) {
+        found = OP(b, "Slice", table, cleat_onnx_int(b, first), cleat_onnx_int(b, first + length.factor),
+                   cleat_onnx_int(b, 0));
+    } else {
+        const char *wanted = OP(b, "Add", cleat_onnx_positions(t, length), cleat_onnx_whole(b, first));
+        const char *known = OP(b, "Less", wanted, cleat_onnx_whole(b, rows));
+        found = OP(b, "Gather", table, OP(b, "Min", wanted, cleat_onnx_whole(b, rows - 1)));
+        found = OP(b, "Where", OP(b, "Unsqueeze", known, cleat_onnx_int(b, 1)), found, cleat_onnx_number(b, 0));
+    }
+    cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), found));
 }
 
 /* --- pooling ---------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@ enum { MAX_PLACES = 7, PLACE_BITS = 4 };
 typedef struct block_attr {
     float factor;
     int32_t parts, places;
-    int32_t where; /* PLACE_BITS bits of each block */
+    int32_t where; /* PLACE_BITS bits of each block: block q lies in place where >> 4 q & 15 */
     cleat_dtype storage;
 } block_attr;
 

@@ -118,6 +118,13 @@ static cleat_tensor *pools(cleat_graph *graph, int64_t batch, int64_t length) {
                         6);
 }
 
+/* Two of three stacked parts have adapters. */
+static cleat_tensor *adapters(cleat_graph *graph, int64_t batch, int64_t length) {
+    const cleat_block_diagonal_spec spec = {.places = 3, .used = 5, .factor = 0.5f, .storage = CLEAT_F32};
+    cleat_tensor *x = cleat_linear(graph, x_of(graph, batch, length, 7), matrix(graph, "a", 4, 7), NULL, NULL);
+    return cleat_linear(graph, x, cleat_block_diagonal(graph, matrix(graph, "b", 10, 2), &spec), NULL, NULL);
+}
+
 /* --- images ----------------------------------------------------------------------------------------------------- */
 
 static cleat_tensor *filters(cleat_graph *graph, const char *name, int64_t features, int64_t size, int64_t channels) {
@@ -175,6 +182,8 @@ static const op_graph graphs[] = {
     {"first_token", first_token, 38},
     {"adapters", adapters, 11},
     {"embeddings", embeddings, 11},
+    {"past_the_positions", embeddings, 45}, /* of 40 */
+    {"adapters", adapters, 11},
     {"waves", waves, 3001},
     {"self_attention", self_attention, 11},
     {"cross_attention", cross_attention, 11},
