@@ -422,6 +422,45 @@ static size_t check_ops(const cleat_model *model, const char *name) {
     return nodes;
 }
 
+/* Checks the network of the profile with one more setting; false: they contradict each other. */
+static bool check_with(const char *type, const char *assignment) {
+    cleat_profile *profile = profile_of(type);
+    cleat_model *model = NULL;
+    cleat_error error;
+    char name[128];
+    snprintf(name, sizeof name, "%s with %s", type, assignment);
+    const char *settings[] = {"data.path=x", "data.max_length=128", assignment};
+    for (size_t i = 0; i < 3; ++i) {
+        if (i == 1 && !cleat_profile_key_help(profile, "data.max_length")) continue;
+        if (cleat_profile_set(profile, settings[i], &error) != CLEAT_OK) fail_msg("%s: %s", name, error.text);
+    }
+    const bool good = cleat_profile_check(profile, &error) == CLEAT_OK;
+    if (!good) print_message("%s: %s\n", name, error.text);
+    if (good && cleat_profile_create_model(profile, &model, &error) != CLEAT_OK) fail_msg("%s: %s", name, error.text);
+    if (good) check_ops(model, name);
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+    return good;
+}
+
+/* Networks that no profile has: every choice of every setting of [model], and adapters. */
+static void every_op_of_every_choice_has_a_translation(void **state) {
+    int checked = 0;
+    char assignment[96];
+    (void)state;
+    for (size_t i = 0; cleat_model_classes[i]; ++i) {
+        const char *type = cleat_model_classes[i]->name;
+        for (const cleat_key *key = cleat_model_classes[i]->keys; key->name; ++key)
+            for (size_t k = 0; strcmp(key->section, "model") == 0 && key->choices && key->choices[k]; ++k) {
+                snprintf(assignment, sizeof assignment, "model.%s=%s", key->name, key->choices[k]);
+                checked += check_with(type, assignment);
+            }
+        checked += check_with(type, "train.lora_rank=2");
+    }
+    print_message("%d networks\n", checked);
+    assert_true(checked > 50);
+}
+
 static bool is_profile(const char *name) {
     return strcmp(cleat_name_ending(name), ".ini") == 0;
 }
@@ -493,6 +532,7 @@ int main(void) {
         cmocka_unit_test(a_network_of_fixed_positions_has_a_fixed_length),
         cmocka_unit_test(an_op_without_a_translation_is_named),
         cmocka_unit_test(every_op_of_every_profile_has_a_translation),
+        cmocka_unit_test(every_op_of_every_choice_has_a_translation),
         cmocka_unit_test(memory_that_runs_out_leaves_no_file),
         cmocka_unit_test(a_folder_that_does_not_exist_is_named),
     };

@@ -1,10 +1,10 @@
 """What ONNX Runtime computes from exports is what PyTorch and cleat compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
 
-Networks that EXPORTER exports: those of all reference trajectories of SOURCE/tests/golden and of the published checkpoints of
-$CLEAT_SHARED/hf (SOURCE/../shared), compared with the outputs that PyTorch computed in double precision and with what cleat
-computes, also for parts of the batch and of the length; and graphs of single operations, compared with cleat. Then PROGRAM trains
-each family for a moment and exports it; `cleat predict` is compared with the model. Skipped (77) without onnxruntime or a
-device."""
+Networks that EXPORTER exports: those of all reference trajectories of SOURCE/tests/golden and of the published checkpoints in
+SOURCE/tests/published and $CLEAT_SHARED/hf (SOURCE/../shared/hf), compared with the outputs that PyTorch computed in double
+precision and with what cleat computes, also for parts of the batch and of the length; and graphs of single operations, compared
+with cleat. Then PROGRAM trains each family for a moment and exports it; `cleat predict` is compared with the model. Skipped (77)
+without onnxruntime or a device."""
 import os
 import pathlib
 import subprocess
@@ -131,7 +131,8 @@ def main():
         folder = pathlib.Path(made)
         for path in sorted((SOURCE / "tests/golden").glob("*.safetensors")):
             compare_golden(path, folder)
-        for path in sorted(SHARED.glob("*/expected.safetensors")):
+        published = (SOURCE / "tests/published", SHARED)
+        for path in sorted(path for place in published for path in place.glob("*/expected.safetensors")):
             try:
                 compare_golden(path.parent, folder)
             except UnknownNetwork:
