@@ -64,11 +64,10 @@ bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *
                              size_t from, size_t taken, cleat_added_match *match) {
     if (trie->count < 2) return false;
     for (size_t at = from, length; at < size; at += length) {
+        length = 1;
+        if (!trie->root[(unsigned char)text[at]]) continue;
         int32_t index = cleat_trie_longest(trie, 0, text + at, size - at, &length);
-        if (index < 0) {
-            length = 1;
-            continue;
-        }
+        if (index < 0) continue;
         const cleat_added_token *token = &added->tokens[index];
         size_t start = at, end = at + length;
         if (token->single_word && !is_single_word(text, size, start, end)) continue;

@@ -97,6 +97,15 @@ static void find_limit(cleat_pipeline *p) {
         if ((size_t)p->added.tokens[i].id >= p->limit) p->limit = (size_t)p->added.tokens[i].id + 1;
 }
 
+/* Whether the pipeline is that of BERT, which words.h does faster. */
+static bool is_bert(const cleat_pipeline *p) {
+    const cleat_normaliser *n = p->normalisers;
+    return p->n_normalisers == 1 && n->kind == CLEAT_NORMALISE_BERT && n->clean && n->ideographs &&
+           n->accents == n->lowercase && p->n_splitters == 1 && p->splitters[0].kind == CLEAT_SPLIT_BERT &&
+           p->model.kind == CLEAT_SUBWORDS_WORDPIECE && p->model.max_characters == CLEAT_WORD_CHARACTERS &&
+           p->model.unk >= 0 && p->added.normalised.count < 2;
+}
+
 /* Every id of a template must be a token. */
 static cleat_status check_templates(const cleat_pipeline *p, cleat_error *error) {
     for (int pair = 0; pair < 2; ++pair)
@@ -141,6 +150,8 @@ static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_er
     if (status == CLEAT_OK) status = build_trie(p, true, &p->added.normalised, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "added_tokens");
     find_limit(p);
+    p->bert = is_bert(p);
+    p->rules = (cleat_word_rules){.published = true, .lowercase = p->lowercase};
     return check_templates(p, error);
 }
 

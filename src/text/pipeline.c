@@ -99,12 +99,47 @@ static void read_part(encoding *e, size_t start, size_t end) {
     }
 }
 
+typedef struct bert_words {
+    const cleat_pipeline *pipeline;
+    cleat_token_sink *sink;
+} bert_words;
+
+static void encode_bert_word(void *user, const cleat_word *word) {
+    const bert_words *b = user;
+    /* an unknown word has the range of all its characters, also of those that `bytes` leaves out */
+    const cleat_aligned text = {
+        .bytes = (char *)word->bytes, .begin = (uint32_t *)word->begin, .end = (uint32_t *)word->end};
+    const cleat_subwords *model = &b->pipeline->model;
+    cleat_token_sink *sink = b->sink;
+    if (word->characters > CLEAT_WORD_CHARACTERS ||
+        !cleat_wordpiece_emit(model, &text, (cleat_text_span){0, word->size}, sink)) {
+        if (sink->count < sink->capacity)
+            sink->tokens[sink->count] = (cleat_token){model->unk, word->text_begin, word->text_end, sink->words};
+        ++sink->count;
+    }
+    ++sink->words;
+}
+
+/* Encodes text[start, end) of a BERT, which words.c normalises and splits in one pass. */
+static cleat_status encode_bert_part(encoding *e, size_t start, size_t end, cleat_error *error) {
+    bert_words b = {e->pipeline, e->sink};
+    const size_t before = e->sink->count;
+    cleat_status status =
+        cleat_words_split(e->text + start, end - start, &e->pipeline->rules, encode_bert_word, &b, error);
+    for (size_t i = before; start && i < e->sink->count && i < e->sink->capacity; ++i) {
+        e->sink->tokens[i].begin += (uint32_t)start;
+        e->sink->tokens[i].end += (uint32_t)start;
+    }
+    return status;
+}
+
 /* Encodes text[start, end), in which no added token occurs as it is. */
 static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_error *error) {
     const cleat_added_tokens *added = &e->pipeline->added;
     cleat_added_match match = {0};
     size_t at = 0;
     if (start == end) return CLEAT_OK;
+    if (e->pipeline->bert) return encode_bert_part(e, start, end, error);
     read_part(e, start, end);
     cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, error);
     if (status == CLEAT_OK) status = check_memory(e, error);
@@ -154,7 +189,8 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
     const cleat_added_tokens *added = &pipeline->added;
     cleat_added_match match = {0};
     size_t at = 0;
-    if (!cleat_text_check(text, size, NULL)) repair(&e, text, size);
+    /* words.c removes bytes that are not UTF-8, as BERT removes U+FFFD */
+    if (!pipeline->bert && !cleat_text_check(text, size, NULL)) repair(&e, text, size);
     cleat_status status = check_memory(&e, error);
     while (status == CLEAT_OK && cleat_added_tokens_find(added, &added->raw, e.text, e.size, match.next, at, &match)) {
         if (at < match.start) status = encode_part(&e, at, match.start, error);

@@ -7,6 +7,7 @@
 #include "text/split.h"
 #include "text/subwords.h"
 #include "text/template.h"
+#include "text/words.h"
 
 /* A file that belongs to the tokenizer and is kept as it was. */
 typedef struct cleat_tokenizer_file {
@@ -26,7 +27,9 @@ typedef struct cleat_pipeline {
     cleat_added_tokens added;
     cleat_template templates[2]; /* for one text, for two */
     bool lowercase;              /* a normaliser lower-cases */
-    size_t limit;                /* highest id + 1 */
+    bool bert;                   /* words.h has the normaliser and the splitter in one pass, by `rules` */
+    cleat_word_rules rules;
+    size_t limit; /* highest id + 1 */
     /* files[0] is tokenizer.json: the text that was read. */
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
 } cleat_pipeline;

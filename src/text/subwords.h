@@ -104,6 +104,9 @@ cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_alig
                                    cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
 cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
                                     cleat_token_sink *sink, cleat_error *error);
+/* Emits the pieces of a word. Returns false and emits nothing if it cannot be composed of pieces. */
+bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+                          cleat_token_sink *sink);
 cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
                               cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
 cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,

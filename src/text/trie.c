@@ -79,6 +79,7 @@ static void add_levels(cleat_trie *trie, const cleat_trie_key *keys, size_t n, k
     for (size_t node = 0, depth = 0; node < trie->count; ++depth)
         for (size_t level = trie->count; node < level; ++node) add_children(trie, keys, ranges, node, depth);
     trie->first[trie->count] = (uint32_t)trie->count;
+    for (uint32_t child = trie->first[0]; child < trie->first[1]; ++child) trie->root[trie->labels[child]] = child;
 }
 
 cleat_status cleat_trie_build(cleat_trie *trie, cleat_trie_key *keys, size_t n, cleat_error *error) {
@@ -115,7 +116,7 @@ void cleat_trie_free(cleat_trie *trie) {
 }
 
 int64_t cleat_trie_child(const cleat_trie *trie, int64_t node, unsigned char label) {
-    if (!trie->count) return CLEAT_TRIE_NONE;
+    if (node == 0) return trie->root[label] ? (int64_t)trie->root[label] : CLEAT_TRIE_NONE;
     uint32_t low = trie->first[node], high = trie->first[node + 1];
     while (high - low > 8) {
         uint32_t middle = low + (high - low) / 2;

@@ -11,6 +11,7 @@ typedef struct cleat_trie {
     unsigned char *labels; /* [count] */
     int32_t *values;       /* [count] -1: no key ends here */
     size_t count;
+    uint32_t root[256]; /* the children of the root by their labels; 0: none */
 } cleat_trie;
 
 typedef struct cleat_trie_key {

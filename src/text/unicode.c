@@ -44,7 +44,7 @@ size_t cleat_utf8_encode(int32_t character, char text[4]) {
 bool cleat_text_check(const char *text, size_t size, size_t *bad_byte) {
     int32_t character;
     for (size_t at = 0, length; at < size; at += length) {
-        length = cleat_utf8_decode(text + at, size - at, &character);
+        length = (unsigned char)text[at] < 0x80 ? 1 : cleat_utf8_decode(text + at, size - at, &character);
         if (length) continue;
         if (bad_byte) *bad_byte = at;
         return false;

@@ -31,9 +31,8 @@ static size_t count_characters(const char *bytes, size_t size) {
     return count;
 }
 
-/* Emits the pieces of a word. Returns false and emits nothing if it cannot be composed of pieces. */
-static bool emit_pieces(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
-                        cleat_token_sink *sink) {
+bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+                          cleat_token_sink *sink) {
     const size_t before = sink->count, end = word.start + word.size;
     for (size_t at = word.start, length = 0; at < end; at += length) {
         int64_t node = at > word.start ? model->inside : 0;
@@ -51,7 +50,7 @@ cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_ali
                                     cleat_token_sink *sink, cleat_error *error) {
     bool fits = word.size <= model->max_characters ||
                 count_characters(text->bytes + word.start, word.size) <= model->max_characters;
-    if (fits && emit_pieces(model, text, word, sink)) return CLEAT_OK;
+    if (fits && cleat_wordpiece_emit(model, text, word, sink)) return CLEAT_OK;
     if (model->unk < 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "a word has no tokens, and the vocabulary no unk_token for that");
     cleat_token_sink_add(sink, text, model->unk, word.start, word.size);

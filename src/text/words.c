@@ -7,6 +7,7 @@
 #include "text/words.h"
 
 #include "core/memory.h"
+#include "text/classes.h"
 #include "text/unicode.h"
 
 #include <stdlib.h>
@@ -124,10 +125,11 @@ static void sort_marks(splitter *s) {
 
 /* Removes accents; the preceding character takes over their bytes. */
 static void strip_accents(splitter *s) {
+    bool (*is_accent)(int32_t character) = s->rules->published ? cleat_class_bert_accent : cleat_char_is_accent;
     size_t kept = 0;
     for (size_t i = 0; i < s->count; ++i) {
         placed *here = &s->cluster[i];
-        if (!cleat_char_is_accent(here->character))
+        if (!is_accent(here->character))
             s->cluster[kept++] = *here;
         else if (kept && s->cluster[kept - 1].end < here->end)
             s->cluster[kept - 1].end = here->end;
@@ -159,13 +161,25 @@ static cleat_status compose(splitter *s, cleat_error *error) {
 }
 
 static void append_cluster(splitter *s) {
+    const bool published = s->rules->published;
     for (size_t i = 0; i < s->count; ++i) {
         const placed *here = &s->cluster[i];
-        if (cleat_char_is_punctuation(here->character))
-            append_punctuation(s, here->character, here->begin, here->end);
+        const int32_t c = published ? cleat_char_lower(here->character) : here->character;
+        if (published ? cleat_class_punctuation(c) : cleat_char_is_punctuation(c))
+            append_punctuation(s, c, here->begin, here->end);
         else
-            append(s, here->character, here->begin, here->end);
+            append(s, c, here->begin, here->end);
     }
+}
+
+/* The class of a character for BertNormalizer. */
+static cleat_char_class classify_published(int32_t c) {
+    if (c < 0x80) return cleat_ascii_class((unsigned char)c);
+    if (cleat_class_bert_control(c)) return CLEAT_CHAR_REMOVED;
+    if (cleat_class_space(c)) return CLEAT_CHAR_SPACE;
+    if (cleat_class_bert_ideograph(c)) return CLEAT_CHAR_IDEOGRAPH;
+    if (cleat_char_combining(c) || cleat_char_is_accent(c)) return CLEAT_CHAR_MARK;
+    return cleat_class_punctuation(c) ? CLEAT_CHAR_PUNCTUATION : CLEAT_CHAR_WORD;
 }
 
 /* Reads the character at s->at, or one byte that is not UTF-8 and counts as removed, and advances. */
@@ -173,7 +187,8 @@ static cleat_char_class read_character(splitter *s, int32_t *character, uint32_t
     *begin = (uint32_t)s->at;
     size_t length = cleat_utf8_decode(s->text + s->at, s->size - s->at, character);
     s->at += length ? length : 1;
-    return length ? cleat_char_classify(*character) : CLEAT_CHAR_REMOVED;
+    if (!length) return CLEAT_CHAR_REMOVED;
+    return s->rules->published ? classify_published(*character) : cleat_char_classify(*character);
 }
 
 /* Processes `character`, which was just read, together with the marks that follow it. */
@@ -184,7 +199,7 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
     s->count = 0;
     while (status == CLEAT_OK) {
         if (class == CLEAT_CHAR_MARK) {
-            if (s->rules->lowercase) character = cleat_char_lower(character);
+            if (s->rules->lowercase && !s->rules->published) character = cleat_char_lower(character);
             status = add_to_cluster(s, character, begin, end, error);
         }
         if (s->at == s->size) break;
@@ -256,12 +271,18 @@ static cleat_status split_other(splitter *s, cleat_error *error) {
     case CLEAT_CHAR_IDEOGRAPH: {
         int32_t parts[CLEAT_MAX_DECOMPOSITION];
         /* A compatibility ideograph decomposes into one other character. */
-        cleat_char_decompose(character, parts);
+        parts[0] = character;
+        if (!s->rules->published || s->rules->lowercase) cleat_char_decompose(character, parts);
         append_punctuation(s, parts[0], begin, (uint32_t)s->at);
         return CLEAT_OK;
     }
     default:
-        return split_cluster(s, character, begin, error);
+        if (!s->rules->published || s->rules->lowercase) return split_cluster(s, character, begin, error);
+        if (cleat_class_punctuation(character))
+            append_punctuation(s, character, begin, (uint32_t)s->at);
+        else
+            append(s, character, begin, (uint32_t)s->at);
+        return CLEAT_OK;
     }
 }
 

@@ -1,5 +1,6 @@
 /* BERT's basic tokenizer: splits a text into normalised words; each character refers to the bytes of the text
- * from which it comes. */
+ * from which it comes. There are two forms: the old one (BertTokenizer of Python, see cleat/text.h), and the one that
+ * tokenizer.json names, BertNormalizer and BertPreTokenizer. */
 #ifndef CLEAT_SRC_WORDS_H
 #define CLEAT_SRC_WORDS_H
 
@@ -34,6 +35,7 @@ typedef struct cleat_word {
 
 typedef struct cleat_word_rules {
     bool lowercase;               /* lower-case, and strip accents */
+    bool published;               /* the form of tokenizer.json: unassigned characters are kept, cased text as it is */
     bool special[CLEAT_SPECIALS]; /* special tokens that are not split */
 } cleat_word_rules;
 

@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/text.h"
 #include "text/tokenizer.h"
+#include "text/unicode.h"
 
 #define FOLDER CLEAT_SOURCE_DIR "/tests/text/tokenizers/"
 
@@ -143,6 +144,58 @@ static void shared_tokenizers_give_the_same_ids(void **state) {
         snprintf(path, sizeof path, "%s/hf/tokenizers/%s/%s", shared, rows[i].name, rows[i].file);
         expect_file(path, rows[i].lowercase, lines);
     }
+}
+
+/* --- two ways to the same words -------------------------------------------------------------------------------- */
+
+typedef struct word_list {
+    char bytes[256]; /* words, each followed by a line feed */
+    size_t size;
+} word_list;
+
+static void add_word(void *user, const cleat_word *word) {
+    word_list *list = user;
+    list->size += (size_t)snprintf(list->bytes + list->size, sizeof list->bytes - list->size, "%.*s\n", (int)word->size,
+                                   word->bytes);
+}
+
+/* The words of words.c and those of the normaliser and the splitter must agree. */
+static void compare_words(const char *text, size_t size, bool lowercase, cleat_split_state *state) {
+    const cleat_word_rules rules = {.published = true, .lowercase = lowercase};
+    const cleat_normaliser bert = {
+        .kind = CLEAT_NORMALISE_BERT, .clean = true, .ideographs = true, .accents = lowercase, .lowercase = lowercase};
+    const cleat_splitter splitter = {.kind = CLEAT_SPLIT_BERT};
+    word_list fast = {.size = 0}, slow = {.size = 0};
+    assert_int_equal(cleat_words_split(text, size, &rules, add_word, &fast, NULL), CLEAT_OK);
+    state->text.size = state->words.count = 0;
+    cleat_aligned_add(&state->text, text, size, 0, (uint32_t)size);
+    assert_int_equal(cleat_normalise(&bert, &state->text, &state->spare, NULL), CLEAT_OK);
+    cleat_spans_add(&state->words, 0, state->text.size);
+    assert_int_equal(cleat_split_words(&splitter, state, NULL), CLEAT_OK);
+    for (size_t i = 0; i < state->words.count; ++i) {
+        const cleat_text_span word = state->words.items[i];
+        const cleat_word wrapped = {.bytes = state->text.bytes + word.start, .size = (uint32_t)word.size};
+        add_word(&slow, &wrapped);
+    }
+    if (fast.size != slow.size || memcmp(fast.bytes, slow.bytes, fast.size) != 0)
+        fail_msg("'%.*s', lowercase %d: '%s' and '%s'", (int)size, text, lowercase, fast.bytes, slow.bytes);
+}
+
+static void bert_has_the_same_words_in_one_pass(void **state) {
+    static const char *const ends[] = {"b", "\xCC\x81\xCC\xA3z", "\xE2\x80\x8D\xCC\xA3"};
+    cleat_split_state split = {0};
+    (void)state;
+    for (int32_t c = 1; c < 0x110000; ++c) {
+        char text[64] = "Ae", bytes[4];
+        if (c >= 0xD800 && c < 0xE000) continue;
+        const size_t length = cleat_utf8_encode(c, bytes), before = c % 2 + 1;
+        memcpy(text + before, bytes, length);
+        for (int i = 0; i < 3; ++i) {
+            strcpy(text + before + length, ends[i]);
+            for (int lowercase = 0; lowercase < 2; ++lowercase) compare_words(text, strlen(text), lowercase, &split);
+        }
+    }
+    cleat_split_state_free(&split);
 }
 
 /* --- words of sentences --------------------------------------------------------------------------------------- */
@@ -333,6 +386,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_those_of_hugging_face),
         cmocka_unit_test(shared_tokenizers_give_the_same_ids),
+        cmocka_unit_test(bert_has_the_same_words_in_one_pass),
         cmocka_unit_test(byte_level_words_of_sentences_have_a_space),
         cmocka_unit_test(special_tokens_have_roles),
         cmocka_unit_test(damaged_files_are_errors),
