@@ -152,6 +152,12 @@ typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
 CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
 
+/* The first `count` marked rows of each sample, in their order; a row is marked if its mark is not below 0. *chosen (may
+ * be NULL) receives the marks of these rows, i32 [B, count]. Where a sample has fewer marks, rows are zeros, which get no
+ * gradient, and *chosen is -1. x T [B, L, D], marks i32 [B, L], 1 <= count <= L -> T [B, count, D] */
+CLEAT_API cleat_tensor *cleat_select_marked(cleat_graph *graph, cleat_tensor *x, cleat_tensor *marks, int64_t count,
+                                            cleat_tensor **chosen);
+
 /* Dropout: sets each element to zero with probability `rate` and scales the others by 1 / (1 - rate). rng u32
  * [4] = {seed low, seed high, optimizer step, samples of the global batch before this micro-batch}. x [B,
  * ...] -> [B, ...]. rate 0 returns x.

@@ -1,0 +1,109 @@
+/* Selection of the marked rows of each sample, for a loss of a few positions only. */
+#include "cleat/ops.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
+
+typedef struct marked_attr {
+    int64_t count;
+} marked_attr;
+
+/* in = {x, marks}, out = {y, chosen} */
+enum { X, MARKS, FORWARD_IN };
+/* in = {dy, marks, accum} */
+enum { DY, GRAD_IN = FORWARD_IN };
+
+static int64_t count_of(const cleat_node *node) {
+    return ((const marked_attr *)node->attr)->count;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X];
+    const int64_t count = count_of(node);
+    char text[96];
+    cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] of at most 2^30 rows",
+                                text);
+    if (count < 1 || count > x->shape[1])
+        return cleat_infer_fail(node, error, "%lld rows of each sample of x, %s", (long long)count, text);
+    cleat_status status = cleat_expect(node, MARKS, "marks", CLEAT_I32, 2, x->shape, error);
+    const int64_t shape[] = {x->shape[0], count, x->shape[2]};
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, 3, shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_I32, 2, shape, error) : status;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    const int64_t shape[] = {dx->shape[0], count_of(node), dx->shape[2]};
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 3, shape, error);
+}
+
+/* Only the marked rows are read. */
+static cleat_cost cost(const cleat_node *node) {
+    return (cleat_cost){.bytes =
+                            2 * (double)cleat_tensor_bytes(node->out[0]) + (double)cleat_tensor_bytes(node->in[MARKS])};
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+/* x is the tensor [B, L, D] or its gradient. */
+static void launch(const cleat_node *node, cleat_binder *binder, const char *kernel, const cleat_tensor *x,
+                   int64_t rows) {
+    cleat_launch_row_kernel(binder, node, "select_marked.cl", kernel, x->dtype, x->shape[2]);
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_i32(binder, (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, (int32_t)count_of(node));
+    cleat_launch_rows(binder, rows, x->shape[2]);
+}
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    launch(node, binder, "select_marked_forward", node->in[X], node->in[X]->shape[0] * count_of(node));
+}
+
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    launch(node, binder, "select_marked_backward", node->out[0], cleat_rows(node->out[0]));
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
+
+static const cleat_op select_marked_grad = {.name = "select_marked_grad",
+                                            .infer = infer_grad,
+                                            .cost = cost_grad,
+                                            .variants = grad_variants,
+                                            .inplace_inputs = CLEAT_IN(GRAD_IN)};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
+    cleat_tensor *in[] = {[DY] = dout[0], [MARKS] = node->in[MARKS]};
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &select_marked_grad,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof(marked_attr),
+                                                .in = in,
+                                                .n_in = GRAD_IN,
+                                                .targets = &node->in[X],
+                                                .n_targets = 1});
+}
+
+static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(marked_attr, count, CLEAT_ATTRIBUTE_I64), {.name = NULL}};
+
+static const cleat_op select_marked = {.name = "select_marked",
+                                       .infer = infer,
+                                       .backward = backward,
+                                       .cost = cost,
+                                       .variants = variants,
+                                       .autocast_inputs = CLEAT_IN(X),
+                                       .attributes = attributes};
+
+cleat_tensor *cleat_select_marked(cleat_graph *graph, cleat_tensor *x, cleat_tensor *marks, int64_t count,
+                                  cleat_tensor **chosen) {
+    cleat_tensor *in[] = {[X] = x, [MARKS] = marks};
+    const marked_attr attr = {count};
+    cleat_node *node = cleat_emit(graph, &select_marked, &attr, sizeof attr, in, FORWARD_IN);
+    if (chosen) *chosen = node ? node->out[1] : NULL;
+    return node ? node->out[0] : NULL;
+}
