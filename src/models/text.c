@@ -128,10 +128,6 @@ static const text_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
 
-const cleat_text_network_settings *cleat_text_network_of(const cleat_model *model) {
-    return &settings_of(model)->network;
-}
-
 static const cleat_metric_info tag_metrics[] = {
     {"accuracy", true}, {"entity_f1", true}, {"entity_precision", true}, {"entity_recall", true}, {NULL, false}};
 

@@ -132,7 +132,4 @@ cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                       int64_t max_length, const cleat_record *record, cleat_error *error);
 
-/* The settings of the network of a text family's model (text.c). */
-const cleat_text_network_settings *cleat_text_network_of(const cleat_model *model);
-
 #endif

@@ -83,23 +83,3 @@ void cleat_onnx_emit_prepend_token(cleat_onnx_translator *t, const cleat_node *n
     cleat_onnx_set(t, node, 0,
                    OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 1)), token, cleat_onnx_in(t, node, X)));
 }
-
-/* Each block of x [P side, rank] becomes a column of blocks, of which the others are 0: [S side, rank]. */
-void cleat_onnx_emit_block_diagonal(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_builder *b = cleat_onnx_of(t);
-    const int parts = (int)cleat_onnx_attribute_of(t, node, "parts", 0),
-              places = (int)cleat_onnx_attribute_of(t, node, "places", 0),
-              where = (int)cleat_onnx_attribute_of(t, node, "where", 0);
-    const float factor = (float)cleat_onnx_attribute_of(t, node, "factor", 0);
-    const char *columns[CLEAT_MAX_IN], *x = cleat_onnx_in(t, node, 0);
-    if (parts < 1 || parts > CLEAT_MAX_IN) return;
-    const int64_t side = node->in[0]->shape[0] / parts;
-    for (int q = 0; q < parts; ++q) {
-        const int place = where >> 4 * q & 15;
-        const char *block =
-            OP(b, "Slice", x, cleat_onnx_int(b, q * side), cleat_onnx_int(b, (q + 1) * side), cleat_onnx_int(b, 0));
-        columns[q] = OP(b, "Pad", block, INTS(b, place * side, 0, (places - 1 - place) * side, 0));
-    }
-    const char *y = cleat_onnx_op(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 1)), columns, parts);
-    cleat_onnx_set(t, node, 0, OP(b, "Mul", y, cleat_onnx_number(b, factor)));
-}

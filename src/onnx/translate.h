@@ -79,7 +79,6 @@ void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_block_diagonal(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_chunk(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_depth_to_space(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_block_diagonal(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_prepend_token(cleat_onnx_translator *t, const cleat_node *node);
 /* layers.c */
 void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node);

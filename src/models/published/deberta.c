@@ -134,18 +134,18 @@ static cleat_status configure_tagger(const cleat_weights *weights, const cleat_s
 
 /* Members that are lists, or that are left out where they have no value. */
 static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
-    const cleat_text_network_settings *s = cleat_text_network_of(model);
+    const cleat_text_network_settings s = cleat_text_network_of(model);
     (void)error;
     cJSON *terms = cJSON_AddArrayToObject(config, "pos_att_type");
-    if (s->position_terms != CLEAT_ONLY_C2P) cJSON_AddItemToArray(terms, cJSON_CreateString("p2c"));
-    if (s->position_terms != CLEAT_ONLY_P2C) cJSON_AddItemToArray(terms, cJSON_CreateString("c2p"));
-    cJSON_AddNumberToObject(config, "position_buckets", s->position_buckets ? (double)s->position_buckets : -1);
+    if (s.position_terms != CLEAT_ONLY_C2P) cJSON_AddItemToArray(terms, cJSON_CreateString("p2c"));
+    if (s.position_terms != CLEAT_ONLY_P2C) cJSON_AddItemToArray(terms, cJSON_CreateString("c2p"));
+    cJSON_AddNumberToObject(config, "position_buckets", s.position_buckets ? (double)s.position_buckets : -1);
     cJSON_AddNumberToObject(config, "max_relative_positions",
-                            s->relative_positions == CLEAT_AUTO ? -1 : (double)s->relative_positions);
-    cJSON_AddStringToObject(config, "norm_rel_ebd", s->normed_positions ? "layer_norm" : "none");
+                            s.relative_positions == CLEAT_AUTO ? -1 : (double)s.relative_positions);
+    cJSON_AddStringToObject(config, "norm_rel_ebd", s.normed_positions ? "layer_norm" : "none");
     cJSON_AddNumberToObject(config, "pooler_hidden_size",
                             cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "hidden_size")));
-    if (s->padding_row != CLEAT_AUTO) cJSON_AddNumberToObject(config, "pad_token_id", (double)s->padding_row);
+    if (s.padding_row != CLEAT_AUTO) cJSON_AddNumberToObject(config, "pad_token_id", (double)s.padding_row);
     return CLEAT_OK;
 }
 

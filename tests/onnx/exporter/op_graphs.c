@@ -57,13 +57,6 @@ static cleat_tensor *first_token(cleat_graph *graph, int64_t batch, int64_t leng
 
 /* --- sequences -------------------------------------------------------------------------------------------------- */
 
-/* Adapters of the second and the last of three parts. */
-static cleat_tensor *adapters(cleat_graph *graph, int64_t batch, int64_t length) {
-    const cleat_block_diagonal_spec spec = {.places = 3, .used = 6, .factor = 1.5f};
-    cleat_tensor *x = cleat_linear(graph, x_of(graph, batch, length, 6), matrix(graph, "a", 4, 6), NULL, NULL);
-    return cleat_linear(graph, x, cleat_block_diagonal(graph, matrix(graph, "b", 10, 2), &spec), NULL, NULL);
-}
-
 static cleat_tensor *embeddings(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, (const int64_t[]){batch, length});
     cleat_tensor *x = cleat_embedding(graph, tokens, matrix(graph, "table", 9, 8), CLEAT_F32);
@@ -183,7 +176,6 @@ static const op_graph graphs[] = {
     {"adapters", adapters, 11},
     {"embeddings", embeddings, 11},
     {"past_the_positions", embeddings, 45}, /* of 40 */
-    {"adapters", adapters, 11},
     {"waves", waves, 3001},
     {"self_attention", self_attention, 11},
     {"cross_attention", cross_attention, 11},
