@@ -3,7 +3,7 @@
  * zeros, so that training begins with the network as it was.
  *
  * A stacked layer has several projections of its input as parts of equal size: att.qkv computes query, key and value.
- * Each part that is chosen has an adapter of its own. The adapters of a layer are two parameters, in the order of the
+ * Each chosen part has a separate adapter. The adapters of a layer are two parameters, in the order of the
  * parts: PREFIX.lora_A.weight [P rank, fan_in] and PREFIX.lora_B.weight [P fan_out / parts, rank]. */
 #ifndef CLEAT_SRC_NN_LORA_H
 #define CLEAT_SRC_NN_LORA_H

@@ -6,7 +6,7 @@
 #include "train/checkpointing.h"
 #include "train/run_board.h"
 #include "train/same_run.h"
-#include "train/start_from.h"
+#include "train/init_weights.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
 
@@ -163,7 +163,7 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     if (!*trainer->settings.profile->init)
         return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
     cleat_text_free(&trainer->init_table);
-    return cleat_start_from_weights(trainer->engine.session, trainer->state.seed, &trainer->init_table, error);
+    return cleat_load_init(trainer->engine.session, trainer->state.seed, &trainer->init_table, error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {

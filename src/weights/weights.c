@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SHARDS = 1024, LONGEST_PATH = 1024, LONGEST_CONFIG = 64 << 20, CHUNK = 65536 };
+enum { MAX_SHARDS = 1024, LONGEST_PATH = 1024, LONGEST_CONFIG = 64 << 20, CHUNK = 65536 };
 
 static const char weights_name[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
 
@@ -115,8 +115,8 @@ static cleat_status open_listed(cleat_weights *weights, const char *index, const
         }
         for (size_t i = count; i-- > 0 && !known;) known = strcmp(names[i], item->valuestring) == 0;
         if (known) continue;
-        if (count == MOST_SHARDS)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: lists more than %d shards", index, MOST_SHARDS);
+        if (count == MAX_SHARDS)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: lists more than %d shards", index, MAX_SHARDS);
         if (!status) status = cleat_grow_names(&names, &count, &capacity, item->valuestring, error);
         if (status) break;
     }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* dims: B, L, D, rows of each sample, one mark in so many positions */
+/* dims: B, L, D, rows of each sample, positions for each mark */
 enum { BATCH, LENGTH, WIDTH, COUNT, EVERY };
 
 static void build(op_case *c) {

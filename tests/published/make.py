@@ -165,9 +165,9 @@ def deberta_tagger():
     of_transformers("deberta_tagger", transformers.DebertaV2ForTokenClassification, config, 5, rank=2)
 
 
-def images(side, classes, rank=1):
-    pixels = torch.randn(BATCH, 3, side, side, dtype=torch.float64)
-    labels = torch.randint(0, classes, (BATCH, side, side) if rank == 3 else (BATCH,))
+def images(side, classes, rank=1, batch=BATCH):
+    pixels = torch.randn(batch, 3, side, side, dtype=torch.float64)
+    labels = torch.randint(0, classes, (batch, side, side) if rank == 3 else (batch,))
     if rank == 3:
         labels[0, :3, :5] = 255
     return {"pixel_values": pixels}, labels
@@ -184,8 +184,8 @@ def segformer():
          labels, lambda m, b: m(**b).logits, ignore=255)
 
 
-def of_timm(name, model, config, side, classes, **options):
-    batch, labels = images(side, classes)
+def of_timm(name, model, config, side, classes, count=BATCH, **options):
+    batch, labels = images(side, classes, batch=count)
     make(name, model, config, batch, labels, lambda m, b: m(b["pixel_values"]), **options)
 
 
@@ -193,7 +193,7 @@ def resnet():
     torch.manual_seed(2)
     model = timm.models.resnet.ResNet(timm.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=4, channels=(8, 8, 16, 16))
     of_timm("resnet", model, {"architecture": "resnet", "block": "basic", "layers": [1, 1, 1, 1], "num_classes": 4,
-                              "channels": [8, 8, 16, 16]}, 64, 4)
+                              "channels": [8, 8, 16, 16]}, 64, 4, count=8)
 
 
 def vit():

@@ -1,5 +1,5 @@
 /* The weights of model.init: opening them, the settings they determine, and starting from them. */
-#include "train/start_from.h"
+#include "train/init_weights.h"
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/format.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Whether a folder is a run of cleat, whose weights are in a folder of its own. */
+/* Whether a folder is a run of cleat: its weights are in the folder of a checkpoint. */
 static bool is_run(const char *path) {
     cleat_checkpoint_name name;
     return cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name);
@@ -70,7 +70,7 @@ static cleat_status show(const cleat_weights *weights, const cleat_weight_report
     return status;
 }
 
-cleat_status cleat_start_from_weights(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error) {
+cleat_status cleat_load_init(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error) {
     cleat_weights *weights = NULL;
     cleat_weight_report report = {0};
     const double started = cleat_seconds();

@@ -1,6 +1,6 @@
 /* Starting a new run from the weights of model.init. */
-#ifndef CLEAT_SRC_START_FROM_H
-#define CLEAT_SRC_START_FROM_H
+#ifndef CLEAT_SRC_INIT_WEIGHTS_H
+#define CLEAT_SRC_INIT_WEIGHTS_H
 
 #include "core/text.h"
 #include "session/session.h"
@@ -13,6 +13,6 @@
 cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error);
 /* Loads the weights that the profile's model.init names into the session, draws the rest from `seed`, logs what was
  * taken, left and drawn, and appends it to `table` as lines of a comment. */
-cleat_status cleat_start_from_weights(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error);
+cleat_status cleat_load_init(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error);
 
 #endif
