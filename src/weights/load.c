@@ -195,6 +195,7 @@ static void own_sources(const cleat_tensor *param, cleat_weight_sources *sources
     snprintf(sources->names[0], CLEAT_WEIGHT_NAME, "%s", param->name);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i)
         if (strncmp(param->name, heads[i], strlen(heads[i])) == 0) sources->head = true;
+    if (strstr(param->name, ".lora_")) sources->head = true; /* adapters of this training */
 }
 
 /* PREFIX_mean [C] and PREFIX_var [C] are rows of PREFIX [2, C] in a checkpoint of cleat. *found: the file has it. */
