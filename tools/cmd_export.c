@@ -104,9 +104,14 @@ static cleat_status write_cleat(const cleat_profile *profile, const request *ask
     return write_weights(profile, asked, CLEAT_WEIGHTS_CLEAT, "cleat", error);
 }
 
+static cleat_status write_peft(const cleat_profile *profile, const request *asked, cleat_error *error) {
+    return write_weights(profile, asked, CLEAT_WEIGHTS_PEFT, "peft", error);
+}
+
 /* --- the command ------------------------------------------------------------------------------------------------ */
 
-static const format formats[] = {{"onnx", write_onnx}, {"hf", write_hf}, {"timm", write_timm}, {"cleat", write_cleat}};
+static const format formats[] = {
+    {"onnx", write_onnx}, {"hf", write_hf}, {"timm", write_timm}, {"cleat", write_cleat}, {"peft", write_peft}};
 
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
@@ -129,6 +134,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--format", CLI_TEXT, &name, "NAME",
          "hf: a folder for from_pretrained of transformers; timm: one for timm; cleat: weights without training state; "
+         "peft: the adapters of a LoRA training; "
          "onnx: the network's predictions, opset 17, for ONNX Runtime and others"},
         {"--out", CLI_TEXT, &asked.out, "PATH", "folder to write, or for onnx the file, for example model.onnx"},
         {"--data", CLI_TEXT, &asked.data, "PATH",
@@ -143,7 +149,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 1)
         return cli_usage(command, "%s", words.count ? "give one run or checkpoint" : "which run or checkpoint?");
-    if (!name) return cli_usage(command, "--format is required: hf, timm, cleat or onnx");
+    if (!name) return cli_usage(command, "--format is required: hf, timm, cleat, peft or onnx");
     const format *chosen = find_format(name);
     if (!chosen) return unknown_format(command, name);
     if (!asked.out) return cli_usage(command, "--out is required: the folder or file to write");

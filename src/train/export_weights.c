@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/text.h"
 #include "models/model.h"
+#include "train/adapters.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 #include "weights/write.h"
@@ -123,27 +124,55 @@ static cleat_status get(void *user, const char *setting, char *text, size_t size
     return cleat_profile_get(user, setting, text, size, error);
 }
 
-static cleat_status write_published(export *e, cleat_weights_format format, cleat_error *error) {
+/* The architecture of the network in the format; NULL, and an error, if it has none. */
+static const cleat_architecture *architecture_for(const export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_model_class *family = e->model->type;
     const cleat_architecture *architecture = family->architecture ? family->architecture(e->model) : NULL;
     const bool timm = format == CLEAT_WEIGHTS_TIMM;
     if (!architecture)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",
-                          e->checkpoint->folder, timm ? "timm" : "transformers");
-    if (architecture->timm != timm)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: networks of type '%s' are exported with --format %s",
-                          e->checkpoint->folder, architecture->name, timm ? "hf" : "timm");
+        cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                   "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",
+                   e->checkpoint->folder, timm ? "timm" : "transformers");
+    else if (architecture->timm != timm && format != CLEAT_WEIGHTS_PEFT)
+        cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: networks of type '%s' are exported with --format %s",
+                   e->checkpoint->folder, architecture->name, timm ? "hf" : "timm");
+    else
+        return architecture;
+    return NULL;
+}
+
+static cleat_status write_network(export *e, const cleat_architecture *architecture, const cleat_merged_tensors *merged,
+                                  cleat_error *error) {
     cleat_status status = read_labels(e, error);
     const cleat_weights_content content = {.architecture = architecture,
                                            .model = e->model,
-                                           .values = e->checkpoint->model,
+                                           .tensors = merged->items,
+                                           .tensor_count = merged->count,
                                            .get = get,
                                            .user = (void *)e->profile,
                                            .labels = (const char *const *)e->labels,
                                            .label_count = e->label_count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
+    return status ? status : copy_files(e, is_tokenizer, error);
+}
+
+/* Adapters are merged into the weights, because these files have no place for them. */
+static cleat_status write_published(export *e, cleat_weights_format format, cleat_error *error) {
+    cleat_merged_tensors merged = {0};
+    const cleat_architecture *architecture = architecture_for(e, format, error);
+    if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
+    cleat_status status = cleat_adapters_merge(e->model, e->checkpoint->model, &merged, error);
+    if (!status) status = write_network(e, architecture, &merged, error);
+    cleat_merged_tensors_clear(&merged);
+    return status;
+}
+
+static cleat_status write_adapters(export *e, cleat_weights_format format, cleat_error *error) {
+    const cleat_architecture *architecture = architecture_for(e, format, error);
+    if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
+    cleat_status status =
+        cleat_adapters_write(e->model, architecture, e->checkpoint->model, e->out, &e->report.tensors, error);
     return status ? status : copy_files(e, is_tokenizer, error);
 }
 
@@ -187,7 +216,10 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
     if (!status) status = cleat_checkpoint_expect_settings(e.checkpoint, settings.items, settings.count, error);
     if (!status) status = cleat_model_of_checkpoint(profile, e.checkpoint, NULL, &e.model, error);
     if (!status) status = make_folder(out, error);
-    if (!status) status = format == CLEAT_WEIGHTS_CLEAT ? write_own(&e, error) : write_published(&e, format, error);
+    if (!status && format == CLEAT_WEIGHTS_CLEAT)
+        status = write_own(&e, error);
+    else if (!status)
+        status = (format == CLEAT_WEIGHTS_PEFT ? write_adapters : write_published)(&e, format, error);
     if (!status) status = count_files(&e, error);
     if (!status && report) *report = e.report;
     for (size_t i = 0; i < e.label_count; ++i) cleat_free(e.labels[i]);

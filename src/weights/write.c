@@ -108,8 +108,8 @@ cleat_status cleat_weights_write(const cleat_weights_content *content, const cha
     writer w = {.content = content};
     char path[LONGEST_PATH];
     cleat_status status = cleat_path_join(folder, "model.safetensors", path, sizeof path, error);
-    for (size_t i = 0; i < cleat_safetensors_count(content->values) && !status; ++i)
-        status = write_tensor(&w, cleat_safetensors_at(content->values, i), error);
+    for (size_t i = 0; i < content->tensor_count && !status; ++i)
+        status = write_tensor(&w, &content->tensors[i], error);
     if (!status) status = cleat_safetensors_write(path, w.tensors, w.count, &metadata, 1, error);
     if (!status && count) *count = w.count;
     for (size_t i = 0; i < w.count; ++i) {

@@ -8,7 +8,8 @@
 typedef struct cleat_weights_content {
     const cleat_architecture *architecture;
     const cleat_model *model;
-    const cleat_safetensors *values; /* a checkpoint of cleat: parameters and buffers, all F32 */
+    const cleat_st_tensor *tensors; /* [tensor_count] of a checkpoint of cleat: parameters and buffers, all F32 */
+    size_t tensor_count;
     /* The value of a setting of the profile, to `text` [size]. */
     cleat_status (*get)(void *user, const char *setting, char *text, size_t size, cleat_error *error);
     void *user;
