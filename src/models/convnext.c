@@ -18,7 +18,7 @@ typedef struct convnext_settings {
     cleat_image_classifier_settings classifier; /* first member, as image_classifier.c requires */
     convnext_backbone backbone;
     cleat_int_list blocks, widths;
-    double norm_eps;
+    double norm_eps, last_norm_eps; /* CLEAT_AUTO: equal */
 } convnext_settings;
 
 #define RECORD convnext_settings
@@ -31,6 +31,8 @@ static const cleat_key keys[] = {
     BLOCKS_ROW(blocks),
     WIDTHS_ROW(widths),
     NORM_EPS_ROW(norm_eps),
+    {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES, .later = true,
+     .help = "The same for the normalisation after the mean; auto: model.norm_eps."},
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},
 };
@@ -62,6 +64,7 @@ static cleat_convnext shape_of(const cleat_model *model) {
     const convnext_settings *s = settings_of(model);
     cleat_convnext shape = sizes[s->backbone];
     shape.norm_eps = (float)s->norm_eps;
+    shape.last_norm_eps = (float)(s->last_norm_eps > 0 ? s->last_norm_eps : s->norm_eps);
     shape.stages = cleat_stages_of(&s->blocks, model->sizes.blocks, shape.blocks);
     for (int64_t i = 0; i < shape.stages && i < s->widths.count; ++i) shape.widths[i] = s->widths.values[i];
     return shape;

@@ -68,7 +68,7 @@ cleat_tensor *cleat_nn_convnext(cleat_graph *graph, cleat_tensor *x, const cleat
     if (!x) return NULL;
     const int64_t rows[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
     x = cleat_mean_pool(graph, cleat_reshape(graph, x, 3, rows), NULL); /* [B, D] */
-    return cleat_nn_layer_norm_eps(graph, "norm", x, shape->norm_eps);
+    return cleat_nn_layer_norm_eps(graph, "norm", x, shape->last_norm_eps);
 }
 
 int64_t cleat_nn_convnext_layers(const cleat_convnext *shape) {

@@ -10,7 +10,7 @@ typedef struct cleat_convnext {
     int64_t stages; /* 1 .. CLEAT_CONVNEXT_STAGES */
     /* Per stage; stages 2, 3, ... begin by halving height and width. */
     int64_t widths[CLEAT_CONVNEXT_STAGES], blocks[CLEAT_CONVNEXT_STAGES];
-    float norm_eps;
+    float norm_eps, last_norm_eps; /* of the blocks, and of the norm after the mean */
 } cleat_convnext;
 
 /* Parameters: pe (4 x 4 convolution with stride 4) and pn (its norm); for stage S from 1 on (counted from 0) dn.S (norm)

@@ -70,13 +70,13 @@ cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char
     return sink->set(sink->user, setting, text, source, error);
 }
 
-cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, double usual,
-                                     cleat_error *error) {
+cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, const char *setting,
+                                     double usual, cleat_error *error) {
     const cJSON *config = cleat_weights_config(weights);
     const cJSON *item = config ? cJSON_GetObjectItemCaseSensitive(config, "layer_norm_eps") : NULL;
     char number[32];
     cleat_number_print(cJSON_IsNumber(item) ? item->valuedouble : usual, number);
-    return sink->set(sink->user, "model.norm_eps", number, "layer_norm_eps", error);
+    return sink->set(sink->user, setting, number, "layer_norm_eps", error);
 }
 
 /* A list of numbers in the syntax of a profile; false: the item is none. */

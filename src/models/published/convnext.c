@@ -77,6 +77,7 @@ static bool is_torchvision(const cleat_weights *weights) {
 typedef struct convnext_names {
     const char *stem, *depthwise;
     int64_t first, step;
+    const char *eps_setting; /* of layer_norm_eps in config.json */
 } convnext_names;
 
 /* The blocks of a stage, and their channels. */
@@ -104,27 +105,31 @@ static cleat_status configure(const cleat_weights *weights, const convnext_names
     cleat_status status = cleat_published_set_list(sink, "model.blocks", blocks, stages, "blocks of the stages", error);
     if (!status)
         status = cleat_published_set_list(sink, "model.widths", widths, stages, "channels of the stages", error);
-    if (!status) status = cleat_published_set_eps(weights, sink, 1e-6, error);
+    if (!status) status = cleat_published_set_eps(weights, sink, names->eps_setting, 1e-6, error);
     return status ? status : cleat_published_set_images(weights, sink, names->stem, error);
 }
 
 static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    static const convnext_names names = {"stem.0.weight", "stages.%lld.blocks.%lld.conv_dw.weight", 0, 1};
+    static const convnext_names names = {"stem.0.weight", "stages.%lld.blocks.%lld.conv_dw.weight", 0, 1,
+                                         "model.norm_eps"};
     return configure(weights, &names, sink, error);
 }
 
 static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
                                           cleat_error *error) {
-    static const convnext_names names = {"features.0.0.weight", "features.%lld.%lld.block.0.weight", 1, 2};
+    static const convnext_names names = {"features.0.0.weight", "features.%lld.%lld.block.0.weight", 1, 2,
+                                         "model.norm_eps"};
     return configure(weights, &names, sink, error);
 }
 
+/* layer_norm_eps is that of the last norm; the others have 1e-6 whatever config.json says. */
 static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
                                            cleat_error *error) {
     static const convnext_names headed = {"convnext.embeddings.patch_embeddings.weight",
-                                          "convnext.encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1};
+                                          "convnext.encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1,
+                                          "model.last_norm_eps"};
     static const convnext_names bare = {"embeddings.patch_embeddings.weight",
-                                        "encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1};
+                                        "encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1, "model.last_norm_eps"};
     return configure(weights, cleat_weights_find(weights, headed.stem) ? &headed : &bare, sink, error);
 }
 

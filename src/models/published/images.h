@@ -42,9 +42,9 @@ cleat_status cleat_published_set(const cleat_setting_sink *sink, const char *set
                                  cleat_error *error);
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error);
-/* Sets model.norm_eps to config.json's layer_norm_eps, else to `usual`. */
-cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, double usual,
-                                     cleat_error *error);
+/* Sets `setting` to config.json's layer_norm_eps, else to `usual`. */
+cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, const char *setting,
+                                     double usual, cleat_error *error);
 /* Sets data.channels to those of the stem, and data.mean and data.std to those that config.json (pretrained_cfg of
  * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if config.json
  * names it. */

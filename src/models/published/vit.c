@@ -45,10 +45,24 @@ static const cleat_weight_row torchvision_other_names[] = {
     {.param = NULL},
 };
 
+/* From version 5 on. */
 static const cleat_weight_row transformers_names[] = {
     {.param = "pe", .sources = {"embeddings.patch_embeddings.projection"}},
     {.param = "cls", .sources = {"embeddings.cls_token"}, .rank = 3},
     {.param = "pos", .sources = {"embeddings.position_embeddings"}, .rank = 3, .positions = true},
+    {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
+    {.param = "blocks.*.att.qkv",
+     .sources = {"layers.*.attention.q_proj", "layers.*.attention.k_proj", "layers.*.attention.v_proj"}},
+    {.param = "blocks.*.att.out", .sources = {"layers.*.attention.o_proj"}},
+    {.param = "blocks.*.n2", .sources = {"layers.*.layernorm_after"}},
+    {.param = "blocks.*.f1", .sources = {"layers.*.mlp.fc1"}},
+    {.param = "blocks.*.f2", .sources = {"layers.*.mlp.fc2"}},
+    {.param = "norm", .sources = {"layernorm"}},
+    {.param = "head", .sources = {"classifier"}, .head = true},
+    {.param = NULL},
+};
+/* Up to version 4, as the published files. */
+static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n1", .sources = {"encoder.layer.*.layernorm_before"}},
     {.param = "blocks.*.att.qkv",
      .sources = {"encoder.layer.*.attention.attention.query", "encoder.layer.*.attention.attention.key",
@@ -57,8 +71,6 @@ static const cleat_weight_row transformers_names[] = {
     {.param = "blocks.*.n2", .sources = {"encoder.layer.*.layernorm_after"}},
     {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},
     {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}},
-    {.param = "norm", .sources = {"layernorm"}},
-    {.param = "head", .sources = {"classifier"}, .head = true},
     {.param = NULL},
 };
 
@@ -80,9 +92,10 @@ static bool is_torchvision(const cleat_weights *weights) {
 
 /* --- sizes ---------------------------------------------------------------------------------------------------- */
 
-/* The names of what the sizes are read from; `first` is the name of the first linear layer of block 0 with %lld. */
+/* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the first linear
+ * layer of block 0. */
 typedef struct vit_names {
-    const char *stem, *block, *first, *other_first, *positions, *token;
+    const char *base, *stem, *block, *first, *positions, *token;
 } vit_names;
 
 typedef struct vit_sizes {
@@ -112,14 +125,13 @@ static cleat_status read_sizes(const cleat_weights *weights, const vit_names *na
     char block[CLEAT_WEIGHT_NAME];
     const char *part = unsupported_part(weights);
     if (part) return cleat_published_refuse(weights, error, "it has %s", part);
-    sizes->width = cleat_published_extent(weights, 0, "%s", names->stem);
-    sizes->patch = cleat_published_extent(weights, 2, "%s", names->stem);
-    sizes->hidden = cleat_published_extent(weights, 0, "%s", names->first);
-    if (!sizes->hidden) sizes->hidden = cleat_published_extent(weights, 0, "%s", names->other_first);
-    do snprintf(block, sizeof block, names->block, (long long)sizes->layers);
-    while (cleat_weights_find(weights, block) && ++sizes->layers);
-    sizes->positions = cleat_published_extent(weights, 1, "%s", names->positions);
-    sizes->class_token = cleat_weights_find(weights, names->token) != NULL;
+    snprintf(block, sizeof block, "%s%s", names->base, names->block);
+    sizes->width = cleat_published_extent(weights, 0, "%s%s", names->base, names->stem);
+    sizes->patch = cleat_published_extent(weights, 2, "%s%s", names->base, names->stem);
+    sizes->hidden = cleat_published_extent(weights, 0, "%s%s", names->base, names->first);
+    while (cleat_published_find(weights, block, (long long)sizes->layers)) ++sizes->layers;
+    sizes->positions = cleat_published_extent(weights, 1, "%s%s", names->base, names->positions);
+    sizes->class_token = cleat_published_find(weights, "%s%s", names->base, names->token) != NULL;
     if (sizes->width && sizes->patch && sizes->hidden && sizes->layers) return CLEAT_OK;
     return cleat_published_refuse(weights, error, "one of the tensors %s, %s and those of block 0 is missing",
                                   names->stem, names->first);
@@ -178,6 +190,7 @@ static cleat_status set_sizes(const cleat_setting_sink *sink, const vit_names *n
 /* `mean`: the mean over the patches is classified. */
 static cleat_status configure(const cleat_weights *weights, const vit_names *names, const char *heads_key, bool mean,
                               const cleat_setting_sink *sink, cleat_error *error) {
+    char stem[CLEAT_WEIGHT_NAME];
     vit_sizes sizes = {0};
     cleat_status status = read_sizes(weights, names, &sizes, error);
     if (!status) status = find_heads(weights, heads_key, &sizes, error);
@@ -189,8 +202,9 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
     if (!status)
         status = sink->set(sink->user, "model.pooling", mean || !sizes.class_token ? "mean" : "token", "what is pooled",
                            error);
-    if (!status) status = cleat_published_set_eps(weights, sink, 1e-6, error);
-    if (!status) status = cleat_published_set_images(weights, sink, names->stem, error);
+    if (!status) status = cleat_published_set_eps(weights, sink, "model.norm_eps", 1e-6, error);
+    snprintf(stem, sizeof stem, "%s%s", names->base, names->stem);
+    if (!status) status = cleat_published_set_images(weights, sink, stem, error);
     /* The last word: positions need no resampling at this size. */
     return status
                ? status
@@ -198,10 +212,10 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
 }
 
 static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    static const vit_names names = {.stem = "patch_embed.proj.weight",
+    static const vit_names names = {.base = "",
+                                    .stem = "patch_embed.proj.weight",
                                     .block = "blocks.%lld.norm1.weight",
                                     .first = "blocks.0.mlp.fc1.weight",
-                                    .other_first = "blocks.0.mlp.fc1.weight",
                                     .positions = "pos_embed",
                                     .token = "cls_token"};
     return configure(weights, &names, "num_heads", cleat_weights_find(weights, "fc_norm.weight") != NULL, sink, error);
@@ -209,34 +223,33 @@ static cleat_status configure_timm(const cleat_weights *weights, const cleat_set
 
 static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
                                           cleat_error *error) {
-    static const vit_names names = {.stem = "conv_proj.weight",
-                                    .block = "encoder.layers.encoder_layer_%lld.ln_1.weight",
-                                    .first = "encoder.layers.encoder_layer_0.mlp.0.weight",
-                                    .other_first = "encoder.layers.encoder_layer_0.mlp.linear_1.weight",
-                                    .positions = "encoder.pos_embedding",
-                                    .token = "class_token"};
+    vit_names names = {.base = "",
+                       .stem = "conv_proj.weight",
+                       .block = "encoder.layers.encoder_layer_%lld.ln_1.weight",
+                       .first = "encoder.layers.encoder_layer_0.mlp.0.weight",
+                       .positions = "encoder.pos_embedding",
+                       .token = "class_token"};
+    if (!cleat_weights_find(weights, names.first)) names.first = "encoder.layers.encoder_layer_0.mlp.linear_1.weight";
     return configure(weights, &names, "num_heads", false, sink, error);
 }
 
 static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
                                            cleat_error *error) {
-    static const vit_names headed = {.stem = "vit.embeddings.patch_embeddings.projection.weight",
-                                     .block = "vit.encoder.layer.%lld.layernorm_before.weight",
-                                     .first = "vit.encoder.layer.0.intermediate.dense.weight",
-                                     .other_first = "vit.encoder.layer.0.intermediate.dense.weight",
-                                     .positions = "vit.embeddings.position_embeddings",
-                                     .token = "vit.embeddings.cls_token"};
-    static const vit_names bare = {.stem = "embeddings.patch_embeddings.projection.weight",
-                                   .block = "encoder.layer.%lld.layernorm_before.weight",
-                                   .first = "encoder.layer.0.intermediate.dense.weight",
-                                   .other_first = "encoder.layer.0.intermediate.dense.weight",
-                                   .positions = "embeddings.position_embeddings",
-                                   .token = "embeddings.cls_token"};
+    const bool bare = cleat_weights_find(weights, "embeddings.cls_token") != NULL;
+    vit_names names = {.base = bare ? "" : "vit.",
+                       .stem = "embeddings.patch_embeddings.projection.weight",
+                       .block = "layers.%lld.layernorm_before.weight",
+                       .first = "layers.0.mlp.fc1.weight",
+                       .positions = "embeddings.position_embeddings",
+                       .token = "embeddings.cls_token"};
+    if (!cleat_published_find(weights, "%s%s", names.base, names.first)) {
+        names.block = "encoder.layer.%lld.layernorm_before.weight";
+        names.first = "encoder.layer.0.intermediate.dense.weight";
+    }
     const char *activation = cleat_weights_config_text(weights, "hidden_act");
     if (activation && strcmp(activation, "gelu") != 0)
         return cleat_published_refuse(weights, error, "hidden_act is %.40s; only gelu is supported", activation);
-    return configure(weights, cleat_weights_find(weights, headed.stem) ? &headed : &bare, "num_attention_heads", false,
-                     sink, error);
+    return configure(weights, &names, "num_attention_heads", false, sink, error);
 }
 
 const cleat_architecture cleat_published_vit = {.name = "vit",
@@ -264,5 +277,6 @@ const cleat_architecture cleat_published_vit_torchvision = {.name = "vit (torchv
 const cleat_architecture cleat_published_vit_transformers = {.name = "vit",
                                                              .base = "vit.",
                                                              .names = transformers_names,
+                                                             .other_names = transformers_other_names,
                                                              .ignored = ignored,
                                                              .configure = configure_transformers};
