@@ -54,8 +54,9 @@ typedef struct cleat_token {
 /* --- making --------------------------------------------------------------------------------------------------- */
 
 /* Loads a tokenizer. `path` is one of
- *   a folder: its tokenizer.json, else its vocab.txt, else its vocab.json and merges.txt (RoBERTa)
- *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it
+ *   a folder: its tokenizer.json, else its vocab.txt, else its vocab.json and merges.txt (RoBERTa), else its
+ *     sentencepiece.bpe.model (XLM-RoBERTa) or spm.model (DeBERTa-v2 and v3)
+ *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it; one of these .model files
  *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;
  *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it is that of
  *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above

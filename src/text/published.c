@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
-enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES };
+enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, MODEL };
 static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
     "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model"};
@@ -100,13 +100,17 @@ static cleat_status read_bert_rules(const cleat_tokenizer_file *config, bool low
     return status;
 }
 
-/* Writes the tokenizer.json of a folder's older files into `files`. */
-static cleat_status write_json(const char *folder, bool lowercase, cleat_tokenizer_file *files, cleat_error *error) {
+/* Writes the tokenizer.json of a folder's older files into `files`. `place` is the path that messages name. */
+static cleat_status write_json(const char *folder, const char *place, bool lowercase, cleat_tokenizer_file *files,
+                               cleat_error *error) {
     cleat_text json = {0};
     char path[4096];
     cleat_vocabulary vocabulary = {0};
     cleat_bert_rules rules = {0};
+    const cleat_tokenizer_file *model = NULL;
     cleat_status status = CLEAT_OK;
+    for (int i = MODEL; i < CLEAT_TOKENIZER_FILES && !model; ++i)
+        if (files[i].data) model = &files[i];
     if (files[VOCAB_TXT].data) {
         status = cleat_path_join(folder, file_names[VOCAB_TXT], path, sizeof path, error);
         if (status == CLEAT_OK) status = cleat_vocabulary_read(path, &vocabulary, error);
@@ -114,10 +118,12 @@ static cleat_status write_json(const char *folder, bool lowercase, cleat_tokeniz
         if (status == CLEAT_OK) status = cleat_wordpiece_json(&vocabulary, &rules, &json, error);
     } else if (files[VOCAB_JSON].data && files[MERGES].data) {
         status = cleat_byte_bpe_json(files[VOCAB_JSON].data, files[MERGES].data, folder, &json, error);
+    } else if (model) {
+        status = cleat_sentencepiece_json(model, &files[CONFIG], place, &json, error);
     } else {
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                            "%s: no tokenizer in this folder; it must have a tokenizer.json, a vocab.txt, or a "
-                            "vocab.json and a merges.txt",
+                            "%s: no tokenizer in this folder; it must have a tokenizer.json, a vocab.txt, a vocab.json "
+                            "and a merges.txt, or a sentencepiece.bpe.model or spm.model",
                             folder);
     }
     if (status == CLEAT_OK) files[TOKENIZER].size = json.size;
@@ -138,11 +144,30 @@ static cleat_status split_path(const char *path, char folder[4096], const char *
     return length < 4096 ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
 }
 
+/* Warns of tokens of an added_tokens.json that the tokenizer does not have: older files alone do not say how they are
+ * searched for. */
+static void check_added(const cleat_pipeline *p, const cleat_tokenizer_file *file, const char *place) {
+    cJSON *root = file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
+    const cJSON *token;
+    cJSON_ArrayForEach(token, root) {
+        if (!token->string || !cJSON_IsNumber(token) || cleat_pipeline_id(p, token->string) == token->valueint)
+            continue;
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "%s: the token '%.40s' (%d) of added_tokens.json is not used; save the tokenizer as tokenizer.json for "
+            "that",
+            place, token->string, token->valueint);
+    }
+    cJSON_Delete(root);
+}
+
 bool cleat_tokenizer_is_published_path(const char *path) {
     static const char *const marks[] = {"tokenizer.json", "tokenizer_config.json", "config.json"};
     char folder[4096], beside[4096];
     const char *name;
-    if (cleat_folder_exists(path) || strcmp(cleat_name_ending(path), ".json") == 0) return true;
+    if (cleat_folder_exists(path) || strcmp(cleat_name_ending(path), ".json") == 0 ||
+        strcmp(cleat_name_ending(path), ".model") == 0)
+        return true;
     if (split_path(path, folder, &name, NULL) != CLEAT_OK || strcmp(name, file_names[VOCAB_TXT]) != 0) return false;
     for (int i = 0; i < 3; ++i)
         if (cleat_path_join(folder, marks[i], beside, sizeof beside, NULL) == CLEAT_OK && cleat_file_exists(beside))
@@ -150,14 +175,21 @@ bool cleat_tokenizer_is_published_path(const char *path) {
     return false;
 }
 
-/* Drops files that `name`, one of the older ones, is asked for instead of. */
+/* Drops tokenizer.json and those older files that `name`, one of them, is asked for instead of. */
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
-    const int drop = strcmp(name, file_names[VOCAB_TXT]) == 0 ? VOCAB_JSON : VOCAB_TXT;
-    const int dropped[] = {TOKENIZER, drop};
-    for (int i = 0; i < 2; ++i) {
-        cleat_free(files[dropped[i]].data);
-        files[dropped[i]] = (cleat_tokenizer_file){.name = file_names[dropped[i]]};
+    const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
+        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || (merges && i == MERGES);
+        if (companion || strcmp(name, file_names[i]) == 0) continue;
+        cleat_free(files[i].data);
+        files[i] = (cleat_tokenizer_file){.name = file_names[i]};
     }
+}
+
+static bool is_older(const char *name) {
+    for (int i = VOCAB_TXT; i < CLEAT_TOKENIZER_FILES; ++i)
+        if (i != MERGES && i != ADDED && strcmp(name, file_names[i]) == 0) return true;
+    return false;
 }
 
 /* Reads the files that belong to the file of a path, which may have any name if it is a tokenizer.json. */
@@ -166,8 +198,13 @@ static cleat_status read_beside(const char *path, char folder[4096], cleat_token
     cleat_status status = split_path(path, folder, &name, error);
     if (status == CLEAT_OK) status = read_files(folder, files, error);
     if (status != CLEAT_OK) return status;
-    if (strcmp(name, file_names[VOCAB_JSON]) == 0 || strcmp(name, file_names[VOCAB_TXT]) == 0) {
+    if (is_older(name)) {
         keep_older(name, files);
+    } else if (strcmp(cleat_name_ending(name), ".model") == 0) {
+        keep_older(file_names[MODEL], files);
+        cleat_free(files[MODEL].data);
+        files[MODEL].data = NULL;
+        status = cleat_file_read(path, &files[MODEL].data, &files[MODEL].size, error);
     } else if (strcmp(name, file_names[TOKENIZER]) != 0 || !files[TOKENIZER].data) {
         cleat_free(files[TOKENIZER].data);
         files[TOKENIZER].data = NULL;
@@ -184,13 +221,14 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     bool whole = cleat_folder_exists(path);
     cleat_status status = whole ? read_files(path, files, error) : read_beside(path, folder, files, error);
     if (status == CLEAT_OK && !files[TOKENIZER].data)
-        status = write_json(whole ? path : folder, lowercase, files, error);
+        status = write_json(whole ? path : folder, path, lowercase, files, error);
     if (status == CLEAT_OK)
         status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
     if (status != CLEAT_OK) {
         free_files(files);
         return status;
     }
+    check_added(pipeline, &files[ADDED], path);
     memcpy(pipeline->files, files, sizeof files);
     status = cleat_tokenizer_of_pipeline(pipeline, tokenizer, error);
     if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);

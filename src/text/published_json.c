@@ -10,11 +10,12 @@ static const char *flag(bool value) {
     return value ? "true" : "false";
 }
 
-static void add_token(cleat_text *json, const char *content, int32_t id, bool lstrip, bool first) {
-    cleat_text_add(json, "%s{\"id\":%d,\"content\":", first ? "" : ",", (int)id);
-    cleat_json_add_string(json, content);
-    cleat_text_add(json, ",\"single_word\":false,\"lstrip\":%s,\"rstrip\":false,\"normalized\":false,\"special\":true}",
-                   flag(lstrip));
+void cleat_json_add_token(cleat_text *json, const cleat_added_token *token, bool first) {
+    cleat_text_add(json, "%s{\"id\":%d,\"content\":", first ? "" : ",", (int)token->id);
+    cleat_json_add_string(json, token->content);
+    cleat_text_add(json, ",\"single_word\":%s,\"lstrip\":%s,\"rstrip\":%s,\"normalized\":%s,\"special\":%s}",
+                   flag(token->single_word), flag(token->lstrip), flag(token->rstrip), flag(token->normalized),
+                   flag(token->special));
 }
 
 static cleat_status end_json(cleat_text *json, cleat_error *error) {
@@ -70,7 +71,7 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
         if (ids[i] < 0 && i != CLEAT_SPECIAL_MASK && i != CLEAT_SPECIAL_PAD)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "vocab.txt has no %s; a BERT vocabulary requires a line with it",
                               name);
-        if (ids[i] >= 0) add_token(json, name, ids[i], false, first);
+        if (ids[i] >= 0) cleat_json_add_token(json, &(cleat_added_token){(char *)name, ids[i], .special = true}, first);
         first = first && ids[i] < 0;
     }
     cleat_text_add(json, "],\n");
@@ -121,7 +122,8 @@ static cleat_status add_roberta_tokens(cleat_text *json, const char *vocab, cons
     for (int i = 0; i < 5; ++i) {
         const cJSON *id = cleat_member(root, names[i]);
         ids[i] = cJSON_IsNumber(id) ? id->valueint : -1;
-        if (ids[i] >= 0) add_token(json, names[i], ids[i], i == 4, first);
+        if (ids[i] >= 0)
+            cleat_json_add_token(json, &(cleat_added_token){(char *)names[i], ids[i], .special = true}, first);
         first = first && ids[i] < 0;
     }
     cJSON_Delete(root);

@@ -30,13 +30,17 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
-/* By published.c: whether the path is that of a folder, of a .json file, or of a vocab.txt beside the files of a
+/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside the files of a
  * published checkpoint. */
 bool cleat_tokenizer_is_published_path(const char *path);
-/* Opens a folder, a tokenizer.json, a vocab.txt, or a vocab.json with the merges.txt beside it. `lowercase` is for a
+/* Opens a folder, a tokenizer.json, a vocab.txt, a vocab.json with the merges.txt beside it, or a
+ * .model file of SentencePiece. `lowercase` is for a
  * folder that has a vocab.txt only and does not say. */
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
+
+/* By published_json.c: appends an entry of "added_tokens", with a comma unless it is the first. */
+void cleat_json_add_token(cleat_text *json, const cleat_added_token *token, bool first);
 
 /* By published_json.c: the text of a tokenizer.json. */
 typedef struct cleat_bert_rules {
@@ -45,6 +49,10 @@ typedef struct cleat_bert_rules {
 } cleat_bert_rules;
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
                                   cleat_error *error);
+/* By sentencepiece.c: of a model file of SentencePiece, with what a tokenizer_config.json (data NULL: none) says.
+ * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa. */
+cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
+                                      const char *place, cleat_text *json, cleat_error *error);
 /* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
 cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_text *json,
                                  cleat_error *error);

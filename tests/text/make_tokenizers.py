@@ -93,10 +93,46 @@ def fallback_bpe():
     return Tokenizer.from_str(json.dumps(parts))
 
 
+def field(number, value):
+    """A field of a protobuf message: bytes, an int, or a float."""
+    if isinstance(value, float):
+        return bytes([number << 3 | 5]) + struct.pack("<f", value)
+    wire = 2 if isinstance(value, bytes) else 0
+    return varint(number << 3 | wire) + (varint(len(value)) + value if wire else varint(value))
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def sentencepiece():
+    """The pieces of the Unigram tokenizer as the model file of an XLM-RoBERTa: sentencepiece.bpe.model."""
+    parts = json.loads(unigram().to_str())
+    pieces = [(piece, struct.unpack("<f", struct.pack("<f", score))[0]) for piece, score in parts["model"]["vocab"][4:]]
+    table = base64.b64decode(parts["normalizer"]["normalizers"][0]["precompiled_charsmap"])
+    model = b""
+    for i, (piece, score) in enumerate([("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0)] + pieces):
+        model += field(1, field(1, piece.encode()) + field(2, score) + (field(3, 3 if i else 2) if i < 3 else b""))
+    model += field(2, field(3, 1)) + field(3, field(1, b"nmt_nfkc") + field(2, table))
+    (FOLDER / "sentencepiece.bpe.model").write_bytes(model)
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    t = Tokenizer(models.Unigram([(name, 0.0) for name in special] + pieces + [("<mask>", 0.0)], unk_id=3))
+    t.normalizer = normalizers.Precompiled(table)
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")])
+    t.add_special_tokens(special + ["<mask>"])
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return t
+
+
 def main():
-    for make in (wordpiece, byte_bpe, unigram, fallback_bpe):
+    for make in (wordpiece, byte_bpe, unigram, fallback_bpe, sentencepiece):
         text = make().to_str()
-        (FOLDER / (make.__name__ + ".json")).write_text(text + "\n")
+        if make is not sentencepiece:  # the file of this one is the model
+            (FOLDER / (make.__name__ + ".json")).write_text(text + "\n")
         t = Tokenizer.from_str(text)
         with open(FOLDER / (make.__name__ + ".ids"), "w") as out:
             for i, first in enumerate(TEXTS):
