@@ -44,10 +44,10 @@ typedef struct cleat_mask_settings {
 #define SEGFORMER_ROWS(MEMBER)                                                                                         \
     {FIELD(model, backbone, MEMBER.backbone), CHOICE(cleat_backbone_names, "b0"), SHAPES,                              \
      .help = "SegFormer size: 3.7, 14, 27, 47, 64 or 85 million parameters."},                                         \
-        {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 4, "4"), SHAPES,                                        \
+        {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 16, "4"), SHAPES,                                       \
          .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "     \
                  "at 16 and 4 times the cost."},                                                                       \
-        {STAGES(MEMBER, stage_widths, 8, 4096), .help = "Width of each of the four stages; auto: of the backbone."},   \
+        {STAGES(MEMBER, stage_widths, 1, 16384), .help = "Width of each of the four stages; auto: of the backbone."},  \
         {STAGES(MEMBER, stage_heads, 1, 256), .help = "Attention heads of each stage; auto: of the backbone."},        \
         {STAGES(MEMBER, stage_reductions, 1, 64),                                                                      \
          .help = "Factor by which attention reduces its keys in each stage, per side; auto: of the backbone."},        \
@@ -56,9 +56,9 @@ typedef struct cleat_mask_settings {
          .help = "Width of the hidden layer of a block, in units of the stage's width; auto: 4, 4, 4, 4."},            \
         {STAGES(MEMBER, stage_patches, 1, 31),                                                                         \
          .help = "Side of the patches of each stage, in pixels of the map before; auto: 7, 3, 3, 3."},                 \
-        {STAGES(MEMBER, stage_strides, 1, 8),                                                                          \
+        {STAGES(MEMBER, stage_strides, 1, 16),                                                                         \
          .help = "Strides of the patch embeddings of the three later stages; auto: 2, 2, 2."},                         \
-        {FIELD(model, decoder_width, MEMBER.decoder_width),     INT(8, 4096, "auto"), OR_AUTO, SHAPES, .later = true,  \
+        {FIELD(model, decoder_width, MEMBER.decoder_width),     INT(1, 16384, "auto"), OR_AUTO, SHAPES, .later = true, \
          .help = "Width of the decoder; auto: of the backbone."},                                                      \
     {                                                                                                                  \
         FIELD(model, stage_order, MEMBER.descending), EITHER(cleat_stage_order_names, "ascending"), SHAPES,            \
