@@ -1,6 +1,6 @@
 /* Checks of single operations that a self-check's trajectory does not reach: GEMMs with a split sum or
  * executed by CLBlast, attention with the queries split among work-groups, the dropout mask, running
- * statistics, position embeddings, and element counts that do not fill a vector. */
+ * statistics, position embeddings, relative positions, and element counts that do not fill a vector. */
 #include "verify/op_checks.h"
 
 #include "cleat/ops.h"
@@ -127,6 +127,68 @@ static void expect_attention(const op_check *p, int64_t rows, const float *const
     (void)p;
     for (int64_t i = 0; i < rows; ++i)
         expect_query(in[0] + i * HEAD, in[1], in[2] + i * HEAD, out[0] + i * HEAD, out[1] + i * HEAD, out[2]);
+}
+
+/* --- attention with relative positions ------------------------------------------------------------------------ */
+
+enum { BUCKETS = 8, MID = BUCKETS / 2, LONGEST = 20 };
+
+static void build_disentangled(op_check *p, int64_t rows) {
+    const int64_t texts[] = {1, rows, 3 * HEAD}, tables[] = {2 * BUCKETS, 2 * HEAD}, each[] = {1, rows, HEAD};
+    const cleat_disentangled_spec spec = {.heads = 1, .buckets = BUCKETS, .max_relative_positions = LONGEST};
+    cleat_tensor *qkv = add_input(p, "qkv", 3, texts), *positions = add_input(p, "positions", 2, tables);
+    cleat_tensor *dy = add_input(p, "dy", 3, each);
+    cleat_tensor *keys = cleat_slice(p->graph, positions, 1, 0, HEAD);
+    cleat_tensor *queries = cleat_slice(p->graph, positions, 1, HEAD, 2 * HEAD);
+    cleat_tensor *y = cleat_disentangled_attention(p->graph, qkv, keys, queries, NULL, &spec); /* [1, rows, HEAD] */
+    add_output(p, y);
+    add_gradients(p, y, dy, 1);
+}
+
+/* Row of the position keys and queries for a distance. */
+static int64_t row_of_distance(int64_t distance) {
+    const int64_t far = distance < 0 ? -distance : distance;
+    int64_t bucket = far;
+    if (far > MID) bucket = MID + (int64_t)ceil(log((double)far / MID) / log((LONGEST - 1.0) / MID) * (MID - 1) - 1e-9);
+    bucket = (distance < 0 ? -bucket : bucket) + BUCKETS;
+    return bucket < 0 ? 0 : bucket > 2 * BUCKETS - 1 ? 2 * BUCKETS - 1 : bucket;
+}
+
+static double disentangled_score(const float *const *in, int64_t i, int64_t j) {
+    const float *q = in[0] + i * 3 * HEAD, *k = in[0] + j * 3 * HEAD + HEAD;
+    const float *row = in[1] + row_of_distance(i - j) * 2 * HEAD;
+    return (inner(q, k) + inner(q, row) + inner(k, row + HEAD)) / sqrt(3.0 * HEAD);
+}
+
+/* The pair of query i and key j: its weight, and the gradient of its score times softmax_scale. */
+static void expect_pair(const float *const *in, int64_t i, int64_t j, double share, double pull, double *const *out) {
+    const float *q = in[0] + i * 3 * HEAD, *k = in[0] + j * 3 * HEAD + HEAD, *v = k + HEAD, *dy = in[2] + i * HEAD;
+    const int64_t row = row_of_distance(i - j) * 2 * HEAD;
+    double *dq = out[1] + i * 3 * HEAD, *dk = out[1] + j * 3 * HEAD + HEAD, *dv = dk + HEAD;
+    for (int c = 0; c < HEAD; ++c) {
+        out[0][i * HEAD + c] += share * v[c];
+        dq[c] += pull * ((double)k[c] + in[1][row + c]);
+        dk[c] += pull * ((double)q[c] + in[1][row + HEAD + c]);
+        dv[c] += share * dy[c];
+        out[2][row + c] += pull * q[c];
+        out[2][row + HEAD + c] += pull * k[c];
+    }
+}
+
+static void expect_disentangled(const op_check *p, int64_t rows, const float *const *in, double *const *out) {
+    (void)p;
+    for (int64_t i = 0; i < rows; ++i) {
+        const float *dy = in[2] + i * HEAD;
+        double sum = 0, mean = 0;
+        for (int64_t j = 0; j < rows; ++j) sum += exp(disentangled_score(in, i, j));
+        for (int64_t j = 0; j < rows; ++j)
+            mean += exp(disentangled_score(in, i, j)) / sum * inner(dy, in[0] + j * 3 * HEAD + 2 * HEAD);
+        for (int64_t j = 0; j < rows; ++j) {
+            const double share = exp(disentangled_score(in, i, j)) / sum;
+            const double change = inner(dy, in[0] + j * 3 * HEAD + 2 * HEAD) - mean;
+            expect_pair(in, i, j, share, share * change / sqrt(3.0 * HEAD), out);
+        }
+    }
 }
 
 /* --- dropout -------------------------------------------------------------------------------------------------- */
@@ -259,6 +321,7 @@ static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
     {"a product", 512, build_product, expect_product}, /* suits CLBlast; the sum is too short to be split */
     {"a product with long sums", 2048, build_product, expect_product},
     {"attention", 256, build_attention, expect_attention},
+    {"attention with relative positions", 45, build_disentangled, expect_disentangled},
     {"dropout", 8, build_dropout, expect_dropout},
     {"batch norm", 9, build_batch_norm, expect_batch_norm},
     {"casts", 301, build_casts, expect_casts},                            /* not a multiple of any vector width */

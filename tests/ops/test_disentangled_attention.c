@@ -227,15 +227,15 @@ static const op_row rows[] = {{1, 1, 1, 32, 8, 64},
                               {5, 67, 2, 32, 6, 20, MIXED_NAN},
                               {5, 33, 1, 32, 0, 50, MIXED},
                               {2, 45, 2, 32, 0, 20, NONE},
-                              {3, 130, 2, 32, 64, 128, MIXED},
+                              {3, 130, 1, 32, 64, 128, MIXED},
                               {5, 35, 2, 32, 8, 30, MIXED_NAN, KEYS},
                               {5, 38, 2, 32, 8, 30, MIXED_NAN, QUERIES}};
-static const op_row rows_f32[] = {{2, 17, 2, 8, 8, 64, MIXED},     {5, 40, 2, 64, 256, 512, MIXED_NAN},
-                                  {3, 67, 2, 64, 32, 60, MIXED},   {3, 40, 1, 128, 8, 64, MIXED_NAN},
-                                  {5, 35, 3, 17, 3, 9, MIXED},     {2, 600, 1, 16, 256, 512, NONE},
+static const op_row rows_f32[] = {{2, 17, 2, 8, 8, 64, MIXED},     {2, 40, 2, 64, 256, 512, MIXED_NAN},
+                                  {2, 67, 1, 64, 32, 60, MIXED},   {3, 40, 1, 128, 8, 64, MIXED_NAN},
+                                  {5, 35, 3, 17, 3, 9, MIXED},     {1, 300, 1, 8, 64, 128, NONE},
                                   {3, 41, 2, 40, 2, 12, MIXED_NAN}};
-static const op_row rows_half[] = {{5, 67, 2, 64, 32, 60, MIXED_NAN}, {3, 40, 1, 128, 8, 64, MIXED_NAN}};
-static const op_row rows_far[] = {{2, 201, 2, 32, 16, 100}, {4, 90, 2, 16, 16, 100, MIXED}};
+static const op_row rows_half[] = {{5, 67, 1, 64, 32, 60, MIXED_NAN}, {3, 40, 1, 128, 8, 64, MIXED_NAN}};
+static const op_row rows_far[] = {{1, 201, 1, 32, 16, 100}, {4, 90, 2, 16, 16, 100, MIXED}};
 
 #define TEST(which, name, types, fills, allows)                                                                        \
     {                                                                                                                  \

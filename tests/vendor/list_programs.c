@@ -479,7 +479,8 @@ int main(int argc, char **argv) {
                                            "series_lstm",   "series_transformer", "series_dense",      "image_fashion",
                                            "image_64",      "image_224",          "emberformer_small", "masks",
                                            "image_finetune"};
-    static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra"};
+    static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra",
+                                           "model.network=deberta-v2"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};

@@ -153,6 +153,7 @@ static const struct {
     {"text_classifier", "text_classify", "model.network=bert"},
     {"text_classifier", "text_classify", "model.network=distilbert"},
     {"text_classifier", "text_classify", "model.network=electra"},
+    {"text_classifier", "text_classify", "model.network=deberta-v2"},
     {"text_tagger", "text_tag", "model.network=roberta"},
 };
 
