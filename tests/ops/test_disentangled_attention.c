@@ -235,7 +235,8 @@ static const op_row rows_f32[] = {{2, 17, 2, 8, 8, 64, MIXED},     {2, 40, 2, 64
                                   {5, 35, 3, 17, 3, 9, MIXED},     {1, 300, 1, 8, 64, 128, NONE},
                                   {3, 41, 2, 40, 2, 12, MIXED_NAN}};
 static const op_row rows_half[] = {{5, 67, 1, 64, 32, 60, MIXED_NAN}, {3, 40, 1, 128, 8, 64, MIXED_NAN}};
-static const op_row rows_far[] = {{1, 201, 1, 32, 16, 100}, {4, 90, 2, 16, 16, 100, MIXED}};
+/* the first row is small enough for Oclgrind */
+static const op_row rows_far[] = {{1, 20, 1, 16, 8, 30}, {1, 201, 1, 32, 16, 100}, {4, 90, 2, 16, 16, 100, MIXED}};
 
 #define TEST(which, name, types, fills, allows)                                                                        \
     {                                                                                                                  \

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* dims: rows, width, rate in per cent, samples of the global batch in earlier micro-batches, whether a
- * residual is added in the same kernel. A row is a sample. */
+ * residual is added in the same kernel, whether the mask is that of every micro-batch. A row is a sample. */
 static const uint32_t seed_and_step[3] = {12345, 678, 9};
 
 static double rate_of(const op_case *c) {
@@ -28,7 +28,8 @@ static void build(op_case *c) {
     cleat_tensor *rng = op_constant(c, "rng", CLEAT_U32, 1, (int64_t[]){4}, 0, 1);
     for (uint32_t i = 0; i < stream_of(c); ++i) cleat_add(c->graph, unused, cleat_dropout(c->graph, unused, rng, 0.5f));
     cleat_tensor *residual = c->dims[4] ? op_input(c, "residual", c->storage, 2, shape, -2, 2) : NULL;
-    cleat_tensor *y = cleat_dropout(c->graph, x, rng, (float)rate_of(c));
+    cleat_tensor *y = c->dims[5] ? cleat_dropout_shared(c->graph, x, rng, (float)rate_of(c))
+                                 : cleat_dropout(c->graph, x, rng, (float)rate_of(c));
     op_output(c, residual ? cleat_add(c->graph, residual, y) : y);
 }
 
@@ -37,7 +38,8 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
 }
 
 static double factor(const op_case *c, int64_t i) {
-    uint64_t at = (uint64_t)(i + c->dims[3] * ((c->dims[1] + 3) / 4 * 4)) / 4;
+    const int64_t before = c->dims[5] ? 0 : c->dims[3] * ((c->dims[1] + 3) / 4 * 4);
+    uint64_t at = (uint64_t)(i + before) / 4;
     uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), stream_of(c), seed_and_step[2]}, words[4];
     cleat_philox(counter, seed_and_step, words);
     float rate = (float)rate_of(c);
@@ -70,6 +72,7 @@ static const op_row rows[] = {{1, 1, 50},
                               {1, 64, 50},
                               {5, 401, 90},
                               {5, 401, 30, 3},
+                              {5, 41, 30, 3, 0, 1},
                               {3, 17, 10, 11},
                               {2, 64, 50, 1},
                               {3, 68, 50, 4294967295},
