@@ -4,9 +4,9 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "train/checkpointing.h"
+#include "train/init_weights.h"
 #include "train/run_board.h"
 #include "train/same_run.h"
-#include "train/init_weights.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
 
