@@ -31,7 +31,7 @@ static void print_text(const request *asked, const cleat_onnx_report *report) {
     for (size_t i = 0; i < report->n_inputs; ++i) print_value("input", &report->inputs[i]);
     print_value("output", &report->output);
     if (report->length)
-        printf("  every sequence has length %lld: the positions of this network are fixed; pad shorter ones\n",
+        printf("  every sequence has length %lld, which cannot vary in this network; pad shorter ones\n",
                (long long)report->length);
 }
 
@@ -164,5 +164,5 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_export = {
-    "export", "RUN --format onnx --out FILE [--data PATH] [--external-data] [--set section.key=value ...] [--json]",
+    "export", "RUN --format NAME --out PATH [--data PATH] [--external-data] [--set section.key=value ...] [--json]",
     "write a checkpoint in a form that other programs read", run};

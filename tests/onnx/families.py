@@ -220,6 +220,23 @@ class Masks(Images):
         compare("mask_segformer, probabilities", found, np.stack([np.load(out / f"{i}.npy") for i in range(5)]))
 
 
+class SceneMasks(Masks):
+    """Masks with three classes."""
+
+    settings = ["data.image_size=32", "model.stem_stride=2", "data.classes=3"]
+    type = "mask_segformer"
+
+    def train_data(self, folder):
+        super().train_data(folder)
+        for i, image in enumerate(images(10, 32)):
+            write_png(folder / "masks" / f"{i}.png", image % 3)
+        return folder
+
+    def compare(self, out, facts, run, compare):
+        found = softmax(run({"image": normalised(self.predicted, facts)})).max(-1)
+        compare("mask_segformer with classes, probabilities", found, np.stack([np.load(out / f"{i}.npy") for i in range(5)]))
+
+
 class Maps:
     settings = [*TRANSFORMER, "model.features=4", "model.stem_stride=1", "data.patch=4", "data.history=3"]
     predicted = random.random((3, 3, 2, 16, 20)).astype(np.float32)
@@ -281,6 +298,7 @@ FAMILIES = {
     "image_vit": VisionTransformers(),
     "image_convnext": ConvNeXts(),
     "mask_segformer": Masks(),
+    "mask_classes": SceneMasks(),
     "emberformer": Maps(),
     "rna_transformer": Rna(),
 }
@@ -294,7 +312,7 @@ def train(program, device, name, folder):
     data = folder / f"data-{name}"
     data.mkdir()
     profile, run = folder / f"{name}.ini", folder / f"run-{name}"
-    profile.write_text(f"[model]\ntype = {name}\n[data]\npath = {family.train_data(data)}\n")
+    profile.write_text(f"[model]\ntype = {getattr(family, 'type', name)}\n[data]\npath = {family.train_data(data)}\n")
     common = ["train.epochs=2", "train.effective_batch_size=8", "train.warmup_steps=0", "run.self_check=never", "model.dropout=0",
               "train.precision=f32", f"run.device={device}", "loader.num_workers=1", "train.learning_rate=1e-2"]  # fmt: skip
     subprocess.run([program, "train", profile, "--out", run, "--quiet", *common, *family.settings], check=True)
