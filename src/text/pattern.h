@@ -23,7 +23,8 @@ typedef enum cleat_pattern_result {
     CLEAT_PATTERN_FAILED
 } cleat_pattern_result;
 
-/* Finds the first match in text [size] that begins at `from` or later and is not empty. CLEAT_PATTERN_FAILED: no
+/* Finds the first match in text [size] that begins at `from` or later and is not empty (no tokenizer divides texts at
+ * empty matches). CLEAT_PATTERN_FAILED: no
  * memory, or a search that does not end within a multiple of the text's size. */
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
                                         size_t *start, size_t *end);

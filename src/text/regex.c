@@ -239,6 +239,7 @@ static bool read_quantifier(parser *p, op *q) {
     }
     if (*p->at == '?' && q->max != UINT32_MAX && q->max > q->min + 1) fail(p, "a lazy quantifier with a limit");
     if (*p->at == '?') q->lazy = true;
+    if (*p->at == '+' && c == '{') fail(p, "a quantifier after another");
     if (*p->at == '+') q->possessive = true;
     if (q->lazy || q->possessive) ++p->at;
     return true;
@@ -252,7 +253,7 @@ static void quantify_group(parser *p, uint32_t first, const op *q) {
     if (q->possessive) fail(p, "a possessive group");
     if (q->max != UINT32_MAX && q->max > 64) fail(p, "a group that is repeated more than 64 times");
     if (q->min > 64) fail(p, "a group that is repeated more than 64 times");
-    if (p->status != CLEAT_OK) return;
+    if (p->status != CLEAT_OK || end == first) return; /* an empty group is the same any number of times */
     op *saved = cleat_alloc(end - first + 1, sizeof *saved);
     if (!saved) {
         p->status = cleat_fail(p->error, CLEAT_ERR_MEMORY, "no memory for an expression");
