@@ -13,28 +13,29 @@
 #define COLUMNS_AT(which, h) (AT(columns) + ((ulong)(which)*heads + (h)) * DH * column_pitch)
 
 /* columns = the transpose of pos_k, and of pos_q times query_scale, by distance; 0 where there is no such tensor. A
- * work-item transposes VEC distances of a head. */
+ * work-item transposes two vectors of distances of all heads. */
 __kernel void disentangled_cpu_columns(TENSOR(const T, pos_k), TENSOR(const T, pos_q), TENSOR(float, columns),
                                        const int heads, const int lq, const int front, const int column_pitch,
                                        const int span, const int mid, const float slope, const float shift,
                                        const float query_scale) {
-    const int blocks = column_pitch / VEC;
-    for (int at = get_global_id(0); at < 2 * heads * blocks; at += get_global_size(0)) {
-        const int row = at % blocks * VEC, h = at / blocks % heads, which = at / blocks / heads;
-        floatv block[DH];
-        for (int r = 0; r < VEC; ++r) {
-            const int bucket = bucket_of(row + r - front - (lq - 1), span, mid, slope, shift);
-            const ulong from = ((ulong)bucket * heads + h) * DH;
-            float x[DH];
-            for (int d = 0; d < DH; d += CHUNK) {
-                chunk values = 0.0f;
-                if (which == 0 && HAS(pos_k)) values = LOADC(AT(pos_k) + from, d);
-                if (which == 1 && HAS(pos_q)) values = LOADC(AT(pos_q) + from, d) * query_scale;
-                STOREFC(values, x, d);
+    const int blocks = (column_pitch + QUERIES - 1) / QUERIES;
+    for (int at = get_global_id(0); at < 2 * blocks; at += get_global_size(0)) {
+        const int row = at % blocks * QUERIES, which = at / blocks;
+        __global const T *from = which == 0 ? OR_NULL(pos_k) : OR_NULL(pos_q);
+        floatv packed[QUERIES * ROW_VECTORS], transposed[PITCH * 2];
+        int bucket[QUERIES];
+        for (int r = 0; r < QUERIES; ++r) bucket[r] = bucket_of(row + r - front - (lq - 1), span, mid, slope, shift);
+        clear(packed, QUERIES * ROW_VECTORS);
+        for (int h = 0; h < heads; ++h) {
+            for (int r = 0; r < QUERIES && from; ++r)
+                pack(packed + r * ROW_VECTORS, from + ((ulong)bucket[r] * heads + h) * DH, 0, 1, 1.0f);
+            columns_of(transposed, packed, which == 0 ? 1.0f : query_scale);
+            for (int d = 0; d < DH; ++d) {
+                __global float *to = COLUMNS_AT(which, h) + (ulong)d * column_pitch + row;
+                PUT(transposed[d * 2], to);
+                if (row + VEC < column_pitch) PUT(transposed[d * 2 + 1], to + VEC);
             }
-            for (int d = 0; d < DH; ++d) ((float *)block)[d * VEC + r] = x[d];
         }
-        for (int d = 0; d < DH; ++d) PUT(block[d], COLUMNS_AT(which, h) + (ulong)d * column_pitch + row);
     }
 }
 

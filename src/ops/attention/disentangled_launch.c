@@ -284,7 +284,7 @@ static void launch_columns(cleat_binder *binder, const cleat_node *node, const p
     cleat_launch_i32(binder, (int32_t)c->column_pitch);
     add_buckets(binder, node, p);
     cleat_launch_f32(binder, (float)(p->softmax_scale * log2_e));
-    cleat_launch_items(binder, 2 * p->heads * (c->column_pitch / binder->facts->vector_width));
+    cleat_launch_items(binder, 2 * ceil_div(c->column_pitch, 2 * (int64_t)binder->facts->vector_width));
 }
 
 static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
