@@ -69,6 +69,11 @@ typedef struct model_row {
     "head = absolute\npositions = start\n"                                                                             \
     "[loss]\ncoordinate = 1\nbond_length = 1\npair_distance = 0\nlddt = 0\nframe = 0\nhandedness = 0\n"                \
     "bond_angle = 0\nclash = 0\nbase_pair = 0\n"
+#define RESNET_50_PROFILE                                                                                              \
+    "[model]\ntype = image_resnet\ndepth = 50\nstem = large\ndropout = 0\n[data]\nimage_size = 224\n"
+#define VIT_PROFILE                                                                                                    \
+    "[model]\ntype = image_vit\nd_model = 384\nheads = 6\nlayers = 12\nd_ff = 1536\npatch = 16\ndropout = 0\n"         \
+    "[data]\nimage_size = 224\n"
 #define RESNET_PROFILE(PX)                                                                                             \
     "[model]\ntype = image_resnet\ndepth = 18\nstem = large\ndropout = 0\n[data]\nimage_size = " PX "\n"
 #define BERT_PROFILE(SIZES)                                                                                            \
@@ -94,6 +99,10 @@ static const model_row rows[] = {
      "{\"inputs\": 3, \"classes\": 10}", 16, 64},
     {"W5_224", "ResNet-18, 1000 classes, 224 px, batch 4; cross entropy", RESNET_PROFILE("224"),
      "{\"inputs\": 3, \"classes\": 1000}", 4, 224},
+    {"W8_resnet50", "ResNet-50, 1000 classes, 224 px, batch 8; cross entropy", RESNET_50_PROFILE,
+     "{\"inputs\": 3, \"classes\": 1000}", 8, 224},
+    {"W9_vit_s16", "ViT-S/16, 1000 classes, 224 px, batch 8; cross entropy", VIT_PROFILE,
+     "{\"inputs\": 3, \"classes\": 1000}", 8, 224},
     {"W6_segformer", "SegFormer-B0, 2 classes, 64 px, batch 8; cross entropy of every pixel",
      "[model]\ntype = mask_segformer\nbackbone = b0\ndropout = 0\n[data]\nimage_size = 64\n",
      "{\"inputs\": 3, \"classes\": 2}", 8, 64},

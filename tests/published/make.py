@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes the folders beside it: tiny networks of random weights in published layouts, and what PyTorch computes with them
-in double precision (src/verify/published.h describes the files). Needs torch, transformers, timm and safetensors:
+in double precision (src/verify/published.h describes the files). Needs torch, torchvision, transformers,
+timm and safetensors:
 
     python3 tests/published/make.py [NAME ...]
 
@@ -13,6 +14,7 @@ import sys
 
 import timm
 import torch
+import torchvision
 import transformers
 from safetensors.torch import save_file
 
@@ -113,8 +115,9 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
     write_weights(folder, {n: v.contiguous() for n, v in stored.items()}, shards)
     save_file({n: v.contiguous() for n, v in expected.items()}, os.path.join(folder, "expected.safetensors"),
               metadata={"optimizer": json.dumps(OPTIMIZER)})
-    with open(os.path.join(folder, "config.json"), "w") as f:
-        json.dump(config, f, indent=1)
+    if config:
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            json.dump(config, f, indent=1)
 
 
 def of_transformers(name, cls, config, classes, rank=1, types=0, **options):
@@ -211,8 +214,62 @@ def convnext():
                                 "num_classes": 4, "layer_norm_eps": 1e-6}, 32, 4)
 
 
+def vit_mean():
+    """Without a class token; the norm is behind the mean."""
+    torch.manual_seed(5)
+    model = timm.models.vision_transformer.VisionTransformer(img_size=24, patch_size=8, embed_dim=16, depth=1, num_heads=2,
+                                                             num_classes=4, global_pool="avg", class_token=False)
+    of_timm("vit_mean", model, {"architecture": "vit_base_patch16_224", "model_args": {"num_heads": 2}}, 24, 4)
+
+
+VERSION_4 = {"vit.layers.": "vit.encoder.layer.", "attention.q_proj": "attention.attention.query",
+             "attention.k_proj": "attention.attention.key", "attention.v_proj": "attention.attention.value",
+             "attention.o_proj": "attention.output.dense", "mlp.fc1": "intermediate.dense", "mlp.fc2": "output.dense"}
+
+
+def renamed(name, table):
+    for now, then in table.items():
+        name = name.replace(now, then)
+    return name
+
+
+def vit_transformers():
+    torch.manual_seed(6)
+    config = transformers.ViTConfig(image_size=24, patch_size=8, **TINY)
+    config.num_labels = 4
+    batch, labels = images(24, 4)
+    make("vit_transformers", transformers.ViTForImageClassification(config), json.loads(config.to_json_string()), batch,
+         labels, lambda m, b: m(**b).logits, rename=lambda n: renamed(n, VERSION_4))
+
+
+def convnext_transformers():
+    torch.manual_seed(7)
+    config = transformers.ConvNextConfig(hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 1, 1], drop_path_rate=0.0)
+    config.num_labels = 4
+    batch, labels = images(32, 4)
+    make("convnext_transformers", transformers.ConvNextForImageClassification(config), json.loads(config.to_json_string()),
+         batch, labels, lambda m, b: m(**b).logits)
+
+
+def vit_torchvision():
+    """A state dict without config.json, with the names of the published files."""
+    torch.manual_seed(8)
+    model = torchvision.models.VisionTransformer(image_size=24, patch_size=8, num_layers=1, num_heads=1, hidden_dim=64,
+                                                 mlp_dim=24, num_classes=4)
+    old = {"mlp.0.": "mlp.linear_1.", "mlp.3.": "mlp.linear_2."}
+    of_timm("vit_torchvision", model, None, 24, 4, rename=lambda n: renamed(n, old))
+
+
+def convnext_torchvision():
+    torch.manual_seed(9)
+    block = torchvision.models.convnext.CNBlockConfig
+    model = torchvision.models.ConvNeXt([block(4, 8, 1), block(8, 8, 2), block(8, None, 1)], stochastic_depth_prob=0.0,
+                                        num_classes=4)
+    of_timm("convnext_torchvision", model, None, 32, 4)
+
+
 ALL = [bert_classifier, bert_tagger, roberta_classifier, distilbert_tagger, electra_tagger, deberta_tagger, segformer,
-       resnet, vit, convnext]
+       resnet, vit, vit_mean, vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision]
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
