@@ -102,12 +102,22 @@ cleat_status cleat_convnext_describe(const cleat_model *model, cJSON *config, cl
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
 }
 
+cleat_status cleat_convnext_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
+    const cleat_convnext shape = shape_of(model);
+    cleat_published_add_transformers(model, config, "convnext", "ConvNextForImageClassification");
+    cleat_published_add_list(config, "depths", shape.blocks, shape.stages);
+    cleat_published_add_list(config, "hidden_sizes", shape.widths, shape.stages);
+    cJSON_AddNumberToObject(config, "num_stages", (double)shape.stages);
+    if (cJSON_AddNumberToObject(config, "layer_norm_eps", settings_of(model)->last_norm_eps)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
+}
+
 static const cleat_architecture *const architectures[] = {
     &cleat_published_convnext, &cleat_published_convnext_torchvision, &cleat_published_convnext_transformers, NULL};
 
 static const cleat_architecture *architecture_of(const cleat_model *model) {
-    (void)model;
-    return &cleat_published_convnext;
+    /* Only transformers has another eps for the last norm. */
+    return settings_of(model)->last_norm_eps > 0 ? &cleat_published_convnext_transformers : &cleat_published_convnext;
 }
 
 const cleat_model_class cleat_image_convnext = {.name = "image_convnext",

@@ -104,11 +104,26 @@ cleat_status cleat_vit_describe(const cleat_model *model, cJSON *config, cleat_e
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
 }
 
+cleat_status cleat_vit_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
+    const vit_settings *s = settings_of(model);
+    cleat_published_add_transformers(model, config, "vit", "ViTForImageClassification");
+    cJSON_AddNumberToObject(config, "hidden_size", (double)s->encoder.d_model);
+    cJSON_AddNumberToObject(config, "num_hidden_layers", (double)s->encoder.layers);
+    cJSON_AddNumberToObject(config, "num_attention_heads", (double)s->encoder.heads);
+    cJSON_AddNumberToObject(config, "intermediate_size", (double)s->encoder.d_ff);
+    cJSON_AddNumberToObject(config, "patch_size", (double)s->patch);
+    if (cJSON_AddNumberToObject(config, "layer_norm_eps", s->norm_eps)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
+}
+
 static const cleat_architecture *const architectures[] = {&cleat_published_vit, &cleat_published_vit_torchvision,
                                                           &cleat_published_vit_transformers, NULL};
 
 static const cleat_architecture *architecture_of(const cleat_model *model) {
-    return settings_of(model)->pooling == VIT_MEAN ? &cleat_published_vit_mean : &cleat_published_vit;
+    const vit_settings *s = settings_of(model);
+    if (s->pooling == VIT_MEAN) return &cleat_published_vit_mean;
+    /* timm's eps is 1e-6, that of transformers 1e-12. */
+    return s->norm_eps < 1e-7 ? &cleat_published_vit_transformers : &cleat_published_vit;
 }
 
 const cleat_model_class cleat_image_vit = {.name = "image_vit",

@@ -185,3 +185,13 @@ cJSON *cleat_published_add_timm(const cleat_model *model, cJSON *config, const c
     if (arguments && sizes.inputs != 3) cJSON_AddNumberToObject(arguments, "in_chans", (double)sizes.inputs);
     return arguments;
 }
+
+void cleat_published_add_transformers(const cleat_model *model, cJSON *config, const char *type, const char *holder) {
+    const cleat_image_classifier_settings *settings = model->settings;
+    cJSON *holders = cJSON_AddArrayToObject(config, "architectures");
+    if (holders) cJSON_AddItemToArray(holders, cJSON_CreateString(holder));
+    cJSON_AddStringToObject(config, "model_type", type);
+    cJSON_AddStringToObject(config, "hidden_act", "gelu");
+    cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size);
+    cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);
+}

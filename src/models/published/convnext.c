@@ -146,5 +146,8 @@ const cleat_architecture cleat_published_convnext_torchvision = {.name = "convne
                                                                  .matches = is_torchvision,
                                                                  .configure = configure_torchvision,
                                                                  .renumber = number_torchvision};
-const cleat_architecture cleat_published_convnext_transformers = {
-    .name = "convnext", .base = "convnext.", .names = transformers_names, .configure = configure_transformers};
+const cleat_architecture cleat_published_convnext_transformers = {.name = "convnext",
+                                                                  .base = "convnext.",
+                                                                  .names = transformers_names,
+                                                                  .configure = configure_transformers,
+                                                                  .describe = cleat_convnext_describe_transformers};

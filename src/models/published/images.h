@@ -20,6 +20,12 @@ void cleat_resnet_place(const cleat_model *model, int64_t number, int64_t *stage
 cleat_status cleat_resnet_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_vit_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_convnext_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+/* The same for networks of transformers: config.json as from_pretrained reads it. */
+cleat_status cleat_vit_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
+cleat_status cleat_convnext_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
+/* Adds the type of a network of transformers, the class that holds it, and the members that all have. */
+void cleat_published_add_transformers(const cleat_model *model, struct cJSON *config, const char *type,
+                                      const char *holder);
 /* Adds the network's name, the number of classes and how images are prepared. Returns the object model_args, owned by
  * `config`; NULL: no memory. */
 struct cJSON *cleat_published_add_timm(const cleat_model *model, struct cJSON *config, const char *name);

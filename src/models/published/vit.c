@@ -279,4 +279,5 @@ const cleat_architecture cleat_published_vit_transformers = {.name = "vit",
                                                              .names = transformers_names,
                                                              .other_names = transformers_other_names,
                                                              .ignored = ignored,
-                                                             .configure = configure_transformers};
+                                                             .configure = configure_transformers,
+                                                             .describe = cleat_vit_describe_transformers};
