@@ -221,6 +221,21 @@ static void adapters_are_trained_alone(void **state) {
     }
 }
 
+/* The checks of every tensor change nothing, and find nothing. */
+static void finite_checks_know_frozen_parameters(void **state) {
+    static const char *const settings[] = {"train.freeze=2", "train.lora_rank=4"};
+    const tiny *t = *state;
+    for (int i = 0; i < 2; ++i) {
+        char plain[16], checked[16];
+        snprintf(plain, sizeof plain, "plain%d", i);
+        snprintf(checked, sizeof checked, "checked%d", i);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, plain, SET(NETWORK, "train.precision=f16", settings[i]), false, 1);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, checked,
+                      SET(NETWORK, "train.precision=f16", "run.check_finite=true", settings[i]), false, 1);
+        tiny_assert_same_run(t, plain, checked);
+    }
+}
+
 static void impossible_requests_are_refused(void **state) {
     const tiny *t = *state;
     tiny_result result = tiny_train(t, "deep", SET(NETWORK, "train.freeze=4"), false, 0);
@@ -246,6 +261,7 @@ int main(void) {
         cmocka_unit_test(frozen_blocks_change_nothing_else),
         cmocka_unit_test(interrupted_runs_give_the_same_bits),
         cmocka_unit_test(adapters_are_trained_alone),
+        cmocka_unit_test(finite_checks_know_frozen_parameters),
         cmocka_unit_test(impossible_requests_are_refused),
     };
     tiny_require_device();

@@ -66,6 +66,25 @@ static void cosine_falls_to_its_floor(void **state) {
     cleat_profile_destroy(profile);
 }
 
+static void linear_falls_to_its_floor(void **state) {
+    (void)state;
+    cleat_profile *profile = make();
+    cleat_schedule schedule;
+    profile->train.schedule = CLEAT_SCHEDULE_LINEAR;
+    profile->train.warmup_steps = 10;
+    for (int floor = 0; floor < 2; ++floor) {
+        profile->train.min_learning_rate = floor * 1e-5;
+        assert_int_equal(cleat_schedule_create(profile, 11, &schedule, NULL), CLEAT_OK);
+        expect_near(cleat_schedule_rate(&schedule, 5), 5e-4);
+        expect_near(cleat_schedule_rate(&schedule, 10), 1e-3);
+        expect_near(cleat_schedule_rate(&schedule, 35), floor * 1e-5 + (1e-3 - floor * 1e-5) * 0.75);
+        expect_near(cleat_schedule_rate(&schedule, 109), floor * 1e-5 + (1e-3 - floor * 1e-5) * 0.01);
+        assert_true(cleat_schedule_rate(&schedule, 110) == floor * 1e-5);
+        assert_true(cleat_schedule_rate(&schedule, 1000) == floor * 1e-5);
+    }
+    cleat_profile_destroy(profile);
+}
+
 static void steps_decay_by_gamma(void **state) {
     (void)state;
     cleat_profile *profile = make();
@@ -199,6 +218,7 @@ int main(void) {
         cmocka_unit_test(scaling_follows_its_formula),
         cmocka_unit_test(warmup_is_linear_from_its_start),
         cmocka_unit_test(cosine_falls_to_its_floor),
+        cmocka_unit_test(linear_falls_to_its_floor),
         cmocka_unit_test(steps_decay_by_gamma),
         cmocka_unit_test(the_same_effective_batch_gives_the_same_curve),
         cmocka_unit_test(one_call_gives_the_rate_of_a_step),
