@@ -307,11 +307,22 @@ static bool is_ignored(const cleat_architecture *architecture, const char *name)
     return false;
 }
 
+/* Without its adapters, the network of a LoRA training is the one that it started from. */
+static cleat_status fail_adapters(const loader *l, const char *name, cleat_error *error) {
+    return cleat_fail(
+        error, CLEAT_ERR_NOT_SUPPORTED,
+        "%s: has adapters, such as '%s', that this network does not have: start from what cleat export "
+        "--format hf or timm makes of it, which merges them, or set train.lora_rank and train.lora_layers "
+        "as in that training",
+        cleat_weights_path(l->weights), name);
+}
+
 static cleat_status report_left(loader *l, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < cleat_weights_count(l->weights) && !status; ++i) {
         const char *name = cleat_weights_at(l->weights, i)->name;
         if (l->used[i]) continue;
+        if (!l->target->architecture && strstr(name, ".lora_")) return fail_adapters(l, name, error);
         status = add_line(&l->report, CLEAT_WEIGHT_LEFT, name,
                           is_ignored(l->target->architecture, name) ? "not needed here"
                                                                     : "this network has no such parameter",
