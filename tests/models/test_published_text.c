@@ -260,7 +260,7 @@ static void the_sizes_come_from_config(void **state) {
     expect_setting(profile, "model.token_types", "2");
     expect_setting(profile, "model.norm_eps", "1e-12");
     expect_setting(profile, "data.max_length", "40");
-    expect_setting(profile, "data.vocabulary", ""); /* the folder has no tokenizer */
+    expect_setting(profile, "data.vocabulary", f->path);
     cleat_profile_destroy(profile);
 }
 
