@@ -200,7 +200,7 @@ static cleat_status check_options(const cleat_text_options *options, cleat_error
     if (!fitted && !*cleat_text_option(options->vocabulary) && options->vocabulary_size < 6)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.vocabulary_size = %lld: must be at least 6",
                           (long long)options->vocabulary_size);
-    if (!options->labelled && !fitted &&
+    if (!options->labelled && !options->plain && !fitted &&
         (!*cleat_text_option(options->vocabulary) || !*cleat_text_option(options->labels)))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "texts without labels cannot be used for training: specify the folder of a trained model (or "
@@ -234,7 +234,8 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no texts are left; %zu are empty", path, set->summary.skipped);
     if (set->n_rows > UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 texts", path);
-    if (options->labelled && !*cleat_text_option(options->fitted) && !set->summary.samples[CLEAT_SPLIT_TRAIN])
+    if ((options->labelled || options->plain) && !*cleat_text_option(options->fitted) &&
+        !set->summary.samples[CLEAT_SPLIT_TRAIN])
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: the training split has no texts; reduce data.val_fraction, or add texts", path);
     return CLEAT_OK;
@@ -272,7 +273,7 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
     const cleat_text_summary *s = &texts->set.summary;
     const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
-    if (!options->labelled)
+    if (!options->labelled && !options->plain)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu %s to predict; %zu tokens (%.2f %% unknown)", path, texts->base.count,
                   tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens);
     else
@@ -281,7 +282,7 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
                   path, s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
                   tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
                   cleat_tokenizer_size(texts->tokenizer));
-    if (!*cleat_text_option(options->fitted)) log_labels(path, texts);
+    if (!*cleat_text_option(options->fitted) && !options->plain) log_labels(path, texts);
     if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are skipped", path, s->skipped);
     if (s->replaced)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes that are not UTF-8 were replaced by U+FFFD", path, s->replaced);
@@ -302,9 +303,9 @@ static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_er
     cleat_text_set *set = &texts->set;
     cleat_status status = cleat_text_find_files(path, set->options, &files, error);
     if (status == CLEAT_OK) status = read_files(path, &files, set, error);
-    if (status == CLEAT_OK) status = cleat_text_select_labels(set, &texts->labels, error);
+    if (status == CLEAT_OK && !set->options->plain) status = cleat_text_select_labels(set, &texts->labels, error);
     cleat_text_free_names(set);
-    if (status == CLEAT_OK) status = count_labels(texts, error);
+    if (status == CLEAT_OK && !set->options->plain) status = count_labels(texts, error);
     if (status == CLEAT_OK) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
     if (status == CLEAT_OK) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);
     return status;
@@ -360,7 +361,8 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
         status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
         if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
     }
-    return status == CLEAT_OK ? cleat_text_save_labels(&texts->labels, folder, error) : status;
+    if (status != CLEAT_OK || !texts->labels.count) return status; /* plain texts */
+    return cleat_text_save_labels(&texts->labels, folder, error);
 }
 
 const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset) {

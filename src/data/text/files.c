@@ -95,7 +95,7 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
                                    cleat_error *error) {
     static const char *const wanted[] = {
         [CLEAT_TEXT_CLASSES] = "train.csv or train.tsv", [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
-    bool fits = options->labelled && !*cleat_text_option(options->fitted);
+    bool fits = (options->labelled || options->plain) && !*cleat_text_option(options->fitted);
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
         cleat_status status = find_part(folder, options, (cleat_split)split, files, error);
         if (status != CLEAT_OK) return status;

@@ -1,0 +1,143 @@
+/* Texts with chosen tokens masked, for a masked language model: a dataset around the one of plain texts. */
+#include "core/memory.h"
+#include "core/philox.h"
+#include "data/dataset.h"
+#include "data/text/set.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct masked_dataset {
+    cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
+    cleat_dataset *texts;
+    const cleat_tokenizer *tokenizer; /* of `texts` */
+    double fraction;
+} masked_dataset;
+
+enum { TOKENS, LENGTHS, LABELS, TEXT_FIELDS };
+
+static const uint64_t MASK_SEED = 0x6D61736Bu;  /* "mask": a separate family of random streams */
+static const double MASKED = 0.8, RANDOM = 0.9; /* below these: the mask token, a random token; else it stays */
+
+static const cleat_field fields[] = {
+    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [LABELS] = {.name = "labels", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = CLEAT_TEXT_NO_LABEL},
+};
+
+static const masked_dataset *masked_of(const cleat_dataset *dataset) {
+    return (const masked_dataset *)dataset;
+}
+
+static const char *masked_id(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_id(masked_of(dataset)->texts, sample);
+}
+
+static int64_t masked_length(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_length(masked_of(dataset)->texts, sample);
+}
+
+static cleat_split masked_split(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_split(masked_of(dataset)->texts, sample);
+}
+
+/* Number of tokens besides the special ones. */
+static int64_t words_of(const masked_dataset *m, int64_t length) {
+    const int64_t words = length - (int64_t)cleat_tokenizer_specials(m->tokenizer, false);
+    return words > 0 ? words : 0;
+}
+
+static int64_t chosen_of(const masked_dataset *m, int64_t words) {
+    const int64_t chosen = llround(m->fraction * (double)words);
+    return words == 0 ? 0 : chosen < 1 ? 1 : chosen;
+}
+
+static int64_t masked_items(const cleat_dataset *dataset, size_t sample) {
+    const masked_dataset *m = masked_of(dataset);
+    return chosen_of(m, words_of(m, masked_length(dataset, sample)));
+}
+
+/* What stands in place of a chosen token. */
+static int32_t replacement(const masked_dataset *m, cleat_random *random, int32_t token) {
+    const double which = cleat_random_uniform(random);
+    const uint32_t other = cleat_random_below(random, (uint32_t)cleat_tokenizer_size(m->tokenizer));
+    return which < MASKED ? cleat_tokenizer_mask(m->tokenizer) : which < RANDOM ? (int32_t)other : token;
+}
+
+/* Chooses exactly the number of positions that masked_items gives (Knuth's selection sampling). labels [length] may be
+ * NULL. */
+static void mask(const masked_dataset *m, size_t sample, const cleat_rng_key *rng_key, int64_t length, int32_t *tokens,
+                 int32_t *labels) {
+    const int64_t leading = (int64_t)cleat_tokenizer_leading(m->tokenizer), words = words_of(m, length);
+    int64_t wanted = chosen_of(m, words);
+    cleat_random random =
+        cleat_random_stream((rng_key ? rng_key->seed : 0) ^ MASK_SEED, rng_key ? rng_key->epoch : 0, (uint32_t)sample);
+    for (int64_t i = 0; i < words && wanted > 0; ++i) {
+        if (cleat_random_uniform(&random) * (double)(words - i) >= (double)wanted) continue;
+        int32_t *token = &tokens[leading + i];
+        if (labels) labels[leading + i] = *token;
+        *token = replacement(m, &random, *token);
+        --wanted;
+    }
+}
+
+static cleat_status masked_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    const masked_dataset *m = masked_of(dataset);
+    int32_t *own = slots[TOKENS] ? NULL : cleat_alloc((size_t)length, sizeof *own);
+    int32_t *tokens = slots[TOKENS] ? slots[TOKENS] : own;
+    if (!tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)length);
+    void *const inner[TEXT_FIELDS] = {[TOKENS] = tokens, [LENGTHS] = slots[LENGTHS], [LABELS] = NULL};
+    cleat_status status = m->texts->type->fill(m->texts, sample, length, rng_key, inner, error);
+    if (!status) mask(m, sample, rng_key, masked_length(dataset, sample), tokens, slots[LABELS]);
+    cleat_free(own);
+    return status;
+}
+
+static cleat_status masked_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    return cleat_dataset_save(masked_of(dataset)->texts, folder, error);
+}
+
+static void masked_destroy(cleat_dataset *dataset) {
+    cleat_dataset_destroy(((masked_dataset *)dataset)->texts);
+    cleat_free(dataset);
+}
+
+static const cleat_dataset_class masked_class = {
+    .name = "masked texts",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .id = masked_id,
+    .length = masked_length,
+    .split = masked_split,
+    .fill = masked_fill,
+    .items = masked_items,
+    .save = masked_save,
+    .destroy = masked_destroy,
+};
+
+cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
+                               cleat_dataset **dataset, cleat_error *error) {
+    masked_dataset *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    cleat_status status = cleat_text_open(path, options, &made->texts, error);
+    if (!status) {
+        *made = (masked_dataset){.base = {.type = &masked_class, .count = cleat_dataset_count(made->texts)},
+                                 .texts = made->texts,
+                                 .tokenizer = cleat_text_tokenizer(made->texts),
+                                 .fraction = fraction};
+        if (cleat_tokenizer_mask(made->tokenizer) < 0)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s: the vocabulary has no mask token, which a masked language model needs", path);
+    }
+    if (status) {
+        masked_destroy(&made->base);
+        return status;
+    }
+    *dataset = &made->base;
+    return CLEAT_OK;
+}
+
+const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset) {
+    return dataset->type == &masked_class ? masked_of(dataset)->tokenizer : NULL;
+}

@@ -1,0 +1,156 @@
+/* Masked texts: how many tokens are chosen, what becomes of them, and that the choice follows from seed and epoch alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleat/data.h"
+#include "core/text.h"
+#include "files.h"
+
+/* Token ids: 5 special ones, then w0, w1, ... */
+enum { UNK = 1, CLS, SEP, MASK, FIRST_WORD, WORDS = 100, LINES = 40, LONGEST = 34 };
+
+static void write_vocabulary(const char *path, const char *mask) {
+    cleat_text text = {0};
+    cleat_text_add(&text, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n%s\n", mask);
+    for (int i = 0; i < WORDS; ++i) cleat_text_add(&text, "w%d\n", i);
+    test_write_text(path, text.data);
+    cleat_text_free(&text);
+}
+
+/* Line i has 1 + i % 32 words, the first of which is w(i). */
+static const char *texts(void) {
+    static char path[600];
+    cleat_text text = {0};
+    for (int i = 0; i < LINES; ++i) {
+        for (int k = 0; k <= i % 32; ++k) cleat_text_add(&text, "%sw%d", k ? " " : "", (i + 3 * k) % WORDS);
+        cleat_text_add(&text, "\n");
+    }
+    snprintf(path, sizeof path, "%s", test_path("plain.txt"));
+    test_write_text(path, text.data);
+    cleat_text_free(&text);
+    return path;
+}
+
+static cleat_status open_masked(const char *mask, double fraction, cleat_dataset **dataset, cleat_error *error) {
+    char vocabulary[600];
+    cleat_text_options options = cleat_text_defaults();
+    snprintf(vocabulary, sizeof vocabulary, "%s", test_path("vocab.txt"));
+    write_vocabulary(vocabulary, mask);
+    options.vocabulary = vocabulary;
+    options.labelled = false;
+    options.plain = true;
+    options.val_fraction = 0.2;
+    options.max_length = LONGEST;
+    return cleat_masked_open(texts(), &options, fraction, dataset, error);
+}
+
+static cleat_dataset *must_open(double fraction) {
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    if (open_masked("[MASK]", fraction, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return dataset;
+}
+
+typedef struct filled {
+    int32_t tokens[LONGEST], length, labels[LONGEST];
+} filled;
+
+static filled fill(const cleat_dataset *dataset, size_t sample, const cleat_rng_key *key) {
+    filled f;
+    void *const slots[] = {f.tokens, &f.length, f.labels};
+    assert_int_equal(cleat_dataset_fill(dataset, sample, LONGEST, key, slots, NULL), CLEAT_OK);
+    return f;
+}
+
+/* The token at a position of line `sample`. */
+static int32_t original(size_t sample, int64_t at) {
+    return FIRST_WORD + (int32_t)((sample + 3 * (size_t)(at - 1)) % WORDS);
+}
+
+static void chosen_tokens_are_counted_and_replaced(void **state) {
+    cleat_dataset *dataset = must_open(0.3);
+    int64_t all = 0, masked = 0, kept = 0;
+    (void)state;
+    assert_int_equal(cleat_dataset_count(dataset), LINES);
+    for (uint32_t epoch = 0; epoch < 50; ++epoch)
+        for (size_t s = 0; s < LINES; ++s) {
+            const cleat_rng_key key = {.seed = 7, .epoch = epoch};
+            const filled f = fill(dataset, s, &key);
+            const int64_t words = f.length - 2, wanted = (int64_t)(0.3 * (double)words + 0.5);
+            int64_t chosen = 0;
+            assert_int_equal(words, 1 + s % 32);
+            assert_int_equal(f.tokens[0], CLS);
+            assert_int_equal(f.tokens[f.length - 1], SEP);
+            for (int64_t i = 0; i < LONGEST; ++i) {
+                const bool inside = i > 0 && i < f.length - 1;
+                if (f.labels[i] < 0 && inside) assert_int_equal(f.tokens[i], original(s, i));
+                if (f.labels[i] < 0) continue;
+                assert_true(inside);
+                assert_int_equal(f.labels[i], original(s, i));
+                assert_in_range(f.tokens[i], 0, FIRST_WORD + WORDS - 1);
+                masked += f.tokens[i] == MASK;
+                kept += f.tokens[i] == f.labels[i];
+                ++chosen;
+            }
+            assert_int_equal(chosen, wanted < 1 ? 1 : wanted);
+            assert_int_equal(chosen, cleat_dataset_items(dataset, s));
+            all += chosen;
+        }
+    /* 80 and 10 %, and one in 105 of the random ones: within 4 standard deviations of 9500 draws */
+    assert_true(masked > 0.784 * (double)all && masked < 0.817 * (double)all);
+    assert_true(kept > 0.088 * (double)all && kept < 0.114 * (double)all);
+    cleat_dataset_destroy(dataset);
+}
+
+static void the_choice_follows_from_seed_and_epoch(void **state) {
+    cleat_dataset *dataset = must_open(0.15), *again = must_open(0.15);
+    const cleat_rng_key key = {.seed = 1, .epoch = 2}, later = {.seed = 1, .epoch = 3}, other = {.seed = 2, .epoch = 2};
+    (void)state;
+    const filled one = fill(dataset, 31, &key), same = fill(again, 31, &key), next = fill(dataset, 31, &later),
+                 another = fill(dataset, 31, &other), evaluated = fill(dataset, 31, NULL),
+                 twice = fill(again, 31, NULL);
+    assert_memory_equal(&one, &same, sizeof one);
+    assert_memory_not_equal(one.labels, next.labels, sizeof one.labels);
+    assert_memory_not_equal(one.labels, another.labels, sizeof one.labels);
+    assert_memory_equal(&evaluated, &twice, sizeof evaluated);
+    cleat_dataset_destroy(again);
+    cleat_dataset_destroy(dataset);
+}
+
+static void texts_without_labels_are_split(void **state) {
+    cleat_dataset *dataset = must_open(0.15);
+    size_t train = 0, val = 0;
+    (void)state;
+    for (size_t s = 0; s < LINES; ++s) {
+        train += cleat_dataset_split(dataset, s) == CLEAT_SPLIT_TRAIN;
+        val += cleat_dataset_split(dataset, s) == CLEAT_SPLIT_VAL;
+    }
+    assert_true(train > val && val > 0);
+    assert_int_equal(train + val, LINES);
+    cleat_dataset_destroy(dataset);
+}
+
+static void a_vocabulary_without_mask_is_refused(void **state) {
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    (void)state;
+    assert_int_equal(open_masked("other", 0.15, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "has no mask token"));
+    assert_null(dataset);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chosen_tokens_are_counted_and_replaced),
+        cmocka_unit_test(the_choice_follows_from_seed_and_epoch),
+        cmocka_unit_test(texts_without_labels_are_split),
+        cmocka_unit_test(a_vocabulary_without_mask_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, test_remove_all);
+}
