@@ -5,6 +5,7 @@
     FAMILY(cleat_rna_transformer)                                                                                      \
     FAMILY(cleat_text_classifier)                                                                                      \
     FAMILY(cleat_text_tagger)                                                                                          \
+    FAMILY(cleat_text_pretrain)                                                                                        \
     FAMILY(cleat_series_lstm)                                                                                          \
     FAMILY(cleat_series_transformer)                                                                                   \
     FAMILY(cleat_series_dense)                                                                                         \

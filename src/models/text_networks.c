@@ -94,14 +94,19 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
 
 /* --- graphs --------------------------------------------------------------------------------------------------- */
 
-/* Embedding and pre-norm encoder of cleat's own, and its head, which is one layer. */
-static cleat_tensor *build_cleat(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                 const cleat_text_inputs *inputs) {
+/* Embedding and pre-norm encoder of cleat's own. */
+static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                    const cleat_text_inputs *inputs) {
     const cleat_transformer encoder = cleat_encoder_shape(shape->encoder, mode);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", inputs->tokens, shape->vocabulary, &encoder); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x, NULL);
     if (encoder.dropout > 0) x = cleat_dropout(graph, x, inputs->rng, encoder.dropout);
-    x = cleat_nn_encoder(graph, x, inputs->lengths, inputs->rng, &encoder);
+    return cleat_nn_encoder(graph, x, inputs->lengths, inputs->rng, &encoder);
+}
+
+/* Its head is one layer. */
+static cleat_tensor *cleat_head(cleat_graph *graph, const cleat_text_shape *shape, cleat_tensor *x,
+                                const cleat_text_inputs *inputs) {
     if (!shape->tags) /* [B, L, D] -> [B, D] */
         x = shape->pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, inputs->lengths)
                                                  : cleat_select_row(graph, x, inputs->lengths, CLEAT_ROW_FIRST);
@@ -122,15 +127,26 @@ static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shap
     return cleat_nn_linear_normal(graph, "head.out", x, shape->classes, INIT_STD, NULL);
 }
 
-cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                       const cleat_text_inputs *inputs) {
-    if (shape->network->network == CLEAT_TEXT_CLEAT) return build_cleat(graph, shape, mode, inputs);
+cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                          const cleat_text_inputs *inputs) {
+    if (shape->network->network == CLEAT_TEXT_CLEAT) return cleat_features(graph, shape, mode, inputs);
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const cleat_bert bert = bert_shape(shape, &s, mode);
-    cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
     const cleat_deberta deberta = deberta_shape(&bert, &s);
-    x = s.network == CLEAT_TEXT_DEBERTA ? cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta)
-                                        : cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert);
+    cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
+    return s.network == CLEAT_TEXT_DEBERTA ? cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta)
+                                           : cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert);
+}
+
+const char *cleat_text_network_words(const cleat_text_network_settings *network) {
+    return network->network == CLEAT_TEXT_CLEAT ? "emb.weight" : "emb.word.weight";
+}
+
+cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                       const cleat_text_inputs *inputs) {
+    const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
+    cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs);
+    if (s.network == CLEAT_TEXT_CLEAT) return cleat_head(graph, shape, x, inputs);
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }
 

@@ -121,6 +121,11 @@ typedef struct cleat_text_inputs {
 /* The logits: [B, classes], or for tags [B, L, classes]. */
 cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                        const cleat_text_inputs *inputs);
+/* The features of the tokens, without a head: [B, L, D]. */
+cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
+                                          const cleat_text_inputs *inputs);
+/* Name of the table of word embeddings. */
+const char *cleat_text_network_words(const cleat_text_network_settings *network);
 /* Whether the graph reads the types of tokens. */
 bool cleat_text_network_has_types(const cleat_text_network_settings *network);
 /* The settings with the network's usual values in place of CLEAT_AUTO; embedding_rows stays as it is. */

@@ -1,0 +1,267 @@
+/* Pretraining of a text encoder by finding masked tokens again (masked language model; Devlin et al. 2019). The chosen
+ * tokens differ from epoch to epoch (Liu et al. 2019). The head is a layer with GELU and a norm, then the table of word
+ * embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the mean over the chosen tokens of a
+ * global batch. A checkpoint is a start (model.init) for text_classifier and text_tagger of the same network. */
+#include "cleat/ops.h"
+#include "core/cpus.h"
+#include "data/text/set.h"
+#include "models/classes.h"
+#include "models/model.h"
+#include "models/text_networks.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const terms[] = {"cross_entropy"};
+
+/* Indices of the dataset's fields. */
+enum { TOKENS, LENGTHS, LABELS, FIELDS };
+
+enum { MAX_ENCODERS = 16 };
+
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef struct pretrain_settings {
+    cleat_data_settings common;
+    cleat_encoder_settings encoder;
+    cleat_text_network_settings network;
+    cleat_text_options data;
+    double mask_fraction;
+} pretrain_settings;
+
+#define RECORD pretrain_settings
+#include "ini/rows.h"
+
+static const char *const encoding_names[] = {"error", "replace", NULL};
+
+static const cleat_key keys[] = {
+    ENCODER_ROWS(encoder),
+    TEXT_NETWORK_ROWS(network),
+    PATH_ROW(common),
+    MAX_LENGTH_ROW(common),
+    VAL_FRACTION_ROW(data.val_fraction),
+    TEST_FRACTION_ROW(data.test_fraction),
+    BUCKETS_ROW(common),
+    LIMIT_ROW(common),
+    MIN_LENGTH_ROW(common),
+    {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Training file in data.path; empty: the file with train in its name."},
+    {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},
+    {AT(data, test_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Test file; empty: the file with test in its name, if any."},
+    {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
+    {AT(data, id_column), TEXT(0, 127, ""),
+     .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."},
+    {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,
+     .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "
+             "training texts."},
+    {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, .help = "Number of tokens in a learned vocabulary."},
+    {AT(data, lowercase), BOOL("true"), SHAPES,
+     .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},
+    {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 0.9, "0.15"), COMPUTES,
+     .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
+    {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
+     .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
+    {FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,
+     .help = "Invalid UTF-8 bytes: report an error, or drop them."},
+    {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((pretrain_settings *)settings)->data = cleat_text_defaults();
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const pretrain_settings *s = settings;
+    cleat_status status = cleat_text_network_check(&s->network, &s->encoder, s->common.max_length, record, error);
+    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
+}
+
+static const pretrain_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+static const cleat_metric_info metrics[] = {{"accuracy", true}, {"perplexity", false}, {NULL, false}};
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+static int encoders(void) {
+    const int cpus = cleat_cpus();
+    return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
+}
+
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+                              cleat_dataset **dataset, cleat_error *error) {
+    const pretrain_settings *s = settings_of(model);
+    cleat_text_options options = s->data;
+    cleat_dataset *opened = NULL;
+    (void)mode;
+    options.task = CLEAT_TEXT_CLASSES;
+    options.max_length = s->common.max_length;
+    options.labelled = false;
+    options.plain = true;
+    options.fitted = fitted ? fitted : "";
+    options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
+    cleat_status status = cleat_masked_open(path, &options, s->mask_fraction, &opened, error);
+    if (status) return status;
+    const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_masked_tokenizer(opened)),
+                  rows = s->network.embedding_rows;
+    if (rows != CLEAT_AUTO && tokens > rows) {
+        cleat_dataset_destroy(opened);
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = "
+                          "%lld: the tokenizer and the network do not belong together",
+                          path, (long long)tokens, (long long)rows);
+    }
+    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
+    *dataset = opened;
+    return CLEAT_OK;
+}
+
+static int64_t vocabulary_of(const cleat_model *model) {
+    const pretrain_settings *s = settings_of(model);
+    if (model->sizes.vocabulary) return model->sizes.vocabulary;
+    return s->network.embedding_rows == CLEAT_AUTO ? s->data.vocabulary_size : s->network.embedding_rows;
+}
+
+/* Most tokens that are chosen in a text of this length. */
+static int64_t most_chosen(const cleat_model *model, int64_t length) {
+    const int64_t chosen = llround(settings_of(model)->mask_fraction * (double)length);
+    return chosen < 1 ? 1 : chosen;
+}
+
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const int64_t row[1] = {-1};
+    made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
+    made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
+    made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
+    return FIELDS;
+}
+
+/* sample_weight [B, chosen]: one by the number of chosen tokens of the global batch. */
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
+    const float weight = global_batch->items > 0 ? 1.0f / (float)global_batch->items : 0.0f;
+    for (int64_t i = 0; i < batch->batch * most_chosen(model, batch->length); ++i) values[i] = weight;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------ */
+
+enum { HEAD_LAYERS = 1 };
+
+/* x T [B, M, D] -> logits T [B, M, V]. The decoder is the table of word embeddings [V, E]. */
+static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x) {
+    const cleat_text_network_settings s =
+        cleat_text_network_resolve(&settings_of(model)->network, &settings_of(model)->encoder);
+    const int64_t vocabulary = vocabulary_of(model), table[2] = {vocabulary, s.embedding_width};
+    x = cleat_nn_linear_normal(graph, "mlm.dense", x, s.embedding_width, 0.02f, NULL);
+    x = cleat_nn_layer_norm_eps(graph, "mlm.norm", cleat_gelu(graph, x),
+                                (float)(s.network == CLEAT_TEXT_CLEAT ? 1e-5 : s.norm_eps));
+    /* Already declared by the embedding, with its initial values. */
+    cleat_tensor *words = cleat_param(graph, cleat_text_network_words(&s), 2, table,
+                                      (cleat_init){CLEAT_INIT_NORMAL, s.network == CLEAT_TEXT_CLEAT ? 1.0f : 0.02f});
+    cleat_tensor *bias = cleat_param(graph, "mlm.bias", 1, &vocabulary, (cleat_init){CLEAT_INIT_ZERO, 0});
+    return cleat_linear(graph, x, words, bias, NULL);
+}
+
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built) {
+    const int64_t row[2] = {batch, length}, few[2] = {batch, most_chosen(model, length)};
+    const cleat_text_shape shape = {.encoder = &settings_of(model)->encoder,
+                                    .network = &settings_of(model)->network,
+                                    .vocabulary = vocabulary_of(model),
+                                    .tags = true};
+    cleat_text_inputs texts = {.tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row),
+                               .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
+    cleat_tensor *labels = NULL, *chosen = NULL;
+    if (mode != CLEAT_MODE_PREDICT) labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, few);
+    texts.rng = inputs.rng;
+    cleat_tensor *x = cleat_text_network_features(graph, &shape, mode, &texts); /* [B, L, D] */
+    if (labels) x = cleat_select_marked(graph, x, labels, few[1], &chosen);     /* [B, M, D] */
+    cleat_tensor *logits = cleat_model_output(graph, build_head(model, graph, x), built);
+    if (mode == CLEAT_MODE_PREDICT) return;
+    cleat_tensor *loss = cleat_cross_entropy(graph, logits, chosen, inputs.sample_weight, 0);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
+}
+
+static int64_t layers(const cleat_model *model) {
+    return settings_of(model)->encoder.layers;
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    if (strncmp(param, "mlm.", 4) == 0) return layers(model) + HEAD_LAYERS;
+    return cleat_nn_encoder_layer_of(param, layers(model));
+}
+
+/* --- metrics -------------------------------------------------------------------------------------------------- */
+
+enum { COUNT, RIGHT, NEGATIVE_LOG, STATE };
+
+static size_t metric_state_size(const cleat_model *model) {
+    (void)model;
+    return STATE;
+}
+
+/* -log softmax(logits)[label] */
+static double negative_log(const float *logits, int64_t n, int32_t label) {
+    float largest = logits[0];
+    double sum = 0;
+    for (int64_t i = 1; i < n; ++i) largest = fmaxf(largest, logits[i]);
+    for (int64_t i = 0; i < n; ++i) sum += exp((double)(logits[i] - largest));
+    return log(sum) - (double)(logits[label] - largest);
+}
+
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
+    const int64_t vocabulary = vocabulary_of(model), rows = most_chosen(model, batch->length);
+    const int32_t *labels = batch->fields[LABELS];
+    (void)error;
+    for (int64_t b = 0; b < batch->count; ++b) {
+        int64_t row = b * rows;
+        for (int64_t l = 0; l < batch->length && row < (b + 1) * rows; ++l) {
+            const int32_t label = labels[b * batch->length + l];
+            if (label < 0) continue;
+            const float *logits = output + row++ * vocabulary;
+            metric_state[COUNT] += 1;
+            metric_state[RIGHT] += cleat_class_argmax(logits, vocabulary) == label;
+            metric_state[NEGATIVE_LOG] += negative_log(logits, vocabulary, label);
+        }
+    }
+    return CLEAT_OK;
+}
+
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    (void)model;
+    cleat_metrics_add(found, "accuracy", metric_state[RIGHT] / metric_state[COUNT]);
+    cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
+}
+
+static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                          const char *folder, cleat_error *error) {
+    (void)model, (void)predictions, (void)count, (void)folder;
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                      "a model of type text_pretrain predicts nothing; train a text_classifier or text_tagger from it "
+                      "(model.init)");
+}
+
+const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
+                                               .keys = keys,
+                                               .settings_size = sizeof(pretrain_settings),
+                                               .defaults = defaults,
+                                               .check = check,
+                                               .metrics = metrics,
+                                               .terms = terms,
+                                               .n_terms = 1,
+                                               .open_data = open_data,
+                                               .fields = fields,
+                                               .build = build,
+                                               .layer_of = layer_of,
+                                               .layers = layers,
+                                               .sample_weight = sample_weight,
+                                               .metric_state_size = metric_state_size,
+                                               .metric_update = metric_update,
+                                               .metric_compute = metric_compute,
+                                               .write = write};
