@@ -139,6 +139,7 @@ static const struct {
     {"rna_transformer", "rna_memorise", NULL},
     {"text_classifier", "tweets_sentiment", NULL},
     {"text_tagger", "tweets_ner", NULL},
+    {"text_pretrain", "text_pretrain", NULL},
     {"series_lstm", "series_lstm", NULL},
     {"series_dense", "series_dense", NULL},
     {"series_transformer", "series_transformer", NULL},
