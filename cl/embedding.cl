@@ -32,16 +32,16 @@ static inline uint3 own_units(uint units) {
 
 /* HALF_TABLE 1: the table is T, that of a frozen parameter; else it is f32. */
 #if defined(HALF_TABLE) && HALF_TABLE
-#define TABLE_T T
+#define TABLE TENSOR(const T, table)
 #define LOAD_ROW run_load
 #else
-#define TABLE_T float
+#define TABLE TENSOR(const float, table)
 #define LOAD_ROW run_load_f32
 #endif
 
 /* tokens i32 [n], table [vocabulary, width], y T [n, width]. */
-__kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const TABLE_T, table), TENSOR(T, y), const uint n,
-                                const uint width, const int vocabulary) {
+__kernel void embedding_forward(TENSOR(const int, tokens), TABLE, TENSOR(T, y), const uint n, const uint width,
+                                const int vocabulary) {
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(n * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {

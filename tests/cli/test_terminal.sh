@@ -78,7 +78,7 @@ silent "$bar"
 silent planned
 silent "best evaluation"
 exits 2 "$cleat" train "$profile" --progress sometimes
-says err "must be bar, lines or none"
+says err "must be auto, bar, lines or none"
 exits 0 "$cleat" --quiet train "$profile" "${tiny[@]}" --out "$scratch/quiet"
 empty out
 empty err
