@@ -67,6 +67,9 @@ typedef struct cleat_architecture {
     cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
     size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
+    /* Whether a parameter of the head takes the file's values where its shape fits: not if its rows belong to other
+     * labels than those of the model. NULL: it does. */
+    bool (*keeps)(const cleat_model *model, const cleat_weights *weights, const char *param);
 } cleat_architecture;
 
 /* The architecture of `architectures` (NULL-terminated) that the file is of. CLEAT_ERR_NOT_SUPPORTED: none; the message

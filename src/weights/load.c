@@ -155,6 +155,11 @@ static cleat_status wrong_shape(const loader *l, const cleat_tensor *param, size
                       cleat_weights_path(l->weights), stored->name, there, here);
 }
 
+static cleat_status draw_because(loader *l, cleat_tensor *param, const char *reason, cleat_error *error) {
+    cleat_status status = l->target->draw(l->target->user, param, error);
+    return status ? status : add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
+}
+
 /* Drawn anew, because the head of the file is for another task. */
 static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
     char there[96], here[96], reason[160];
@@ -162,8 +167,12 @@ static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *
     if (stored) describe_shape(stored->rank, stored->shape, there);
     snprintf(reason, sizeof reason, stored ? "%.40s here, %.40s in the file" : "%.40s; the file has none", here,
              stored ? there : "");
-    cleat_status status = l->target->draw(l->target->user, param, error);
-    return status ? status : add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
+    return draw_because(l, param, reason, error);
+}
+
+static bool keeps(const loader *l, const cleat_tensor *param) {
+    const cleat_architecture *architecture = l->target->architecture;
+    return !architecture || !architecture->keeps || architecture->keeps(l->target->model, l->weights, param->name);
 }
 
 static void mark_used(loader *l, const cleat_st_tensor *stored) {
@@ -275,6 +284,7 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
         if (sources.head) return draw(l, param, parts[i], error);
         return wrong_shape(l, param, sources.count, parts[i], error);
     }
+    if (sources.head && !keeps(l, param)) return draw_because(l, param, "the labels of the file are others", error);
     return read_parts(l, param, parts, sources.count, error);
 }
 

@@ -389,6 +389,37 @@ static void a_larger_vocabulary_is_refused(void **state) {
     cleat_profile_destroy(profile);
 }
 
+/* Rows of the output layer belong to labels, in their order. */
+static void the_output_layer_of_other_labels_is_not_taken(void **state) {
+    static const struct {
+        const char *names;
+        bool keeps;
+    } rows[] = {{"{\"0\": \"a\", \"1\": \"b\"}", true},
+                {"{\"0\": \"b\", \"1\": \"a\"}", false},
+                {"{\"0\": \"yes\", \"1\": \"no\"}", false},
+                {"{\"0\": \"LABEL_0\", \"1\": \"LABEL_1\"}", true}};
+    const folder *f = *state;
+    const char *const settings[] = {"model.network=bert", "data.cache=false", "data.max_length=16", NULL};
+    cleat_profile *profile = profile_of("text_classifier", settings);
+    cleat_model *model = NULL;
+    cleat_dataset *dataset = NULL;
+    char path[PATH];
+    cleat_error error = {0};
+    put(f, "train.csv", "text,label\nsome words of a text,a\nmany others besides,b\nsome more,a\nthe last,b\n");
+    snprintf(path, sizeof path, "%s/train.csv", f->path);
+    assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
+    if (cleat_model_open_data(model, path, CLEAT_MODE_TRAIN, NULL, &dataset, &error)) fail_msg("%s", error.text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_weights *weights = open_config(f, "id2label", rows[i].names);
+        assert_int_equal(cleat_published_keeps_text(model, weights, "head.out.weight"), rows[i].keeps);
+        assert_true(cleat_published_keeps_text(model, weights, "head.dense.weight"));
+        cleat_weights_close(weights);
+    }
+    cleat_dataset_destroy(dataset);
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_has_its_place),
@@ -400,6 +431,7 @@ int main(void) {
         cmocka_unit_test(types_are_read_of_pairs_only),
         cmocka_unit_test(parameters_have_a_depth),
         cmocka_unit_test_setup_teardown(a_larger_vocabulary_is_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_output_layer_of_other_labels_is_not_taken, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static cleat_status configure_roberta_tagger(const cleat_weights *weights, const
 #define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
     {                                                                                                                  \
         .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,      \
-        .describe = cleat_published_describe_text                                                                      \
+        .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text                                 \
     }
 
 /* By cleat_text_network. */

@@ -152,7 +152,7 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
 #define ARCHITECTURE(NAMES, CONFIGURE)                                                                                 \
     {                                                                                                                  \
         .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = config_rows,           \
-        .configure = CONFIGURE, .describe = describe                                                                   \
+        .configure = CONFIGURE, .describe = describe, .keeps = cleat_published_keeps_text                              \
     }
 const cleat_architecture cleat_published_deberta[2] = {ARCHITECTURE(classifier_names, configure_classifier),
                                                        ARCHITECTURE(tagger_names, configure_tagger)};

@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "models/classes.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -116,6 +117,17 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
     if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
     cleat_text_free(&list);
     return status;
+}
+
+bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param) {
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
+    const cleat_class *known = model->own;
+    if (!known || strncmp(param, "head.out.", 9) != 0 || cJSON_GetArraySize(names) != model->sizes.classes) return true;
+    for (int i = 0; i < model->sizes.classes; ++i)
+        if (!label_name(names, i)) return true; /* they are numbers */
+    for (int i = 0; i < model->sizes.classes; ++i)
+        if (strncmp(label_name(names, i), known[i].name, sizeof known[i].name - 1) != 0) return false;
+    return true;
 }
 
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,

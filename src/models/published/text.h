@@ -20,6 +20,8 @@ extern const cleat_architecture cleat_published_deberta[2];
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
                                        int64_t positions_start, bool tags, cleat_error *error);
 
+/* The output layer of another list of labels in id2label is not taken, even if there are as many. */
+bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param);
 /* Adds to config.json what the rows of an architecture cannot: the class of the network, the paddings' token, and the
  * values that settings leave to the network ("auto"). */
 cleat_status cleat_published_describe_text(const cleat_model *model, struct cJSON *config, cleat_error *error);
