@@ -121,6 +121,18 @@ class EveryKind(Case):
         self.assertEqual((masks.shape, masks.dtype), ((3, 32, 32), np.dtype(bool)))
         np.testing.assert_array_equal(masks, probabilities >= np.float32(run.settings["model.threshold"]))
 
+    def test_masks_of_classes(self):
+        images = grey(10, 32)
+        classes = (images // 86).astype(np.uint8)
+        classes[:, 0] = 255
+        small = {"data.image_size": 32, "data.classes": 3, "loss.positive_weight": "auto", **self.NO_WARM_UP}
+        run = self.train("masks", {"images": images, "masks": classes}, small)
+        found = cleat.predict(run, grey(3, 32))
+        self.assertEqual((found.shape, found.dtype), ((3, 32, 32), np.dtype(np.uint8)))
+        self.assertLess(found.max(), 3)
+        with self.assertRaisesRegex(cleat.Error, "whole numbers"):
+            self.train("masks", {"images": images, "masks": classes / 2}, small)
+
     def test_texts(self):
         words = np.array("good fine great poor bad awful day night".split())
         texts = [' "quoted", '.join(random.choice(words, 6)) for _ in range(40)]

@@ -117,8 +117,43 @@ def read_masks(folder: pathlib.Path, get: Get, probabilities: bool) -> Any:
     return np.stack(found) if len({array.shape for array in found}) == 1 else found
 
 
+def _has_classes(get: Get) -> bool:
+    """Whether the values of masks are classes."""
+    return get("data.classes") != "none" or bool(get("data.labels"))
+
+
+def _mask_values(mask: Any, place: str, classes: bool) -> np.ndarray:
+    """The values of a mask's file: 0 and 255, or the classes."""
+    values = np.asarray(mask)
+    if not classes:
+        return np.where(values, 255, 0).astype(np.uint8)
+    if values.dtype.kind not in "iu" or (values.size and (values.min() < 0 or values.max() > 255)):
+        raise fail(f"{place}: {values.dtype}; classes are whole numbers from 0, and 255 where a pixel has no label")
+    return values.astype(np.uint8)
+
+
+def _read_ids(path: pathlib.Path) -> np.ndarray:
+    """The ids [H, W] of a PNG file as cleat writes it: a palette, rows without a filter."""
+    data, at, parts = path.read_bytes(), 8, {}
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        parts[kind] = parts.get(kind, b"") + data[at + 8 : at + 8 + size]
+        at += 12 + size
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    rows = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, 1 + width)
+    if rows[:, 0].any():
+        raise fail(f"{path}: rows with a filter")
+    return rows[:, 1:].copy()
+
+
+def read_ids(folder: pathlib.Path) -> Any:
+    """The classes in ID.png, by name: an array [N, H, W] of uint8 where all have one size."""
+    found = [_read_ids(path) for path in sorted(folder.glob("*.png"))]
+    return np.stack(found) if len({array.shape for array in found}) == 1 else found
+
+
 class Masks:
-    """Keys: images as for classes; masks [N, H, W], not 0 in the mask."""
+    """Keys: images as for classes; masks [N, H, W], not 0 in the mask, or classes where data.classes is set."""
 
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
@@ -131,7 +166,8 @@ class Masks:
                 if np.asarray(mask).shape != image.shape[:2]:
                     raise fail(f"masks[{i}]: shape {np.asarray(mask).shape}, but its image has {image.shape[:2]}")
                 write_png(folder / "images" / f"{split}{i:08d}.png", image)
-                write_png(folder / "masks" / f"{split}{i:08d}.png", np.where(np.asarray(mask), 255, 0).astype(np.uint8))
+                values = _mask_values(mask, f"masks[{i}]", _has_classes(get))
+                write_png(folder / "masks" / f"{split}{i:08d}.png", values)
             if split != "train":
                 (folder / f"{split}.txt").write_text("".join(f"{split}{i:08d}\n" for i in range(count)))
         return {"data.path": str(folder), **fractions(validation, get)}
@@ -144,7 +180,7 @@ class Masks:
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
-        return read_masks(folder, get, probabilities)
+        return read_ids(folder) if _has_classes(get) and not probabilities else read_masks(folder, get, probabilities)
 
 
 # --- maps over time

@@ -284,7 +284,8 @@ def predict(
 
         images, texts       the labels, an array [N]: integers if all names of classes are;
                             with `probabilities` the classes [C] and their probabilities [N, C]
-        images with masks   masks, bool [N, H, W] (a list where sizes differ); with `probabilities` those
+        images with masks   masks, bool [N, H, W] (a list where sizes differ); with `probabilities` those;
+                            with data.classes the classes, uint8, or the probability of each pixel's class
         {times, values}     a named tuple Forecast: values, times, made_at, columns
         RNA sequences       a list of coordinates [L, 3] in Angstrom
         sentences           a list of lists of tags
