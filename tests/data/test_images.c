@@ -433,6 +433,45 @@ static void threads_fill_the_same_bits(void **state) {
 
 /* --- the fitted preprocessor ---------------------------------------------------------------------------------- */
 
+/* A network that starts from other weights needs their means; they are kept with the model. */
+static void means_may_be_given(void **state) {
+    (void)state;
+    const char *path = make_classes("given", 4), *folder = lasting(test_folder("given_model"));
+    cleat_image_options options = small_options();
+    options.mean = "0";
+    options.std = "1";
+    float plain[12 * 12 * 3], other[12 * 12 * 3], again[12 * 12 * 3];
+    cleat_dataset *dataset = open_ok(path, &options);
+    fill(dataset, 0, NULL, plain); /* values 0 to 1 */
+    cleat_dataset_destroy(dataset);
+    options.mean = "0.485 0.456  0.406";
+    options.std = "0.229 0.224 0.225 ";
+    dataset = open_ok(path, &options);
+    fill(dataset, 0, NULL, other);
+    static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
+    for (int i = 0; i < 12 * 12 * 3; ++i) {
+        assert_true(plain[i] >= 0 && plain[i] <= 1);
+        assert_true(fabs(other[i] - (plain[i] - mean[i % 3]) / std[i % 3]) < 1e-5);
+    }
+    assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options = small_options();
+    options.fitted = folder;
+    dataset = open_ok(path, &options);
+    fill(dataset, 0, NULL, again);
+    assert_memory_equal(other, again, sizeof again);
+    cleat_dataset_destroy(dataset);
+    options = small_options();
+    options.mean = "0.5";
+    expect_failure(path, &options, "data.mean = 0.5|given together");
+    options.std = "0.5 0";
+    expect_failure(path, &options, "above 0");
+    options.std = "0.5 half";
+    expect_failure(path, &options, "half|numbers separated by blanks");
+    options.std = "0.5 0.5";
+    expect_failure(path, &options, "data.std = 0.5 0.5|2 numbers|3 channels");
+}
+
 static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
     const char *path = make_classes("learnt", 4), *folder = lasting(test_folder("model"));
@@ -769,6 +808,7 @@ int main(void) {
         cmocka_unit_test(truncated_images_stop_the_filling),
         cmocka_unit_test(channels_follow_the_training_part),
         cmocka_unit_test(threads_fill_the_same_bits),
+        cmocka_unit_test(means_may_be_given),
         cmocka_unit_test(the_fitted_preprocessor_is_used_again),
         cmocka_unit_test(idx_files_are_read),
         cmocka_unit_test(idx_files_are_predicted),
