@@ -3,6 +3,7 @@
 
 #include "graph/memory_profile.h"
 #include "graph/plan.h"
+#include "graph/store.h"
 #include "models/model.h"
 
 #include <stdio.h>
@@ -103,21 +104,13 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     return CLEAT_OK;
 }
 
-static int64_t trained_parameters(const cleat_store *store) {
-    const cleat_tensor *param;
-    int64_t elements = 0;
-    for (size_t i = 0; (param = cleat_store_param(store, i)); ++i)
-        if (!param->rule.frozen) elements += cleat_tensor_elements(param);
-    return elements;
-}
-
 /* Computes what frozen parameters save: the same micro-batches with all parameters trained. */
 static cleat_status describe_training(const cleat_fit_request *request, const cleat_workload *work,
                                       cleat_fit_report *report, cleat_error *error) {
     cleat_model full = *request->model; /* borrows its settings */
     cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
-    report->trained_parameters = trained_parameters(work->store);
+    report->trained_parameters = cleat_store_trained(work->store);
     report->full_bytes = report->bytes;
     if (report->trained_parameters == report->parameters) return CLEAT_OK;
     full.options.params.frozen_depths = full.options.params.lora_rank = 0;

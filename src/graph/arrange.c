@@ -107,6 +107,13 @@ const cleat_param_group *cleat_store_groups(const cleat_store *store, size_t *co
     return store->groups;
 }
 
+int64_t cleat_store_trained(const cleat_store *store) {
+    int64_t elements = 0;
+    for (size_t i = 0; i < store->count; ++i)
+        if (!store->params[i]->rule.frozen) elements += cleat_tensor_elements(store->params[i]);
+    return elements;
+}
+
 /* --- views --- */
 
 cleat_status cleat_store_view(cleat_store *store, cleat_flat flat, int64_t first, int64_t elements, cleat_tensor **view,

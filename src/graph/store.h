@@ -25,6 +25,9 @@ void cleat_store_set_rules(cleat_store *store, cleat_param_rule_fn choose, void 
  * CLEAT_ERR_ARGUMENT: all parameters are frozen. Does nothing without rules. */
 cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error);
 
+/* Elements of all parameters that are not frozen, without gaps. */
+int64_t cleat_store_trained(const cleat_store *store);
+
 /* The groups of trained parameters [*count], borrowed; *count is 0 for a store that is not arranged. */
 const cleat_param_group *cleat_store_groups(const cleat_store *store, size_t *count);
 

@@ -121,6 +121,12 @@ cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_st
     for (size_t i = 0; (param = cleat_store_param(store, i)); ++i)
         if (is_adapter(param->name)) return CLEAT_OK;
     list_layers(model, store, layers, sizeof layers);
+    if (!*layers)
+        return cleat_fail(
+            error, CLEAT_ERR_PROFILE,
+            "train.lora_rank = %lld: model.type %s has no linear layers before its head: use train.freeze "
+            "instead",
+            (long long)model->options.params.lora_rank, model->type->name);
     return cleat_fail(
         error, CLEAT_ERR_PROFILE,
         "train.lora_layers = %s: no linear layer of the network has such a name; choose query, key or value "

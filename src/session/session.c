@@ -296,8 +296,11 @@ void cleat_session_log_plan(const cleat_session *session) {
         used += snprintf(buckets + used, sizeof buckets - (size_t)used, " %lldx%lld",
                          (long long)session->work->buckets[b].micro_batch_size,
                          (long long)session->work->buckets[b].length);
-    cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batches (samples x length)%s",
-              cleat_model_name(session->model), (long long)cleat_store_elements(session->work->store), buckets);
+    const int64_t all = cleat_store_elements(session->work->store), trained = cleat_store_trained(session->work->store);
+    char frozen[64] = "";
+    if (trained < all) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)trained);
+    cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters%s; batches (samples x length)%s",
+              cleat_model_name(session->model), (long long)all, frozen, buckets);
     char text[2][CLEAT_BYTES_TEXT];
     for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
         int64_t bytes = cleat_plan_category_bytes(session->work->plan, (cleat_category)c);

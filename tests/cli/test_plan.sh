@@ -67,6 +67,8 @@ test_frozen_parameters() {
     says out "parameters are trained"
     exits 1 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4 --set train.lora_rank=8 --set train.lora_layers=most
     says err "some of qkv, out, f1, f2"
+    exits 1 "$cleat" plan "$2/profiles/image_64.ini" "${nowhere[@]}" --card t4 --set train.lora_rank=8
+    says err "use train.freeze instead"
     exits 0 "$cleat" plan "$tweets" "${nowhere[@]}" --card all --set train.freeze=backbone
     says out "parameters are trained"
     exits 1 "$cleat" plan "$tweets" "${nowhere[@]}" --card t4 --set train.freeze=most
