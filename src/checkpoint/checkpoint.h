@@ -67,8 +67,8 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
 cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error);
 /* The folder that contains the checkpoint's folder: its run. */
 void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHECKPOINT_PATH]);
-/* Finds the folder of the checkpoint that `path` names as for cleat_checkpoint_open_best. Of a run folder without `best`
- * and `last` it is the newest. CLEAT_ERR_NOT_FOUND: there is no checkpoint. */
+/* Finds the folder of the checkpoint that `path` names as for cleat_checkpoint_open_best. Of a run folder without
+ * `best` and `last` it is the newest. CLEAT_ERR_NOT_FOUND: there is no checkpoint. */
 cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error);
 /* Finds the profile of a checkpoint, named as for cleat_checkpoint_open_best: its profile.ini, or, for a checkpoint of
  * an earlier version, the resolved.ini of its run. CLEAT_ERR_NOT_FOUND: there is no checkpoint, or neither file. */

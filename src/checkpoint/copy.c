@@ -3,22 +3,9 @@
 #include "checkpoint/write.h"
 
 #include "core/files.h"
-#include "core/memory.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static cleat_status copy_file(const char *from, const char *to, const char *name, cleat_error *error) {
-    char source[CLEAT_CHECKPOINT_PATH], target[CLEAT_CHECKPOINT_PATH], *data;
-    size_t size;
-    cleat_status status = cleat_checkpoint_path(from, name, source, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(to, name, target, error);
-    if (status == CLEAT_OK) status = cleat_file_read(source, &data, &size, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_file_write(target, data, size, error);
-    cleat_free(data);
-    return status;
-}
 
 /* Copies the files of a checkpoint folder; the copy appears complete or not at all. */
 static cleat_status copy_folder(const char *from, const char *run, const char *name, cleat_error *error) {
@@ -29,7 +16,7 @@ static cleat_status copy_folder(const char *from, const char *run, const char *n
     if (status == CLEAT_OK) status = cleat_folder_make(temporary, error);
     if (status == CLEAT_OK) status = cleat_listing_read(from, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i)
-        status = copy_file(from, temporary, listing.names[i], error);
+        status = cleat_file_copy(from, temporary, listing.names[i], error);
     if (status == CLEAT_OK) status = cleat_folder_sync(temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     cleat_listing_free(&listing);

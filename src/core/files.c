@@ -121,6 +121,18 @@ cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_err
     return status;
 }
 
+cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error) {
+    char source[PATH_BYTES], target[PATH_BYTES], *data;
+    size_t size;
+    cleat_status status = cleat_path_join(from, name, source, sizeof source, error);
+    if (status == CLEAT_OK) status = cleat_path_join(to, name, target, sizeof target, error);
+    if (status == CLEAT_OK) status = cleat_file_read(source, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_write(target, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
 cleat_status cleat_folder_make(const char *path, cleat_error *error) {
     char part[PATH_BYTES];
     if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part || !*path)

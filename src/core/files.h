@@ -12,6 +12,8 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
+/* Copies FROM/NAME to TO/NAME, which is written atomically. */
+cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error);
 /* Creates a folder and its parents; it is not an error if the folder exists. */
 cleat_status cleat_folder_make(const char *path, cleat_error *error);
 /* Syncs the entries of a folder to the disk. */

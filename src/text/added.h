@@ -34,7 +34,8 @@ typedef struct cleat_added_match {
 
 /* Finds the first match in text [size] from `from` on: the leftmost, there the longest. `taken` is the end of the match
  * before, 0 for the first: the white space before it is not taken again. As in the reference, a token that begins in
- * white space that the one before took is found, so that `start` may be below `taken`. Returns false if there is none. */
+ * white space that the one before took is found, so that `start` may be below `taken`. Returns false if there is
+ * none. */
 bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
                              size_t from, size_t taken, cleat_added_match *match);
 

@@ -19,7 +19,7 @@ static cleat_status copy_string(const cJSON *section, const char *name, const ch
 
 /* {"piece": id, ...} */
 static cleat_status read_vocab(const cJSON *section, cleat_subwords *model, cleat_error *error) {
-    const cJSON *vocab = cleat_member(section, "vocab"), *piece;
+    const cJSON *vocab = cleat_json_member(section, "vocab"), *piece;
     cleat_status status = CLEAT_OK;
     if (!cJSON_IsObject(vocab) || !vocab->child)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'vocab' must be an object of tokens and their ids, not empty");
@@ -75,7 +75,7 @@ static cleat_status read_merge(const cJSON *merge, cleat_subwords *model, cleat_
 }
 
 static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_error *error) {
-    const cJSON *dropout = cleat_member(section, "dropout"), *merge;
+    const cJSON *dropout = cleat_json_member(section, "dropout"), *merge;
     cleat_status status = read_vocab(section, model, error);
     if (status == CLEAT_OK) status = read_unk(section, NULL, model, error);
     if (status == CLEAT_OK) status = copy_string(section, "continuing_subword_prefix", "", &model->prefix, error);
@@ -89,7 +89,7 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
                   "tokenizer: dropout %g of its merges is not used; texts are always encoded in the "
                   "same way",
                   dropout->valuedouble);
-    cJSON_ArrayForEach(merge, cleat_member(section, "merges")) {
+    cJSON_ArrayForEach(merge, cleat_json_member(section, "merges")) {
         status = read_merge(merge, model, error);
         if (status != CLEAT_OK) return status;
     }
@@ -122,7 +122,7 @@ static cleat_status read_scored(const cJSON *vocab, cleat_subwords *model, cleat
 
 static cleat_status read_unigram(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int64_t unk = -1;
-    cleat_status status = read_scored(cleat_member(section, "vocab"), model, error);
+    cleat_status status = read_scored(cleat_json_member(section, "vocab"), model, error);
     if (status == CLEAT_OK)
         status = cleat_member_count(section, "unk_id", -1, (int64_t)model->pieces.limit - 1, &unk, error);
     model->unk = (int32_t)unk;
@@ -133,8 +133,8 @@ static cleat_status read_unigram(const cJSON *section, cleat_subwords *model, cl
 
 /* Files of before the types were named have none. */
 static int type_by_members(const cJSON *section) {
-    if (cleat_member(section, "merges")) return CLEAT_SUBWORDS_BPE;
-    return cJSON_IsArray(cleat_member(section, "vocab")) ? CLEAT_SUBWORDS_UNIGRAM : CLEAT_SUBWORDS_WORDPIECE;
+    if (cleat_json_member(section, "merges")) return CLEAT_SUBWORDS_BPE;
+    return cJSON_IsArray(cleat_json_member(section, "vocab")) ? CLEAT_SUBWORDS_UNIGRAM : CLEAT_SUBWORDS_WORDPIECE;
 }
 
 cleat_status cleat_read_subwords(const cJSON *section, cleat_subwords *model, cleat_error *error) {

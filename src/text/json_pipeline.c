@@ -137,15 +137,15 @@ static char *rewrite_zeros(const char *json, size_t size, size_t *rewritten) {
 }
 
 static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_error *error) {
-    cleat_status status = cleat_read_normalisers(cleat_member(root, "normalizer"), p, error);
+    cleat_status status = cleat_read_normalisers(cleat_json_member(root, "normalizer"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "normalizer");
-    status = cleat_read_splitters(cleat_member(root, "pre_tokenizer"), p, error);
+    status = cleat_read_splitters(cleat_json_member(root, "pre_tokenizer"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "pre_tokenizer");
-    status = cleat_read_subwords(cleat_member(root, "model"), &p->model, error);
+    status = cleat_read_subwords(cleat_json_member(root, "model"), &p->model, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "model");
-    status = cleat_read_templates(cleat_member(root, "post_processor"), p, error);
+    status = cleat_read_templates(cleat_json_member(root, "post_processor"), p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "post_processor");
-    status = read_added(cleat_member(root, "added_tokens"), p, error);
+    status = read_added(cleat_json_member(root, "added_tokens"), p, error);
     if (status == CLEAT_OK) status = build_trie(p, false, &p->added.raw, error);
     if (status == CLEAT_OK) status = build_trie(p, true, &p->added.normalised, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "added_tokens");

@@ -5,13 +5,8 @@
 
 #include <string.h>
 
-const cJSON *cleat_member(const cJSON *object, const char *name) {
-    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, name);
-    return member && !cJSON_IsNull(member) ? member : NULL;
-}
-
 cleat_status cleat_member_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error) {
-    const cJSON *member = cleat_member(object, name);
+    const cJSON *member = cleat_json_member(object, name);
     if (member && !cJSON_IsBool(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be true or false", name);
     *value = member ? cJSON_IsTrue(member) : absent;
     return CLEAT_OK;
@@ -19,7 +14,7 @@ cleat_status cleat_member_bool(const cJSON *object, const char *name, bool absen
 
 cleat_status cleat_member_string(const cJSON *object, const char *name, const char *absent, const char **value,
                                  cleat_error *error) {
-    const cJSON *member = cleat_member(object, name);
+    const cJSON *member = cleat_json_member(object, name);
     if (member && !cJSON_IsString(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a string", name);
     *value = member ? member->valuestring : absent;
     return CLEAT_OK;
@@ -27,7 +22,7 @@ cleat_status cleat_member_string(const cJSON *object, const char *name, const ch
 
 cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,
                                 cleat_error *error) {
-    const cJSON *member = cleat_member(object, name);
+    const cJSON *member = cleat_json_member(object, name);
     double number = member && cJSON_IsNumber(member) ? member->valuedouble : -1;
     if (member && !(number >= 0 && number <= (double)limit && number == (double)(int64_t)number))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a whole number of 0 to %lld", name, (long long)limit);
@@ -55,7 +50,7 @@ cleat_status cleat_member_choice(const cJSON *object, const char *name, const ch
 }
 
 cleat_status cleat_read_pattern(const cJSON *object, cleat_pattern *pattern, cleat_error *error) {
-    const cJSON *member = cleat_member(object, "pattern");
+    const cJSON *member = cleat_json_member(object, "pattern");
     const char *literal = NULL, *regex = NULL;
     if (cJSON_IsString(member)) return cleat_pattern_literal(member->valuestring, pattern, error);
     cleat_status status = cleat_member_string(member, "String", NULL, &literal, error);

@@ -2,12 +2,9 @@
 #ifndef CLEAT_SRC_JSON_READ_H
 #define CLEAT_SRC_JSON_READ_H
 
+#include "core/json_member.h"
 #include "text/pipeline.h"
 
-#include <cjson/cJSON.h>
-
-/* Member of an object, or NULL if there is none or it is null. */
-const cJSON *cleat_member(const cJSON *object, const char *name);
 /* Each writes the member's value, or `absent` if there is none. CLEAT_ERR_FORMAT: another type. Strings are
  * borrowed. */
 cleat_status cleat_member_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error);

@@ -64,7 +64,7 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == NORMALISER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_member(object, "normalizers")) {
+        cJSON_ArrayForEach(part, cleat_json_member(object, "normalizers")) {
             status = add_normalisers(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }
@@ -172,7 +172,7 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == SPLITTER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_member(object, "pretokenizers")) {
+        cJSON_ArrayForEach(part, cleat_json_member(object, "pretokenizers")) {
             status = add_splitters(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }
@@ -203,8 +203,8 @@ static const char *const processor_names[] = {"TemplateProcessing", "BertProcess
 /* Adds the tokens of special token `name` as the section lists them. */
 static cleat_status add_special(const cJSON *section, const char *name, int32_t type, cleat_template *t,
                                 cleat_error *error) {
-    const cJSON *special = cleat_member(cleat_member(section, "special_tokens"), name), *id;
-    const cJSON *ids = cleat_member(special, "ids");
+    const cJSON *special = cleat_json_member(cleat_json_member(section, "special_tokens"), name), *id;
+    const cJSON *ids = cleat_json_member(special, "ids");
     cleat_status status = CLEAT_OK;
     if (!cJSON_IsArray(ids))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the template names '%.40s', which 'special_tokens' has not", name);
@@ -218,7 +218,7 @@ static cleat_status add_special(const cJSON *section, const char *name, int32_t 
 }
 
 static cleat_status read_item(const cJSON *section, const cJSON *item, cleat_template *t, cleat_error *error) {
-    const cJSON *special = cleat_member(item, "SpecialToken"), *sequence = cleat_member(item, "Sequence");
+    const cJSON *special = cleat_json_member(item, "SpecialToken"), *sequence = cleat_json_member(item, "Sequence");
     const cJSON *part = special ? special : sequence;
     int64_t type = 0;
     const char *id = NULL;
@@ -236,7 +236,7 @@ static cleat_status read_template(const cJSON *section, const char *name, cleat_
     const cJSON *item;
     int texts[2] = {0, 0};
     cleat_template_free(t);
-    cJSON_ArrayForEach(item, cleat_member(section, name)) {
+    cJSON_ArrayForEach(item, cleat_json_member(section, name)) {
         cleat_status status = read_item(section, item, t, error);
         if (status != CLEAT_OK) return status;
     }
@@ -251,7 +251,7 @@ static cleat_status read_template(const cJSON *section, const char *name, cleat_
 
 /* Reads ["[SEP]", 3], the form of BertProcessing and RobertaProcessing. */
 static cleat_status read_token(const cJSON *section, const char *name, int32_t *id, cleat_error *error) {
-    const cJSON *number = cJSON_GetArrayItem(cleat_member(section, name), 1);
+    const cJSON *number = cJSON_GetArrayItem(cleat_json_member(section, name), 1);
     if (!cJSON_IsNumber(number) || number->valuedouble < 0 || number->valuedouble > CLEAT_MAX_PIECE_ID)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a token and its id", name);
     *id = number->valueint;
@@ -285,7 +285,7 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == PROCESS_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_member(section, "processors")) {
+        cJSON_ArrayForEach(part, cleat_json_member(section, "processors")) {
             status = read_processor(part, depth + 1, p, error);
             if (status != CLEAT_OK) return status;
         }

@@ -35,8 +35,8 @@ static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, 
 
 /* The text of a special token in a configuration: a string, or an object with 'content'. */
 static const char *token_text(const cJSON *object, const char *name) {
-    const cJSON *member = cleat_member(object, name);
-    if (cJSON_IsObject(member)) member = cleat_member(member, "content");
+    const cJSON *member = cleat_json_member(object, name);
+    if (cJSON_IsObject(member)) member = cleat_json_member(member, "content");
     return cJSON_IsString(member) ? member->valuestring : NULL;
 }
 

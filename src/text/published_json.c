@@ -120,7 +120,7 @@ static cleat_status add_roberta_tokens(cleat_text *json, const char *vocab, cons
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: vocab.json is not a JSON object", place);
     }
     for (int i = 0; i < 5; ++i) {
-        const cJSON *id = cleat_member(root, names[i]);
+        const cJSON *id = cleat_json_member(root, names[i]);
         ids[i] = cJSON_IsNumber(id) ? id->valueint : -1;
         if (ids[i] >= 0)
             cleat_json_add_token(json, &(cleat_added_token){(char *)names[i], ids[i], .special = true}, first);

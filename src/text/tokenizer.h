@@ -30,8 +30,8 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
-/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside the files of a
- * published checkpoint. */
+/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside the files
+ * of a published checkpoint. */
 bool cleat_tokenizer_is_published_path(const char *path);
 /* Opens a folder, a tokenizer.json, a vocab.txt, a vocab.json with the merges.txt beside it, or a
  * .model file of SentencePiece. `lowercase` is for a

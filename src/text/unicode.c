@@ -146,11 +146,6 @@ int cleat_char_combining(int32_t character) {
 
 /* --- normalisation -------------------------------------------------------------------------------------------- */
 
-bool cleat_char_decomposes(int32_t character) {
-    bool is_syllable = character >= 0xAC00 && character <= 0xD7A3;
-    return is_syllable || utf8proc_get_property(character)->decomp_seqindex != UINT16_MAX;
-}
-
 size_t cleat_char_decompose(int32_t character, int32_t parts[CLEAT_MAX_DECOMPOSITION]) {
     int boundary = UTF8PROC_BOUNDCLASS_START;
     utf8proc_ssize_t count =

@@ -31,7 +31,6 @@ bool cleat_char_is_accent(int32_t character); /* category Mn */
 bool cleat_char_is_punctuation(int32_t character);
 /* Canonical combining class; 0 for a starter. */
 int cleat_char_combining(int32_t character);
-bool cleat_char_decomposes(int32_t character);
 
 /* Writes the canonical decomposition, not yet in canonical order; returns its length. */
 enum { CLEAT_MAX_DECOMPOSITION = 8 };

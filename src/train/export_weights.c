@@ -30,23 +30,11 @@ export;
 
 /* --- files of the checkpoint ---------------------------------------------------------------------------------- */
 
-static cleat_status copy_file(export *e, const char *name, cleat_error *error) {
-    char from[LONGEST_PATH], to[LONGEST_PATH], *data;
-    size_t size;
-    cleat_status status = cleat_path_join(e->checkpoint->folder, name, from, sizeof from, error);
-    if (!status) status = cleat_path_join(e->out, name, to, sizeof to, error);
-    if (status || !cleat_file_exists(from)) return status;
-    status = cleat_file_read(from, &data, &size, error);
-    if (status) return status;
-    status = cleat_file_write(to, data, size, error);
-    cleat_free(data);
-    return status;
-}
-
-static cleat_status copy_files(export *e, bool (*accepts)(const char *name), cleat_error *error) {
+static cleat_status copy_files(const export *e, bool (*accepts)(const char *name), cleat_error *error) {
     cleat_listing files = {0};
     cleat_status status = cleat_listing_read(e->checkpoint->folder, accepts, &files, error);
-    for (size_t i = 0; i < files.count && !status; ++i) status = copy_file(e, files.names[i], error);
+    for (size_t i = 0; i < files.count && !status; ++i)
+        status = cleat_file_copy(e->checkpoint->folder, e->out, files.names[i], error);
     cleat_listing_free(&files);
     return status;
 }

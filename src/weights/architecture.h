@@ -47,6 +47,9 @@ typedef struct cleat_setting_sink {
     cleat_status (*set)(void *user, const char *setting, const char *value, const char *key, cleat_error *error);
     void *user;
 } cleat_setting_sink;
+/* Passes a whole number to the sink. */
+cleat_status cleat_set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
+                               cleat_error *error);
 
 typedef struct cleat_architecture {
     const char *name; /* model_type of config.json: "bert" */
@@ -63,7 +66,7 @@ typedef struct cleat_architecture {
     bool (*matches)(const cleat_weights *weights);
     /* Sets what `config` cannot say, such as lists and sizes found in the tensors; NULL: nothing. */
     cleat_status (*configure)(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error);
-    /* Adds members to the config.json of an export, such as lists; NULL: nothing. `get` gives the profile's settings. */
+    /* Adds members to the config.json of an export, such as lists; NULL: nothing. */
     cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
     size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
@@ -88,8 +91,8 @@ typedef struct cleat_weight_sources {
     int rank;       /* as in cleat_weight_row */
     bool positions; /* as in cleat_weight_row */
 } cleat_weight_sources;
-/* Finds them in `names`, or with `other` in other_names; false: there is no such parameter. `model` may be NULL if there
- * is no `renumber`. */
+/* Finds them in `names`, or with `other` in other_names; false: there is no such parameter. `model` may be NULL if
+ * there is no `renumber`. */
 bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
                                 const char *param, cleat_weight_sources *sources);
 

@@ -3,6 +3,7 @@
 #include "weights/architecture.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 cleat_status cleat_architecture_find(const cleat_architecture *const *architectures, const cleat_weights *weights,
@@ -25,6 +26,13 @@ cleat_status cleat_architecture_find(const cleat_architecture *const *architectu
         type ? type : " with a model_type is missing", type ? "'" : "", known.data ? known.data : "none");
     cleat_text_free(&known);
     return status;
+}
+
+cleat_status cleat_set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
+                               cleat_error *error) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return sink->set(sink->user, setting, text, key, error);
 }
 
 /* The value of a JSON item in the syntax of a profile. */

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/half.h"
+#include "core/json_member.h"
 #include "core/memory.h"
 
 #include <cjson/cJSON.h>
@@ -29,11 +30,6 @@ struct cleat_weights {
     size_t count, capacity;
 };
 
-static bool ends_with(const char *text, const char *tail) {
-    const size_t size = strlen(text), tail_size = strlen(tail);
-    return size >= tail_size && strcmp(text + size - tail_size, tail) == 0;
-}
-
 /* --- JSON files ----------------------------------------------------------------------------------------------- */
 
 /* Reads a JSON object; the caller deletes it. */
@@ -52,11 +48,14 @@ static cleat_status read_json(const char *path, cJSON **object, cleat_error *err
     return CLEAT_OK;
 }
 
-static cleat_status read_config(cleat_weights *weights, cleat_error *error) {
+cleat_status cleat_weights_read_json(const cleat_weights *weights, const char *name, cJSON **object,
+                                     cleat_error *error) {
     char path[LONGEST_PATH];
-    cleat_status status = cleat_path_join(weights->folder, "config.json", path, sizeof path, error);
-    if (status || !cleat_file_exists(path)) return status;
-    return read_json(path, &weights->config, error);
+    cleat_status status = cleat_path_join(weights->folder, name, path, sizeof path, error);
+    if (status) return status;
+    if (cleat_file_exists(path)) return read_json(path, object, error);
+    *object = NULL;
+    return CLEAT_OK;
 }
 
 /* --- tensors -------------------------------------------------------------------------------------------------- */
@@ -165,7 +164,10 @@ static cleat_status open_index(cleat_weights *weights, const char *index, cleat_
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
 static bool is_pickled(const char *name) {
-    return ends_with(name, ".bin") || ends_with(name, ".pth") || ends_with(name, ".pt") || ends_with(name, ".ckpt");
+    static const char *const endings[] = {".bin", ".pth", ".pt", ".ckpt"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
+        if (strcmp(cleat_name_ending(name), endings[i]) == 0) return true;
+    return false;
 }
 
 static cleat_status refuse_pickled(const char *path, cleat_error *error) {
@@ -236,11 +238,11 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
     if (status) return status;
     if (cleat_folder_exists(path)) {
         snprintf(made->folder, sizeof made->folder, "%s", path);
-        status = read_config(made, error);
+        status = cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_folder(made, error);
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
-        status = read_config(made, error);
+        status = cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_file(made, name, error);
     } else {
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder or file of weights", path);
@@ -390,12 +392,12 @@ const cJSON *cleat_weights_config(const cleat_weights *weights) {
 }
 
 const char *cleat_weights_config_text(const cleat_weights *weights, const char *key) {
-    const cJSON *item = weights->config ? cJSON_GetObjectItemCaseSensitive(weights->config, key) : NULL;
+    const cJSON *item = cleat_json_member(weights->config, key);
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
 int64_t cleat_weights_config_integer(const cleat_weights *weights, const char *key, int64_t fallback) {
-    const cJSON *item = weights->config ? cJSON_GetObjectItemCaseSensitive(weights->config, key) : NULL;
+    const cJSON *item = cleat_json_member(weights->config, key);
     if (!cJSON_IsNumber(item) || item->valuedouble != floor(item->valuedouble) || fabs(item->valuedouble) > 1e15)
         return fallback;
     return (int64_t)item->valuedouble;

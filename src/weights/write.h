@@ -21,7 +21,8 @@ typedef struct cleat_weights_content {
  * NULL) receives the number of tensors. CLEAT_ERR_NOT_SUPPORTED: a parameter that such networks do not have. */
 cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
                                  cleat_error *error);
-/* Writes config.json: what the architecture's table takes from the settings, the labels, and what its `describe` adds. */
+/* Writes config.json: what the architecture's table takes from the settings, the labels, and what its `describe`
+ * adds. */
 cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error);
 
 #endif

@@ -1,6 +1,4 @@
 /* Reading the files of published image classifiers. */
-#include "core/files.h"
-#include "core/memory.h"
 #include "core/text.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
@@ -10,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENTENCE = 512, PATH_BYTES = 4096 };
+enum { SENTENCE = 512 };
 
 static const cleat_st_tensor *find(const cleat_weights *weights, const char *format, va_list arguments) {
     char name[CLEAT_WEIGHT_NAME];
@@ -56,11 +54,6 @@ cleat_status cleat_published_refuse(const cleat_weights *weights, cleat_error *e
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_published_set(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *source,
-                                 cleat_error *error) {
-    return cleat_published_set_list(sink, setting, &value, 1, source, error);
-}
-
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error) {
     char text[SENTENCE];
@@ -92,21 +85,6 @@ static bool print_numbers(const cJSON *list, char text[SENTENCE]) {
     return used > 0;
 }
 
-/* preprocessor_config.json of transformers; *object is NULL where the folder has none. The caller deletes it. */
-static cleat_status read_preprocessor(const cleat_weights *weights, cJSON **object, cleat_error *error) {
-    char path[PATH_BYTES], *text = NULL;
-    size_t size;
-    *object = NULL;
-    cleat_status status =
-        cleat_path_join(cleat_weights_folder(weights), "preprocessor_config.json", path, sizeof path, error);
-    if (status || !cleat_file_exists(path)) return status;
-    status = cleat_file_read(path, &text, &size, error);
-    if (!status && !(*object = cJSON_ParseWithLength(text, size)))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is not valid JSON", path);
-    cleat_free(text);
-    return status;
-}
-
 typedef struct image_source {
     const cJSON *object;    /* NULL: none */
     const char *mean, *std; /* its members */
@@ -128,7 +106,7 @@ static cleat_status set_normalisation(const image_source *from, const cleat_sett
 static cleat_status set_size(const cJSON *timm, const cleat_setting_sink *sink, cleat_error *error) {
     const cJSON *side = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(timm, "input_size"), 2);
     if (!cJSON_IsNumber(side) || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return CLEAT_OK;
-    return cleat_published_set(sink, "data.image_size", (int64_t)side->valuedouble, "pretrained_cfg.input_size", error);
+    return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, "pretrained_cfg.input_size", error);
 }
 
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
@@ -137,8 +115,8 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
     const cJSON *timm = config ? cJSON_GetObjectItemCaseSensitive(config, "pretrained_cfg") : NULL;
     const int64_t channels = cleat_published_extent(weights, 1, "%s", stem);
     cJSON *preprocessor = NULL;
-    cleat_status status = cleat_published_set(sink, "data.channels", channels, stem, error);
-    if (!status) status = read_preprocessor(weights, &preprocessor, error);
+    cleat_status status = cleat_set_integer(sink, "data.channels", channels, stem, error);
+    if (!status) status = cleat_weights_read_json(weights, "preprocessor_config.json", &preprocessor, error);
     image_source from = {preprocessor, "image_mean", "image_std", "image_mean of preprocessor_config.json",
                          "image_std of preprocessor_config.json"};
     if (timm) from = (image_source){timm, "mean", "std", "pretrained_cfg.mean", "pretrained_cfg.std"};

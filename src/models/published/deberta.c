@@ -3,7 +3,6 @@
 #include "models/published/text.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
@@ -62,13 +61,6 @@ static const cleat_config_row config_rows[] = {
     {.key = "conv_kernel_size", .fallback = "0", .only = "0"},
     {.key = NULL}};
 
-static cleat_status set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
-                                cleat_error *error) {
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    return sink->set(sink->user, setting, text, key, error);
-}
-
 /* Whether a member names `word`: a list of words, or words with | between them. */
 static bool names_word(const cleat_weights *weights, const char *key, const char *word) {
     const cJSON *member = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), key), *item;
@@ -94,13 +86,13 @@ static cleat_status set_positions(const cleat_weights *weights, const cleat_sett
                   distances = cleat_weights_config_integer(weights, "max_relative_positions", -1),
                   padding = cleat_weights_config_integer(weights, "pad_token_id", 0);
     cleat_status status =
-        set_integer(sink, "model.position_buckets", buckets > 0 ? buckets : 0, "position_buckets", error);
+        cleat_set_integer(sink, "model.position_buckets", buckets > 0 ? buckets : 0, "position_buckets", error);
     if (!status && distances > 0)
-        status = set_integer(sink, "model.relative_positions", distances, "max_relative_positions", error);
+        status = cleat_set_integer(sink, "model.relative_positions", distances, "max_relative_positions", error);
     if (!status)
         status = sink->set(sink->user, "model.normed_positions",
                            names_word(weights, "norm_rel_ebd", "layer_norm") ? "true" : "false", "norm_rel_ebd", error);
-    if (!status && padding >= 0) status = set_integer(sink, "model.padding_row", padding, "pad_token_id", error);
+    if (!status && padding >= 0) status = cleat_set_integer(sink, "model.padding_row", padding, "pad_token_id", error);
     return status ? status : set_terms(weights, sink, error);
 }
 

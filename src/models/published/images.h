@@ -43,9 +43,7 @@ int64_t cleat_published_extent(const cleat_weights *weights, int axis, const cha
  * followed by nothing, a digit or "_". False without config.json. */
 bool cleat_published_is(const cleat_weights *weights, const char *const *names);
 
-/* Set a number, and a list [count], that `source` (a tensor's name) determines. */
-cleat_status cleat_published_set(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *source,
-                                 cleat_error *error);
+/* Sets a list [count] that `source` (a tensor's name) determines. */
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error);
 /* Sets `setting` to config.json's layer_norm_eps, else to `usual`. */

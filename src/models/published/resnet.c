@@ -108,13 +108,13 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
         status = sink->set(sink->user, "model.depth", depth, blocks, error);
     } else {
         status = cleat_published_set_list(sink, "model.blocks", f.blocks, f.stages, blocks, error);
-        if (!status) status = cleat_published_set(sink, "model.expansion", f.expansion, "conv3 / conv2", error);
+        if (!status) status = cleat_set_integer(sink, "model.expansion", f.expansion, "conv3 / conv2", error);
     }
     if (!status && doubles(&f)) {
-        status = cleat_published_set(sink, "model.width", f.stem_width, channels, error);
+        status = cleat_set_integer(sink, "model.width", f.stem_width, channels, error);
     } else if (!status) {
         status = cleat_published_set_list(sink, "model.widths", f.widths, f.stages, channels, error);
-        if (!status) status = cleat_published_set(sink, "model.stem_width", f.stem_width, "channels of conv1", error);
+        if (!status) status = cleat_set_integer(sink, "model.stem_width", f.stem_width, "channels of conv1", error);
     }
     if (!status)
         status = sink->set(sink->user, "model.stem", f.kernel == 7 ? "large" : "small", "kernel of conv1", error);

@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static cleat_status set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
-                                cleat_error *error) {
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    return sink->set(sink->user, setting, text, key, error);
-}
-
 /* A member that is a number: the first of `keys` [count] that the file has; NULL: none. */
 static const cJSON *find_number(const cleat_weights *weights, const char *const *keys, size_t count, const char **key) {
     const cJSON *config = cleat_weights_config(weights);
@@ -55,9 +48,9 @@ static cleat_status set_positions(const cleat_weights *weights, const cleat_sett
                                   cleat_error *error) {
     static const char key[] = "max_position_embeddings";
     const int64_t usable = cleat_weights_config_integer(weights, key, 512) - first;
-    cleat_status status = set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
+    cleat_status status = cleat_set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
     if (usable < 1) return status; /* the check of the settings says so */
-    return status ? status : set_integer(sink, "data.max_length", usable, key, error);
+    return status ? status : cleat_set_integer(sink, "data.max_length", usable, key, error);
 }
 
 /* --- tokenizer ------------------------------------------------------------------------------------------------ */

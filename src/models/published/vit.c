@@ -145,8 +145,8 @@ static int64_t grid_of(const vit_sizes *sizes) {
     return side * side == patches ? side : 0;
 }
 
-/* The published networks have heads of 64 features, except for the huge ones, which have 16 heads. What config.json says
- * counts. */
+/* The published networks have heads of 64 features, except for the huge ones, which have 16 heads. What config.json
+ * says counts. */
 static int64_t usual_heads(int64_t width) {
     static const int64_t huge[] = {1152, 1280, 1408, 1664};
     for (size_t i = 0; i < sizeof huge / sizeof *huge; ++i)
@@ -181,7 +181,7 @@ static cleat_status set_sizes(const cleat_setting_sink *sink, const vit_names *n
                 {"model.patch", sizes->patch, names->stem}};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !status; ++i)
-        status = cleat_published_set(sink, rows[i].setting, rows[i].value, rows[i].source, error);
+        status = cleat_set_integer(sink, rows[i].setting, rows[i].value, rows[i].source, error);
     if (!status)
         status = sink->set(sink->user, "model.class_token", sizes->class_token ? "true" : "false", names->token, error);
     return status;
@@ -206,9 +206,8 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
     snprintf(stem, sizeof stem, "%s%s", names->base, names->stem);
     if (!status) status = cleat_published_set_images(weights, sink, stem, error);
     /* The last word: positions need no resampling at this size. */
-    return status
-               ? status
-               : cleat_published_set(sink, "data.image_size", grid_of(&sizes) * sizes.patch, names->positions, error);
+    return status ? status
+                  : cleat_set_integer(sink, "data.image_size", grid_of(&sizes) * sizes.patch, names->positions, error);
 }
 
 static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
