@@ -41,8 +41,8 @@ CLEAT_API cleat_tensor *cleat_multiply(cleat_graph *graph, cleat_tensor *a, clea
  * [..., stop - start, ...]. The gradient is zero outside the range. */
 CLEAT_API cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop);
 
-/* Permutes the dimensions: dimension i of the result is dimension axes[i] of x, as torch.permute does; {1, 0} transposes
- * a matrix. axes [rank] holds each of 0 to rank - 1 once. x has at most 2^30 elements. T [...] -> T [...] */
+/* Permutes the dimensions: dimension i of the result is dimension axes[i] of x, as torch.permute does; {1, 0}
+ * transposes a matrix. axes [rank] holds each of 0 to rank - 1 once. x has at most 2^30 elements. T [...] -> T [...] */
 CLEAT_API cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes);
 
 /* Embedding: row tokens[b, l] of the table. A token outside [0, V) gives a row of zeros and no gradient.
@@ -152,9 +152,9 @@ typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
 CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
 
-/* The first `count` marked rows of each sample, in their order; a row is marked if its mark is not below 0. *chosen (may
- * be NULL) receives the marks of these rows, i32 [B, count]. Where a sample has fewer marks, rows are zeros, which get no
- * gradient, and *chosen is -1. x T [B, L, D], marks i32 [B, L], 1 <= count <= L -> T [B, count, D] */
+/* The first `count` marked rows of each sample, in their order; a row is marked if its mark is not below 0. *chosen
+ * (may be NULL) receives the marks of these rows, i32 [B, count]. Where a sample has fewer marks, rows are zeros, which
+ * get no gradient, and *chosen is -1. x T [B, L, D], marks i32 [B, L], 1 <= count <= L -> T [B, count, D] */
 CLEAT_API cleat_tensor *cleat_select_marked(cleat_graph *graph, cleat_tensor *x, cleat_tensor *marks, int64_t count,
                                             cleat_tensor **chosen);
 

@@ -92,10 +92,10 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
 
 /* Writes vocab.txt, or the tokenizer.json as it was loaded, atomically: to a temporary file, which is then renamed. */
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
-/* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them. Loaded files
- * (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt, ...) are written as
- * they were; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary or a
- * vocab.txt. */
+/* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them. Loaded
+ * files (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt, ...) are
+ * written as they were; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary
+ * or a vocab.txt. */
 CLEAT_API cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder,
                                                    cleat_error *error);
 CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts NULL */
@@ -131,9 +131,10 @@ typedef struct cleat_framed {
 CLEAT_API size_t cleat_tokenizer_specials(const cleat_tokenizer *tokenizer, bool pair);
 CLEAT_API size_t cleat_tokenizer_leading(const cleat_tokenizer *tokenizer);
 /* Puts special tokens around the tokens of a text, or of two texts (`second` is not NULL), as the tokenizer's file says
- * ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones: of a pair the longer
- * text first, as transformers' "longest_first". Writes ids and types [min(max_length, count)], the type of a token
- * being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is below the number of special tokens. */
+ * ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones: of a pair the
+ * longer text first, as transformers' "longest_first". Writes ids and types [min(max_length, count)], the type of a
+ * token being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is below the number of special
+ * tokens. */
 CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat_ids *first,
                                              const cleat_ids *second, size_t max_length, int32_t *ids, int32_t *types,
                                              cleat_framed *framed, cleat_error *error);
@@ -162,7 +163,8 @@ CLEAT_API int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer);
 
 /* Hash of everything that determines the encoding, as 32 hexadecimal digits and a zero: the tokenizer.json,
- * or the pieces, their order and lower-casing; and the version of utf8proc, whose tables distinguish letters from punctuation. */
+ * or the pieces, their order and lower-casing; and the version of utf8proc, whose tables distinguish letters from
+ * punctuation. */
 CLEAT_API void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]);
 
 #ifdef __cplusplus

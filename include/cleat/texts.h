@@ -23,8 +23,8 @@ extern "C" {
  * longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words that have a tag.
  *
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
- * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) becomes [UNK], so every word has a first
- * sub-word. */
+ * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) becomes [UNK], so every word
+ * has a first sub-word. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
@@ -46,8 +46,8 @@ typedef struct cleat_text_options {
     const char *id_column;
     /* File names in the folder; "": found by name, see cleat_text_open. */
     const char *train_file, *val_file, *test_file;
-    /* Path of a tokenizer: a folder, a tokenizer.json or a vocab.txt (cleat_tokenizer_load); "": trained on the texts of
-     * the training part */
+    /* Path of a tokenizer: a folder, a tokenizer.json or a vocab.txt (cleat_tokenizer_load); "": trained on the texts
+     * of the training part */
     const char *vocabulary;
     int64_t vocabulary_size; /* maximum number of pieces of a trained vocabulary */
     int64_t max_length;      /* maximum number of tokens per sample, at least 3 */
@@ -96,17 +96,17 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
 /* What a masked language model learns from (Devlin et al. 2019): texts, some of whose tokens are to be found again. The
- * fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1 at all others.
- * Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen; 80 % of these become the mask
- * token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and sample; without a seed (evaluation) it
- * is always the same. cleat_dataset_items is the number of chosen tokens. `options` as of cleat_text_open, `plain` and
- * not labelled. CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
+ * fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1 at all
+ * others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen; 80 % of these become
+ * the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and sample; without a seed
+ * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. `options` as of
+ * cleat_text_open, `plain` and not labelled. CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
 CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */
 CLEAT_API const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset);
-/* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt (one label per line, in
- * order) and label_samples.txt (number of training samples of each label). */
+/* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt
+ * (one label per line, in order) and label_samples.txt (number of training samples of each label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
 /* The functions below return 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind. Returned pointers

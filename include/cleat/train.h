@@ -110,9 +110,9 @@ typedef struct cleat_train_report {
 CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
                                    cleat_train_report *report, cleat_error *error);
 
-/* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after loading a profile
- * that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself gives the
- * network another shape; the message names both places. Errors in the files of the weights name the file. */
+/* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after loading a
+ * profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself
+ * gives the network another shape; the message names both places. Errors in the files of the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
 
 /* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]

@@ -30,9 +30,9 @@ typedef struct cleat_verify_request {
     cleat_precision precision; /* precision of the re-run; auto: f32 */
 } cleat_verify_request;
 
-/* Re-runs a reference trajectory on a device and compares the results. `file` is a folder of a published checkpoint with
- * expected.safetensors (src/verify/published.h describes it), or a safetensors file with the batch, param/..., grad/..., after/..., output and loss; tests/README.md describes the format. The
- * comparisons are:
+/* Re-runs a reference trajectory on a device and compares the results. `file` is a folder of a published checkpoint
+ * with expected.safetensors (src/verify/published.h describes it), or a safetensors file with the batch, param/...,
+ * grad/..., after/..., output and loss; tests/README.md describes the format. The comparisons are:
  *   output      maximum difference / maximum value;
  *   loss        maximum relative error of the 11 losses before and after each of ten AdamW steps;
  *   grad/NAME   norm of the difference / the larger of the norm of this gradient and a small fraction of

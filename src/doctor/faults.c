@@ -31,7 +31,8 @@ typedef struct fault {
         {DISTRIBUTION_ARCH, "{sudo}pacman -S nvidia opencl-nvidia"}, {                                                 \
         DISTRIBUTION_OTHER, "install NVIDIA's driver: https://www.nvidia.com/en-us/drivers/unix/"                      \
     }
-/* Mesa's rusticl, as of 2026: in mesa-opencl-icd of Debian, and of Ubuntu from 24.04 on. Debian 13 dropped Intel's runtime. */
+/* Mesa's rusticl, as of 2026: in mesa-opencl-icd of Debian, and of Ubuntu from 24.04 on. Debian 13 dropped Intel's
+ * runtime. */
 #define INSTALL_AMD                                                                                                    \
     {DISTRIBUTION_DEBIAN,                                                                                              \
      "{sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=radeonsi  # Debian 13: or rocm-opencl-icd"},      \

@@ -131,7 +131,7 @@ struct cleat_graph {
     cleat_error error;
 };
 
-/* --- for op files, beside cleat/op.h --------------------------------------------------------------------------------------------- */
+/* --- for op files, beside cleat/op.h ------------------------------------------------------------------------------ */
 
 /* Replaces the gradient of an activation or input (for backward functions only). */
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);

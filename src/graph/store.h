@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* The elements of a flat buffer that a parameter of `elements` elements takes: every parameter starts at a multiple of 64
- * elements, so that vector loads and planned offsets are aligned. */
+/* The elements of a flat buffer that a parameter of `elements` elements takes: every parameter starts at a multiple of
+ * 64 elements, so that vector loads and planned offsets are aligned. */
 static inline int64_t cleat_store_aligned(int64_t elements) {
     return (elements + 63) / 64 * 64;
 }

@@ -55,7 +55,8 @@ typedef struct cleat_image_settings {
             .help = "Training: random vertical flip."                                                                  \
     }
 
-/* Blocks and channels of the stages of a network where its size by name does not give them. MEMBER: a cleat_int_list. */
+/* Blocks and channels of the stages of a network where its size by name does not give them. MEMBER: a
+ * cleat_int_list. */
 #define BLOCKS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, blocks, MEMBER), LIST(1, 1000, "auto"), OR_AUTO,                                                  \

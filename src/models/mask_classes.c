@@ -164,7 +164,8 @@ static void paint(const uint8_t *ids, size_t pixels, uint8_t *colours) {
 
 /* --- examples ------------------------------------------------------------------------------------------------- */
 
-/* The classes of truth and prediction [height, width], CLEAT_MASK_UNLABELLED where there is none; counts [C, COUNTS]. */
+/* The classes of truth and prediction [height, width], CLEAT_MASK_UNLABELLED where there is none; counts [C,
+ * COUNTS]. */
 static void find_classes(const cleat_mask_example *example, int64_t classes, uint8_t *truth, uint8_t *prediction,
                          double *counts) {
     for (int64_t r = 0; r < example->height; ++r)

@@ -1,4 +1,5 @@
-/* Segmentation into classes: the loss, metrics, examples and predictions of masks whose pixels have one of C classes. */
+/* Segmentation into classes: the loss, metrics, examples and predictions of masks whose pixels have one of C
+ * classes. */
 #ifndef CLEAT_SRC_MODELS_MASK_CLASSES_H
 #define CLEAT_SRC_MODELS_MASK_CLASSES_H
 

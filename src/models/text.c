@@ -1,6 +1,6 @@
 /* Text classification and entity tagging of words. A transformer encoder over the tokens (text_networks.c lists the
- * networks); the class is predicted from the mean of a text's tokens or from the first token, a tag from the first piece
- * of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
+ * networks); the class is predicted from the mean of a text's tokens or from the first token, a tag from the first
+ * piece of its word. Loss: cross entropy, the mean over the texts, or the words, of a global batch;
  * balanced class weights are w[c] = N / (C n[c]), whose mean over the training data is 1. */
 #include "models/published/text.h"
 #include "cleat/ops.h"

@@ -18,8 +18,8 @@ typedef struct cleat_bert {
 } cleat_bert;
 
 /* The sum of word, position and type embeddings, emb.word.weight [vocabulary, E], emb.position.weight [max_positions,
- * E] and emb.type.weight [token_types, E], then layer norm emb.norm, dropout, and emb.project if E is not D. types NULL:
- * every token has type 0. tokens, types i32 [B, L] -> T [B, L, D] */
+ * E] and emb.type.weight [token_types, E], then layer norm emb.norm, dropout, and emb.project if E is not D. types
+ * NULL: every token has type 0. tokens, types i32 [B, L] -> T [B, L, D] */
 cleat_tensor *cleat_nn_bert_embeddings(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *types, cleat_tensor *rng,
                                        const cleat_bert *shape);
 

@@ -38,8 +38,8 @@ void cleat_nn_set_lora(cleat_graph *graph, const cleat_lora *lora);
  * of layers ("f1", "att.out"), parts of stacked layers ("query"), or all-linear: every layer, stacked ones by parts. */
 cleat_lora_places cleat_lora_places_of(const char *layers, const char *prefix);
 
-/* y + the adapters of the linear layer PREFIX at x; y if it has none. x [..., fan_in], y [..., fan_out] -> [..., fan_out].
- * Call it right after the layer, before its activation. */
+/* y + the adapters of the linear layer PREFIX at x; y if it has none. x [..., fan_in], y [..., fan_out] -> [...,
+ * fan_out]. Call it right after the layer, before its activation. */
 cleat_tensor *cleat_nn_lora(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *y);
 
 /* Adds the adapters to a weight on the host: weight [fan_out, fan_in] += scale B A for each part in use. a and b as the

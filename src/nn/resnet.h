@@ -27,8 +27,8 @@ typedef struct cleat_resnet {
 cleat_tensor *cleat_nn_resnet(cleat_graph *graph, cleat_tensor *x, const cleat_resnet *shape,
                               const cleat_norm_mode *mode);
 
-/* Number of blocks; depth of a parameter (layer_of of cleat_model_class): that of block I is I, of the stem 0; all other
- * names are those of a head. */
+/* Number of blocks; depth of a parameter (layer_of of cleat_model_class): that of block I is I, of the stem 0; all
+ * other names are those of a head. */
 int64_t cleat_nn_resnet_layers(const cleat_resnet *shape);
 int64_t cleat_nn_resnet_layer_of(const cleat_resnet *shape, const char *param);
 

@@ -55,8 +55,9 @@ cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor
 cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                       const cleat_transformer *shape);
 
-/* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that of
- * blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are embeddings. */
+/* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that
+ * of blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are
+ * embeddings. */
 int64_t cleat_nn_encoder_layer_of(const char *param, int64_t layers);
 
 #endif

@@ -85,9 +85,9 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step);
 
 /* Copies parameters, gradients or moments between device and host: the parameters are
- * [cleat_session_flat(session)], the others [cleat_session_trained(session)], since frozen parameters have none and come
- * last. Writing the parameters also updates the half weights, if there are any. A frozen parameter that the device has
- * only as a half weight is read as the value of that half. */
+ * [cleat_session_flat(session)], the others [cleat_session_trained(session)], since frozen parameters have none and
+ * come last. Writing the parameters also updates the half weights, if there are any. A frozen parameter that the device
+ * has only as a half weight is read as the value of that half. */
 int64_t cleat_session_flat(const cleat_session *session);
 int64_t cleat_session_trained(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error);

@@ -9,8 +9,8 @@
  * up to the checkpoint, system.jsonl and examples.json. `source` is only read: no lock, no file. Killed half-way, it
  * leaves a folder without a checkpoint, or with the best one, from which --resume continues, too. */
 cleat_status cleat_resume_from(const char *source, const char *folder, cleat_error *error);
-/* Removes from the run folder what cleat_resume_from copied, for a run that was refused: the same command with other settings can
- * then use the folder. What cannot be removed is a warning. */
+/* Removes from the run folder what cleat_resume_from copied, for a run that was refused: the same command with other
+ * settings can then use the folder. What cannot be removed is a warning. */
 void cleat_resume_from_undo(const char *folder);
 
 #endif

@@ -26,8 +26,8 @@ typedef struct cleat_run {
  * too long. */
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error);
 void cleat_run_close_folder(cleat_run *run);
-/* After a run that could not start: removes what options->resume_from copied, then the folder, and the folders above it, if
- * this run created them and wrote nothing. Call it after cleat_run_close_folder. */
+/* After a run that could not start: removes what options->resume_from copied, then the folder, and the folders above
+ * it, if this run created them and wrote nothing. Call it after cleat_run_close_folder. */
 void cleat_run_discard_folder(cleat_run *run);
 
 /* Prints a line for the user: above the progress bar, or to the log if no progress is shown. */

@@ -15,7 +15,8 @@ static bool stop_requested(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
-/* What the training thread does: for the monitor the reason why a device waits, for the profiler a span of its trace. */
+/* What the training thread does: for the monitor the reason why a device waits, for the profiler a span of its
+ * trace. */
 typedef struct phase {
     cleat_activity activity, before;
     double start;
@@ -225,8 +226,8 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     return CLEAT_OK;
 }
 
-/* While steps are measured individually, the host waits for each of them, but not while they are profiled: the steps of a
- * profile follow one another as in the rest of the run. */
+/* While steps are measured individually, the host waits for each of them, but not while they are profiled: the steps of
+ * a profile follow one another as in the rest of the run. */
 static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batch *global_batch, cleat_error *error) {
     const bool is_first = trainer->run.report->seconds_first_step == 0;
     cleat_deadline *deadline = &trainer->deadline;

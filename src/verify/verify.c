@@ -324,11 +324,12 @@ static bool is_published(const verifier *v) {
     return mode && strcmp(mode, "evaluation") == 0;
 }
 
-/* Batch normalisation over a few values amplifies rounding from step to step: of four images of 32 pixels, ResNet's last
- * stage normalises four values. There PyTorch in f32 differs from itself in f64 by 2.7e-4 in the losses of ten steps, and
- * by 1.6e-3 in the parameters; in halves the steps go apart with sqrt(u) (2 and 10 sqrt(u) were seen in f16). A ReLU
- * whose input is within rounding of zero sends AdamW another way: of two SegFormers of eight, PyTorch's parameters
- * differ by 1.5e-2 and 5e-4, and cleat's by 1.3e-2 and 1.8e-2, with gradients within 1e-5 and the same losses. */
+/* Batch normalisation over a few values amplifies rounding from step to step: of four images of 32 pixels, ResNet's
+ * last stage normalises four values. There PyTorch in f32 differs from itself in f64 by 2.7e-4 in the losses of ten
+ * steps, and by 1.6e-3 in the parameters; in halves the steps go apart with sqrt(u) (2 and 10 sqrt(u) were seen in
+ * f16). A ReLU whose input is within rounding of zero sends AdamW another way: of two SegFormers of eight, PyTorch's
+ * parameters differ by 1.5e-2 and 5e-4, and cleat's by 1.3e-2 and 1.8e-2, with gradients within 1e-5 and the same
+ * losses. */
 static void allow_small_batches(cleat_dtype storage, tolerances *limits) {
     const double u = storage == CLEAT_F32 ? 0x1p-24 : storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
     limits->later_losses = 4 * sqrt(u);

@@ -1,7 +1,7 @@
 /* Rows of texts while they are read, and their labels and tokens.
  *
- * A row is a text (or a pair) with its class, or a sentence; its units are the texts themselves, or the sentence's words
- * with their tags. All bytes are in one arena, so that a million rows need few allocations. */
+ * A row is a text (or a pair) with its class, or a sentence; its units are the texts themselves, or the sentence's
+ * words with their tags. All bytes are in one arena, so that a million rows need few allocations. */
 #ifndef CLEAT_SRC_TEXT_SET_H
 #define CLEAT_SRC_TEXT_SET_H
 

@@ -1,5 +1,5 @@
-/* Reader of tables of texts: each row has an id, a text (or a pair) and its class. Columns are found by name, others are
- * ignored. */
+/* Reader of tables of texts: each row has an id, a text (or a pair) and its class. Columns are found by name, others
+ * are ignored. */
 #include "data/text/set.h"
 
 #include "data/common/csv.h"

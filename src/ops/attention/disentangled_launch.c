@@ -43,7 +43,8 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     cleat_launch_define(binder, "DH", p.head);
 }
 
-/* Adds queries, keys and values of `qkv` [B, L, 3D] (or a gradient or accum of it; may be NULL) from part `first` on. */
+/* Adds queries, keys and values of `qkv` [B, L, 3D] (or a gradient or accum of it; may be NULL) from part `first`
+ * on. */
 static void add_parts(cleat_binder *binder, const problem *p, const cleat_tensor *qkv, int first, int last) {
     for (int part = first; part <= last; ++part) cleat_launch_tensor_at(binder, qkv, part * p->width);
 }
