@@ -1,5 +1,5 @@
-/* cleat verify: verifies against reference trajectories that a device trains correctly: those built into the library, or
- * files. */
+/* cleat verify: verifies against reference trajectories that a device trains correctly: those built into the library,
+ * files, or folders of published checkpoints with expected results. */
 #include "cli.h"
 
 #include <cleat/doctor.h>
@@ -144,20 +144,23 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list files = {.count = 0};
     const cli_option options[] = {
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
-        {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16 (files: f32; without a file: all)"},
+        {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16 (files and folders: f32; without one: all)"},
         {"--model", CLI_TEXT, &model, "NAME", "only the reference training of this model.type"},
-        {"--json", CLI_FLAG, &json, NULL, "print one JSON object per file, or per training"},
+        {"--json", CLI_FLAG, &json, NULL, "print one JSON object per file or folder, or per training"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &files, &exit_code)) return exit_code;
     cleat_verify_request request = {.device = device};
     if ((exit_code = cli_precision(command, precision ? precision : "f32", &request.precision)) != 0) return exit_code;
-    if (model && files.count) return cli_usage(command, "--model chooses a training of the library: give it or a file");
+    if (model && files.count)
+        return cli_usage(command, "--model chooses a training of the library: give it, or files and folders");
     if (model && !is_model_type(model)) return cli_usage(command, "--model %s: no such reference training", model);
     if (files.count == 0) return verify_library(device, model, precision, json);
     return verify_files(&request, &files, precision ? precision : "f32", json);
 }
 
 const cli_command cli_verify = {
-    "verify", "[FILE.safetensors ...] [--device SEL] [--precision TYPE] [--model NAME] [--json]",
-    "repeat reference trajectories, of the library or of files, to prove that a device trains correctly", run};
+    "verify", "[FILE.safetensors | FOLDER ...] [--device SEL] [--precision TYPE] [--model NAME] [--json]",
+    "repeat reference trainings, of the library, of files or of published checkpoints with expected results, and "
+    "compare",
+    run};

@@ -22,8 +22,8 @@ typedef struct cleat_model_sizes {
     int64_t stage_widths[CLEAT_MODEL_STAGES], stage_heads[CLEAT_MODEL_STAGES], stage_reductions[CLEAT_MODEL_STAGES],
         stage_depths[CLEAT_MODEL_STAGES]; /* SegFormer: all four arrays, and `decoder` */
     int64_t decoder;
-    int64_t
-        pairs;   /* texts: 1 if the data have the field `types` although the profile names no column of second texts */
+    /* texts: 1 if the data have the field `types` although the profile names no column of second texts */
+    int64_t pairs;
     double bond; /* Angstrom: target length of the bond term; 0: the range of the bond term is used */
 } cleat_model_sizes;
 

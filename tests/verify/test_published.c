@@ -1,5 +1,5 @@
-/* Published checkpoints with PyTorch's results, of tests/published and ../shared/hf: every network is read by its tables
- * and repeats output, losses and gradients in all precisions. A wrong value, name or shape is found. */
+/* Published checkpoints with PyTorch's results, of tests/published and $CLEAT_SHARED/hf: every network is read by its
+ * tables and repeats output, losses and gradients in all precisions. A wrong value, name or shape is found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,6 @@
 #include "train/tiny.h"
 
 #define OWN CLEAT_SOURCE_DIR "/tests/published"
-#define SHARED CLEAT_SOURCE_DIR "/../shared/hf"
 
 static cleat_status verify(const char *folder, cleat_precision precision, cleat_verify_report *report,
                            cleat_error *error) {
@@ -71,8 +70,11 @@ static void networks_are_repeated_in_halves(void **state) {
 }
 
 static void shared_networks_are_repeated(void **state) {
+    const char *shared = getenv("CLEAT_SHARED");
+    char folder[1024];
     (void)state;
-    if (all_in(SHARED, CLEAT_PRECISION_F32) == 0) skip();
+    snprintf(folder, sizeof folder, "%s/hf", shared ? shared : CLEAT_SOURCE_DIR "/../shared");
+    if (all_in(folder, CLEAT_PRECISION_F32) == 0) skip();
 }
 
 /* --- changed copies ------------------------------------------------------------------------------------------- */
@@ -84,14 +86,12 @@ static void copy_folder(const tiny *t, const char *name, const char *file, const
     tiny_path(t, name, copy);
     assert_int_equal(cleat_folder_make(copy, NULL), CLEAT_OK);
     for (size_t i = 0; i < 3; ++i) {
-        char from[1024], to[2 * TINY_PATH], *bytes;
-        size_t size;
-        snprintf(from, sizeof from, "%s/%s/%s", OWN, name, files[i]);
+        char folder[512], from[1024], to[2 * TINY_PATH];
+        snprintf(folder, sizeof folder, "%s/%s", OWN, name);
+        snprintf(from, sizeof from, "%s/%s", folder, files[i]);
         snprintf(to, sizeof to, "%s/%s", copy, files[i]);
         if (strcmp(files[i], file) != 0) {
-            assert_int_equal(cleat_file_read(from, &bytes, &size, NULL), CLEAT_OK);
-            assert_int_equal(cleat_file_write(to, bytes, size, NULL), CLEAT_OK);
-            cleat_free(bytes);
+            assert_int_equal(cleat_file_copy(folder, copy, files[i], NULL), CLEAT_OK);
             continue;
         }
         cleat_safetensors *opened = NULL;
