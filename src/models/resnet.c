@@ -101,8 +101,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_resnet shape = shape_of(model);
     /* timm's bottlenecks have an expansion of 4 and may have wider convolutions: base_width is 64 for plain ones. */
-    const int64_t wider =
-        shape.expansion > 1 && shape.expansion <= 4 && 4 % shape.expansion == 0 ? 4 / shape.expansion : 1;
+    const int64_t wider = shape.expansion == 2 ? 2 : 1;
     int64_t planes[CLEAT_RESNET_STAGES];
     for (int64_t i = 0; i < shape.stages; ++i) planes[i] = shape.widths[i] / wider;
     cJSON *arguments = cleat_published_add_timm(model, config, shape.expansion > 1 ? "resnet50" : "resnet18");
@@ -115,9 +114,14 @@ cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, clea
 
 static const cleat_architecture *const architectures[] = {&cleat_published_resnet, NULL};
 
+/* timm and torchvision have a stem of one 7 x 7 convolution with 64 channels, four stages, and the blocks that
+ * cleat_resnet_describe can say. */
 static const cleat_architecture *architecture_of(const cleat_model *model) {
-    (void)model;
-    return &cleat_published_resnet;
+    const cleat_resnet shape = shape_of(model);
+    bool known = shape.large_stem && shape.stem_width == 64 && shape.stages == CLEAT_RESNET_STAGES &&
+                 (shape.expansion == 1 || shape.expansion == 2 || shape.expansion == 4);
+    for (int64_t i = 0; i < shape.stages && shape.expansion == 2; ++i) known = known && shape.widths[i] % 2 == 0;
+    return known ? &cleat_published_resnet : NULL;
 }
 
 void cleat_resnet_place(const cleat_model *model, int64_t number, int64_t *stage, int64_t *block) {

@@ -49,7 +49,6 @@ static bool is_tokenizer(const char *name) {
                                         "sentencepiece.bpe.model",
                                         "spm.model",
                                         "added_tokens.json",
-                                        "preprocessor_config.json",
                                         NULL};
     for (size_t i = 0; names[i]; ++i)
         if (strcmp(name, names[i]) == 0) return true;

@@ -12,6 +12,7 @@
 #include "cleat/models.h"
 #include "cleat/profile.h"
 #include "graph/graph.h"
+#include "models/model.h"
 #include "nn/resnet.h"
 
 typedef struct built {
@@ -124,11 +125,38 @@ static void too_small_images_are_refused(void **state) {
     drop(&made);
 }
 
+static bool is_published(const char *const *settings) {
+    cleat_profile *profile;
+    cleat_model *model;
+    cleat_error error = {0};
+    assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
+    for (; *settings; ++settings)
+        if (cleat_profile_set(profile, *settings, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
+    const bool found = model->type->architecture(model) != NULL;
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+    return found;
+}
+
+/* timm's residual networks: others would be exported as files that timm refuses. */
+static void only_networks_of_timm_are_exported_to_it(void **state) {
+    static const char *const others[] = {"model.stem=small", "model.width=32", "model.expansion=3",
+                                         "model.blocks=2 2 2"};
+    (void)state;
+    assert_true(is_published((const char *const[]){"model.type=image_resnet", NULL}));
+    assert_true(is_published((const char *const[]){"model.type=image_resnet", "model.expansion=2", NULL}));
+    assert_true(is_published((const char *const[]){"model.type=image_resnet", "model.depth=50", NULL}));
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
+        assert_false(is_published((const char *const[]){"model.type=image_resnet", others[i], NULL}));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_many_parameters_as_published),
         cmocka_unit_test(images_of_any_size),
         cmocka_unit_test(too_small_images_are_refused),
+        cmocka_unit_test(only_networks_of_timm_are_exported_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

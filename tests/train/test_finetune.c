@@ -112,7 +112,7 @@ static void frozen_parameters_keep_their_bits(void **state) {
     }
 }
 
-/* Freezing all blocks but the last and giving them the rate 0 is the same training: equal bits of what is trained. */
+/* Freezing the backbone up to its last block is the same training as with a learning rate of nearly 0 for it. */
 static void frozen_blocks_change_nothing_else(void **state) {
     const tiny *t = *state;
     const char *const still[] = {NETWORK,
