@@ -6,12 +6,14 @@
 #include "core/text.h"
 #include "models/model.h"
 #include "train/adapters.h"
+#include "train/export_tokenizer.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 #include "weights/write.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -57,6 +59,27 @@ static bool is_tokenizer(const char *name) {
 
 static bool is_not_training_state(const char *name) {
     return strcmp(name, CLEAT_OPTIM_FILE) != 0 && strcmp(name, CLEAT_STATE_FILE) != 0;
+}
+
+/* How the network was given its texts; false: it reads none. */
+static bool describe_texts(const export *e, cleat_export_texts *texts) {
+    char length[32], lowercase[32];
+    if (cleat_profile_get(e->profile, "data.max_length", length, sizeof length, NULL) ||
+        cleat_profile_get(e->profile, "data.lowercase", lowercase, sizeof lowercase, NULL))
+        return false;
+    const cleat_st_tensor *types = cleat_safetensors_find(e->checkpoint->model, "emb.type.weight"); /* [types, D] */
+    *texts = (cleat_export_texts){.max_length = strtoll(length, NULL, 10),
+                                  .token_types = types && types->shape[0] > 1,
+                                  .lowercase = strcmp(lowercase, "true") == 0,
+                                  .words = strcmp(e->model->type->name, "text_tagger") == 0};
+    return true;
+}
+
+static cleat_status write_tokenizer(export *e, cleat_error *error) {
+    cleat_export_texts texts;
+    cleat_status status = copy_files(e, is_tokenizer, error);
+    if (status || !describe_texts(e, &texts)) return status;
+    return cleat_export_tokenizer(e->out, &texts, error);
 }
 
 /* --- labels --------------------------------------------------------------------------------------------------- */
@@ -141,7 +164,7 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .label_count = e->label_count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
-    return status ? status : copy_files(e, is_tokenizer, error);
+    return status ? status : write_tokenizer(e, error);
 }
 
 /* Adapters are merged into the weights, because these files have no place for them. */
@@ -160,7 +183,7 @@ static cleat_status write_adapters(export *e, cleat_weights_format format, cleat
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
     cleat_status status =
         cleat_adapters_write(e->model, architecture, e->checkpoint->model, e->out, &e->report.tensors, error);
-    return status ? status : copy_files(e, is_tokenizer, error);
+    return status ? status : write_tokenizer(e, error);
 }
 
 static cleat_status write_own(export *e, cleat_error *error) {
