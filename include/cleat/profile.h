@@ -127,7 +127,8 @@ CLEAT_API cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_p
 CLEAT_API void cleat_profile_destroy(cleat_profile *profile);
 
 /* Reads `path`, applies assignments [count] ("section.key=value") in order, and checks the whole profile.
- * Most programs need only this function. The caller destroys the profile. */
+ * Most programs need only this function. With model.init the check is left to cleat_profile_apply_init (cleat/train.h),
+ * since the weights determine settings. The caller destroys the profile. */
 CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
                                           cleat_profile **profile, cleat_error *error);
 

@@ -190,7 +190,7 @@ cleat_status cleat_profile_load(const char *path, const char *const *assignments
     cleat_status status = cleat_profile_create(&made, error);
     if (status == CLEAT_OK) status = cleat_profile_read(made, path, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) status = cleat_profile_set(made, assignments[i], error);
-    if (status == CLEAT_OK) status = cleat_profile_check(made, error);
+    if (status == CLEAT_OK && !*made->init) status = cleat_profile_check(made, error);
     if (status != CLEAT_OK) {
         cleat_profile_destroy(made);
         return status;

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Published checkpoints, through cleat and out again: import, a training that changes nothing (its learning rate is 1e-12),
+export. Names and values of the tensors are those of the file, transformers load the folder without a complaint, and for
+texts its probabilities are those of `cleat predict`, tokenizer included.
+
+    test_round_trip.py CLEAT SOURCE
+
+Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers; images: tests/published. Exits
+with 77 where torch, transformers or the shared folder is missing."""
+import csv
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+    import transformers
+    from PIL import Image
+    from safetensors.torch import load_file
+except ImportError as missing:
+    print(missing)
+    sys.exit(77)
+
+CLEAT, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+SHARED = pathlib.Path(os.environ.get("CLEAT_SHARED", SOURCE / ".." / "shared")) / "hf"
+STILL = {"train.learning_rate": 1e-12, "train.backbone_learning_rate": "none", "train.epochs": 1, "train.precision": "f32", "train.weight_decay": 0, "train.min_learning_rate": 0,
+         "run.self_check": "never"}
+WORDS = "the a of flight was late again thanks so much for nothing @user #fail :) 😀 best day ever don't Zürich 2026".split()
+
+
+def run(*words):
+    result = subprocess.run([CLEAT, *map(str, words)], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
+def train(profile, folder, settings, out, form):
+    run("train", SOURCE / "profiles" / profile, "--init", folder, "--out", out, "--quiet",
+        *(word for key, value in (STILL | settings).items() for word in ("--set", f"{key}={value}")))
+    run("export", out, "--format", form, "--out", out / "exported")
+
+
+def compare_tensors(folder, out, changed):
+    """Every tensor of the export is in the file and equal, except where `changed` says that training changes it."""
+    before, after = load_file(folder / "model.safetensors"), load_file(out / "exported/model.safetensors")
+    missing = {name for name in before if name not in after}
+    assert not [name for name in after if name not in before], set(after) - set(before)
+    assert not [name for name in missing if "position_ids" not in name], missing
+    worst = 0.0
+    for name, value in after.items():
+        assert value.shape == before[name].shape, name
+        if not changed(name):
+            worst = max(worst, (value.double() - before[name].double()).abs().max().item() if value.numel() else 0)
+    assert worst < 1e-9, worst
+    return len(after)
+
+
+def round_trip_text(name, work):
+    folder, out = SHARED / name, work / name
+    labels = ["LABEL_0", "LABEL_1", "LABEL_2"]
+    rows = [{"text": " ".join(random.choices(WORDS, k=1 + i % 9)), "label": labels[i % 3]} for i in range(24)]
+    with open(work / "texts.csv", "w", newline="") as file:
+        table = csv.DictWriter(file, ["text", "label"])
+        table.writeheader()
+        table.writerows(rows)
+    train("text_classify.ini", folder, {"data.path": work / "texts.csv", "data.max_length": 32, "data.labels": " ".join(labels)},
+          out, "hf")
+    count = compare_tensors(folder, out, lambda tensor: False)
+    run("predict", "--checkpoint", out, "--data", work / "texts.csv", "--out", out / "told", "--quiet")
+    told = torch.tensor([[float(row[label]) for label in labels]
+                         for row in csv.DictReader(open(out / "told/predictions.csv"))])
+    network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(out / "exported",
+                                                                                       output_loading_info=True)
+    assert not any(loading.values()), loading
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out / "exported")
+    encoded = tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        found = torch.softmax(network.eval()(**encoded).logits, -1)
+    worst = (found - told).abs().max().item()
+    print(f"{name}: {count} tensors, probabilities differ by {worst:.2g}")
+    assert worst < 1e-5
+
+
+def make_images(folder, side, masks):
+    for i in range(20):
+        picture = Image.frombytes("RGB", (side, side), random.randbytes(3 * side * side))
+        place = folder / ("images" if masks else f"class{i % 4}")
+        place.mkdir(parents=True, exist_ok=True)
+        picture.save(place / f"{i:02d}.png")
+        if masks:
+            (folder / "masks").mkdir(exist_ok=True)
+            Image.frombytes("L", (side, side), bytes(random.choices(range(5), k=side * side))).save(
+                folder / "masks" / f"{i:02d}.png")
+
+
+def round_trip_image(folder, side, form, settings, work, profile="image_finetune.ini"):
+    name = folder.name
+    out = work / name
+    make_images(work / f"data-{name}", side, name == "segformer")
+    train(profile, folder, {"data.path": work / f"data-{name}", "data.image_size": side, "data.val_fraction": 0} | settings,
+          out, form)
+    # The batches change running statistics, and PyTorch counts them.
+    count = compare_tensors(folder, out, lambda tensor: "running_" in tensor or "num_batches" in tensor)
+    print(f"{name}: {count} tensors")
+
+
+def main():
+    random.seed(5)
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        own = SOURCE / "tests/published"
+        round_trip_image(own / "resnet", 64, "timm", {"model.type": "image_resnet"}, work)
+        round_trip_image(own / "vit", 24, "timm", {"model.type": "image_vit"}, work)
+        round_trip_image(own / "convnext", 32, "timm", {"model.type": "image_convnext"}, work)
+        names = sorted(path.name for path in SHARED.glob("*_classifier")) if SHARED.is_dir() else []
+        if names:  # tests/published/segformer has the names of another version
+            round_trip_image(SHARED / "segformer", 64, "hf", {"data.classes": 5}, work, "masks_finetune.ini")
+        for name in names:
+            round_trip_text(name, work)
+    if not names:
+        print(f"{SHARED} is missing: no texts")
+        sys.exit(77)
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    main()
