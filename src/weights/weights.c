@@ -232,6 +232,11 @@ static cleat_status create(const char *path, cleat_weights **weights, cleat_erro
     return CLEAT_OK;
 }
 
+static bool is_json(const char *name) {
+    const size_t size = strlen(name);
+    return size > 5 && strcmp(name + size - 5, ".json") == 0;
+}
+
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
     cleat_weights *made = NULL;
     cleat_status status = create(path, &made, error);
@@ -242,10 +247,16 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
         if (!status) status = open_folder(made, error);
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
-        status = cleat_weights_read_json(made, "config.json", &made->config, error);
+        status = is_json(name) ? cleat_fail(error, CLEAT_ERR_FORMAT,
+                                            "%s: has no weights; name its folder, or a .safetensors file", path)
+                               : cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_file(made, name, error);
     } else {
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder or file of weights", path);
+        status =
+            cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                       "%s: there is no such folder or file of weights; correct the path, or put them back there: a "
+                       "run that is resumed reads them too",
+                       path);
     }
     if (status) {
         cleat_weights_close(made);

@@ -217,6 +217,7 @@ static void orders_labels_as_told(void **state) {
     assert_int_equal(cleat_text_word_label(dataset, 0, 1), 4);
     cleat_dataset_destroy(dataset);
     assert_refused("a\tB-x\n\na\tB-z\n", &options, "d.conll:3:", "unknown label 'z': data.labels");
+    assert_refused("a\tB-x\n\na\tB-elsewhere\n", &options, "d.conll:3:", "name the labels of this data in data.labels");
 }
 
 static void refuses_labels_that_training_lacks(void **state) {

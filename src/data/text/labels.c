@@ -122,18 +122,22 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
 static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
                                   cleat_error *error) {
     const cleat_text_options *options = set->options;
-    const char *source = *cleat_text_option(options->fitted)   ? "labels.txt of the model"
-                         : *cleat_text_option(options->labels) ? "data.labels"
-                                                               : "the training split";
+    const bool fitted = *cleat_text_option(options->fitted);
+    const bool of_setting = !fitted && *cleat_text_option(options->labels);
+    const char *source = fitted ? "labels.txt of the model" : of_setting ? "data.labels" : "the training split";
     const char *near = cleat_nearest_name(name->name, (const char *const *)list->names, list->count);
     char shown[CLEAT_EXCERPT_SIZE];
     cleat_text known = {0};
     for (size_t i = 0; i < list->count && known.size < 400; ++i)
         cleat_text_add(&known, "%s%s", i ? ", " : "", list->names[i]);
-    cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: unknown label '%s': %s has %s%s%s%s", name->path,
-                                     name->line, cleat_format_excerpt(name->name, strlen(name->name), shown), source,
-                                     known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
-                                     near ? "'?" : "; correct it, or remove such rows");
+    cleat_status status =
+        cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: unknown label '%s': %s has %s%s%s%s", name->path, name->line,
+                   cleat_format_excerpt(name->name, strlen(name->name), shown), source,
+                   known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
+                   near         ? "'?"
+                   : of_setting ? "; correct it, remove such rows, or name the labels of this data in "
+                                  "data.labels: a published network then gets a new output layer"
+                                : "; correct it, or remove such rows");
     cleat_text_free(&known);
     return status;
 }
