@@ -118,9 +118,10 @@ static void describe_shape(int rank, const int64_t *shape, char text[96]) {
 
 /* The shape in the file of a parameter with `rank` dimensions there. Leading ones make up for dimensions that only the
  * file has. */
-static int file_shape(const cleat_tensor *param, int rank, int64_t shape[CLEAT_ST_RANK]) {
+static int file_shape(const loader *l, const cleat_tensor *param, int rank, int64_t shape[CLEAT_ST_RANK]) {
     int64_t there[CLEAT_MAX_RANK];
-    const int known = cleat_torch_shape(param, rank, there);
+    const bool own = !l->target->architecture; /* in the layouts of cleat */
+    const int known = cleat_torch_shape(param, own ? 0 : rank, there);
     const int missing = rank > known ? rank - known : 0;
     for (int i = 0; i < missing; ++i) shape[i] = 1;
     for (int i = 0; i < known; ++i) shape[missing + i] = there[i];
@@ -133,10 +134,10 @@ static bool is_vector(const cleat_tensor *param, const cleat_st_tensor *stored) 
            cleat_st_elements(stored) == param->shape[0];
 }
 
-static bool fits(const cleat_tensor *param, size_t parts, const cleat_st_tensor *stored) {
+static bool fits(const loader *l, const cleat_tensor *param, size_t parts, const cleat_st_tensor *stored) {
     int64_t wanted[CLEAT_ST_RANK];
     if (parts == 1 && is_vector(param, stored)) return true;
-    if (file_shape(param, stored->rank, wanted) != stored->rank) return false;
+    if (file_shape(l, param, stored->rank, wanted) != stored->rank) return false;
     if (stored->rank > 0 && wanted[0] % (int64_t)parts) return false;
     for (int i = 0; i < stored->rank; ++i)
         if (stored->shape[i] != (i == 0 ? wanted[0] / (int64_t)parts : wanted[i])) return false;
@@ -147,7 +148,7 @@ static cleat_status wrong_shape(const loader *l, const cleat_tensor *param, size
                                 cleat_error *error) {
     char there[96], here[96];
     int64_t wanted[CLEAT_ST_RANK];
-    const int rank = file_shape(param, stored->rank, wanted);
+    const int rank = file_shape(l, param, stored->rank, wanted);
     if (rank > 0) wanted[0] /= (int64_t)parts;
     describe_shape(stored->rank, stored->shape, there);
     describe_shape(rank, wanted, here);
@@ -185,14 +186,14 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
                                cleat_error *error) {
     const int64_t part = cleat_tensor_elements(param) / (int64_t)count;
     int64_t shape[CLEAT_ST_RANK];
-    const int rank = file_shape(param, parts[0]->rank, shape);
+    const int rank = file_shape(l, param, parts[0]->rank, shape);
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && !status; ++i) {
         status = cleat_weights_read(l->weights, parts[i], l->stored + (int64_t)i * part, error);
         mark_used(l, parts[i]);
     }
     if (status) return status;
-    cleat_from_torch(param, rank, l->stored, l->values);
+    cleat_from_torch(param, l->target->architecture ? rank : 0, l->stored, l->values);
     status = l->target->write(l->target->user, param, l->values, error);
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, "", error);
 }
@@ -278,9 +279,9 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s%s', the network's %s",
                           cleat_weights_path(l->weights), l->target->prefix, sources.names[0], param->name);
-    if (sources.positions && !fits(param, 1, parts[0])) return load_positions(l, param, parts[0], error);
+    if (sources.positions && !fits(l, param, 1, parts[0])) return load_positions(l, param, parts[0], error);
     for (size_t i = 0; i < sources.count; ++i) {
-        if (fits(param, sources.count, parts[i])) continue;
+        if (fits(l, param, sources.count, parts[i])) continue;
         if (sources.head) return draw(l, param, parts[i], error);
         return wrong_shape(l, param, sources.count, parts[i], error);
     }
