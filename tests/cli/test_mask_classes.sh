@@ -130,8 +130,17 @@ test_faults() {
     says err "or, with data.classes, have a palette"
 }
 
+# The convolutions of a run of cleat are in cleat's layout, not in PyTorch's.
+test_init_with_a_run() {
+    exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/second"
+    says err "0 left, 0 of the network drawn anew"
+    exits 0 "$cleat" eval --checkpoint "$scratch/second" --split val
+    above iou 0.5
+}
+
 require_device
 require_python
 test_training
+test_init_with_a_run
 test_faults
 finish
