@@ -21,7 +21,7 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
                                        const char *device, cleat_profile **profile, cleat_error *error) {
     cli_list all = *assignments;
     char text[CLEAT_PATH];
-    if (words->count) return cli_profile(words->items[0], assignments, device, profile, error);
+    if (words->count) return cli_profile_of_run(words->items[0], assignments, device, checkpoint, profile, error);
     if (device) {
         if (all.count == CLI_LIST)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",

@@ -130,8 +130,8 @@ int cli_assign(const cli_command *command, cli_list *assignments, const char *se
     return 0;
 }
 
-cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
-                         cleat_error *error) {
+cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
+                                  cleat_profile **profile, cleat_error *error) {
     cli_list all = *assignments;
     char text[CLEAT_PATH], path[CLEAT_PATH];
     cleat_status status = cleat_profile_find(name, path, sizeof path, error);
@@ -144,9 +144,20 @@ cleat_status cli_profile(const char *name, const cli_list *assignments, const ch
         snprintf(text, sizeof text, "run.device=%s", device);
         all.items[all.count++] = text;
     }
+    return cleat_profile_load(path, all.items, all.count, profile, error);
+}
+
+cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
+                         cleat_error *error) {
+    return cli_profile_of_run(name, assignments, device, NULL, profile, error);
+}
+
+cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
+                                cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = NULL;
-    status = cleat_profile_load(path, all.items, all.count, &made, error);
-    if (status == CLEAT_OK) status = cleat_profile_apply_init(made, error);
+    cleat_status status = cli_profile_as_given(name, assignments, device, &made, error);
+    if (status == CLEAT_OK)
+        status = run && *run ? cleat_profile_apply_run(made, run, error) : cleat_profile_apply_init(made, error);
     if (status != CLEAT_OK) {
         cleat_profile_destroy(made);
         return status;

@@ -129,6 +129,13 @@ bool cli_can_redraw(int file);
  * is NULL, and by what the weights of model.init determine. */
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
+/* The same for a command that continues or uses a run: what the weights determined is taken from its checkpoint. `run`
+ * NULL or "": as cli_profile. */
+cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
+                                cleat_profile **profile, cleat_error *error);
+/* Without what the weights determine: for a command that does not know its run yet. */
+cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
+                                  cleat_profile **profile, cleat_error *error);
 
 /* The profile of a command that uses a checkpoint: `words` may name one as for cli_profile; if it is empty, the profile
  * that the checkpoint contains. More words, or no checkpoint, are a wrong command line: false, with its exit code. */

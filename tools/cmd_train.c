@@ -63,12 +63,27 @@ static void print_report(const cleat_train_report *report) {
         printf("report of this run: cleat report %s\n", folder);
 }
 
+/* The folder that has the checkpoint to continue from; NULL: none, or the run's folder is not known. */
+static const char *run_to_continue(const cleat_profile *profile, const cleat_train_options *options) {
+    if (options->resume_from) return options->resume_from;
+    if (!options->resume) return NULL;
+    return options->out ? options->out : *profile->run.out ? profile->run.out : NULL;
+}
+
+static cleat_status open_profile(const char *path, const cli_list *assignments, const char *device,
+                                 const cleat_train_options *options, cleat_profile **profile, cleat_error *error) {
+    cleat_status status = cli_profile_as_given(path, assignments, device, profile, error);
+    if (status != CLEAT_OK) return status;
+    const char *run = run_to_continue(*profile, options);
+    return run ? cleat_profile_apply_run(*profile, run, error) : cleat_profile_apply_init(*profile, error);
+}
+
 static int train(const char *path, const cli_list *assignments, const char *device, bool json,
                  cleat_train_options *options) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_train_report report = {.folder = ""};
-    cleat_status status = cli_profile(path, assignments, device, &profile, &error);
+    cleat_status status = open_profile(path, assignments, device, options, &profile, &error);
     if (status == CLEAT_OK) {
         options->stop = cli_stop_on_signals();
         status = cleat_train(profile, options, &report, &error);

@@ -114,6 +114,10 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
  * profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself
  * gives the network another shape; the message names both places. Errors in the files of the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
+/* The same for a run that is resumed, or a checkpoint that is evaluated: what the weights determined is in the profile of
+ * the checkpoint, which is named as for cleat_evaluate, so that model.init need not exist any more. Without a checkpoint
+ * it is cleat_profile_apply_init. */
+CLEAT_API cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpoint, cleat_error *error);
 
 /* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]
  * ("section.key=value") in order, and checks it. `checkpoint` as for cleat_evaluate. run.device, run.out and

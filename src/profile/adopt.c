@@ -148,3 +148,19 @@ cleat_status cleat_profile_adopt(cleat_profile *profile, const cleat_weights *we
     return cleat_weights_are_own(weights) ? adopt_own(profile, weights, error)
                                           : adopt_published(profile, weights, error);
 }
+
+/* --- the profile of a checkpoint ------------------------------------------------------------------------------ */
+
+cleat_status cleat_profile_adopt_profile(cleat_profile *profile, const cleat_profile *then, const char *source,
+                                         cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (const cleat_key *key = profile->keys->own.keys; key->name && !status; ++key) {
+        char name[128], value[CLEAT_PROFILE_TEXT], place[2 * CLEAT_PROFILE_TEXT + 160];
+        if (key->part != CLEAT_PART_FAMILY || cleat_profile_given(profile->keys, key)->value) continue;
+        snprintf(name, sizeof name, "%s.%s", key->section, key->name);
+        status = cleat_profile_get(then, name, value, sizeof value, error);
+        snprintf(place, sizeof place, "%s: %s = %s", source, key->name, value);
+        if (!status) status = assign(profile, key, value, place, error);
+    }
+    return status;
+}

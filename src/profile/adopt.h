@@ -8,6 +8,10 @@
 /* Sets what the weights' config.json says, or, for a checkpoint of cleat, its settings. A setting that the profile
  * gives itself stays; if it shapes the network and differs, CLEAT_ERR_PROFILE names both places. */
 cleat_status cleat_profile_adopt(cleat_profile *profile, const cleat_weights *weights, cleat_error *error);
+/* Sets the settings of the family that the profile does not give itself to those of `then`, a profile of the same family
+ * in the file `source`. */
+cleat_status cleat_profile_adopt_profile(cleat_profile *profile, const cleat_profile *then, const char *source,
+                                         cleat_error *error);
 /* Whether the weights are a checkpoint of cleat. */
 bool cleat_weights_are_own(const cleat_weights *weights);
 /* The architecture of the profile's family that published weights are of. CLEAT_ERR_NOT_SUPPORTED: none. */

@@ -38,6 +38,20 @@ cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error
     return status;
 }
 
+cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpoint, cleat_error *error) {
+    char file[CLEAT_CHECKPOINT_PATH];
+    cleat_profile *then = NULL;
+    if (!*profile->init) return CLEAT_OK;
+    cleat_status status = cleat_checkpoint_find_profile(checkpoint, file, NULL);
+    if (status == CLEAT_ERR_NOT_FOUND) return cleat_profile_apply_init(profile, error);
+    if (status) return cleat_checkpoint_find_profile(checkpoint, file, error);
+    status = cleat_profile_load(file, NULL, 0, &then, error);
+    if (!status && then->family == profile->family) status = cleat_profile_adopt_profile(profile, then, file, error);
+    if (!status) status = cleat_profile_check(profile, error);
+    cleat_profile_destroy(then);
+    return status;
+}
+
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
 static void add_summary(const cleat_weights *weights, const cleat_weight_report *report, cleat_text *text) {

@@ -138,9 +138,23 @@ test_init_with_a_run() {
     above iou 0.5
 }
 
+# What the weights determined is in the checkpoint: a run goes on where they are gone.
+test_resume_without_the_weights() {
+    local first=("${settings[@]}" --set train.schedule=constant --init "$scratch/moved" --out "$scratch/third")
+    mv "$scratch/run" "$scratch/moved"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${first[@]}" --set train.epochs=1
+    mv "$scratch/moved" "$scratch/run"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${first[@]}" --set train.epochs=2 --resume
+    exits 0 "$cleat" eval "$scratch/empty.ini" "${first[@]:0:${#first[@]}-4}" --set "model.init=$scratch/moved" \
+        --checkpoint "$scratch/third" --split val
+    exits 1 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --init "$scratch/moved" --out "$scratch/fourth"
+    says err "moved"
+}
+
 require_device
 require_python
 test_training
 test_init_with_a_run
+test_resume_without_the_weights
 test_faults
 finish
