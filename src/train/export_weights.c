@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "models/model.h"
 #include "train/adapters.h"
+#include "train/export_images.h"
 #include "train/export_tokenizer.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
@@ -164,7 +165,9 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .label_count = e->label_count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
-    return status ? status : write_tokenizer(e, error);
+    if (!status) status = write_tokenizer(e, error);
+    const int64_t size = cleat_model_fixed_length(e->model);
+    return status ? status : cleat_export_images(e->checkpoint->folder, e->out, architecture->timm, size, error);
 }
 
 /* Adapters are merged into the weights, because these files have no place for them. */
@@ -225,6 +228,8 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
     if (!status) status = cleat_checkpoint_open_best(checkpoint, &e.checkpoint, error);
     if (!status) status = cleat_checkpoint_expect_settings(e.checkpoint, settings.items, settings.count, error);
     if (!status) status = cleat_model_of_checkpoint(profile, e.checkpoint, NULL, &e.model, error);
+    if (!status && format != CLEAT_WEIGHTS_CLEAT && !architecture_for(&e, format, error))
+        status = CLEAT_ERR_NOT_SUPPORTED;
     if (!status) status = make_folder(out, error);
     if (!status && format == CLEAT_WEIGHTS_CLEAT)
         status = write_own(&e, error);

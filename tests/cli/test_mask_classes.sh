@@ -138,6 +138,17 @@ test_init_with_a_run() {
     above iou 0.5
 }
 
+# An export says how images are normalised; one that is refused leaves nothing.
+test_export() {
+    exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --set model.stage_order=descending \
+        --out "$scratch/published"
+    exits 0 "$cleat" export "$scratch/published" --format hf --out "$scratch/hf"
+    exits 0 grep -q image_mean "$scratch/hf/preprocessor_config.json"
+    exits 0 grep -q SegformerImageProcessor "$scratch/hf/preprocessor_config.json"
+    exits 1 "$cleat" export "$scratch/run" --format hf --out "$scratch/refused"
+    exits 1 test -e "$scratch/refused"
+}
+
 # What the weights determined is in the checkpoint: a run goes on where they are gone.
 test_resume_without_the_weights() {
     local first=("${settings[@]}" --set train.schedule=constant --init "$scratch/moved" --out "$scratch/third")
@@ -156,5 +167,6 @@ require_python
 test_training
 test_init_with_a_run
 test_resume_without_the_weights
+test_export
 test_faults
 finish

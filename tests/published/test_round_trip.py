@@ -8,6 +8,7 @@ texts its probabilities are those of `cleat predict`, tokenizer included.
 Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers; images: tests/published. Exits
 with 77 where torch, transformers or the shared folder is missing."""
 import csv
+import json
 import os
 import pathlib
 import random
@@ -103,6 +104,12 @@ def round_trip_image(folder, side, form, settings, work, profile="image_finetune
           out, form)
     # The batches change running statistics, and PyTorch counts them.
     count = compare_tensors(folder, out, lambda tensor: "running_" in tensor or "num_batches" in tensor)
+    fitted = json.load(open(next(out.glob("ckpt-*/pictures.json"))))["means"]
+    if form == "timm":
+        told = json.load(open(out / "exported/config.json"))["pretrained_cfg"]["mean"]
+    else:
+        told = transformers.AutoImageProcessor.from_pretrained(out / "exported").image_mean
+    assert max(abs(a - b) for a, b in zip(told, fitted)) < 1e-6 and len(told) == 3, (told, fitted)
     print(f"{name}: {count} tensors")
 
 
