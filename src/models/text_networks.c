@@ -96,29 +96,27 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
 
 /* Embedding and pre-norm encoder of cleat's own. */
 static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                    const cleat_text_inputs *inputs) {
+                                    const cleat_text_inputs *inputs, const cleat_read_rows *read) {
     const cleat_transformer encoder = cleat_encoder_shape(shape->encoder, mode);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", inputs->tokens, shape->vocabulary, &encoder); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x, NULL);
     if (encoder.dropout > 0) x = cleat_dropout(graph, x, inputs->rng, encoder.dropout);
-    return cleat_nn_encoder(graph, x, inputs->lengths, inputs->rng, &encoder);
+    return cleat_nn_encoder(graph, x, inputs->lengths, inputs->rng, &encoder, read);
 }
 
 /* Its head is one layer. */
 static cleat_tensor *cleat_head(cleat_graph *graph, const cleat_text_shape *shape, cleat_tensor *x,
                                 const cleat_text_inputs *inputs) {
-    if (!shape->tags) /* [B, L, D] -> [B, D] */
-        x = shape->pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, inputs->lengths)
-                                                 : cleat_select_row(graph, x, inputs->lengths, CLEAT_ROW_FIRST);
+    if (!shape->tags && shape->pooling == CLEAT_POOLING_MEAN)
+        x = cleat_mean_pool(graph, x, inputs->lengths); /* [B, D] */
     return cleat_nn_linear(graph, "head", x, shape->classes, NULL);
 }
 
-/* x [B, L, D] -> [B, classes] or [B, L, classes] */
+/* x [B, D] -> [B, classes], or [B, L, D] -> [B, L, classes] */
 static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shape, cleat_tensor *x, float rate,
                                 const cleat_text_inputs *inputs) {
     const usual_network *own = &networks[shape->network->network];
     if (!shape->tags) {
-        x = cleat_select_row(graph, x, inputs->lengths, CLEAT_ROW_FIRST); /* [B, D] */
         if (own->early_dropout && rate > 0) x = cleat_dropout(graph, x, inputs->rng, rate);
         x = cleat_nn_linear_normal(graph, "head.dense", x, shape->encoder->d_model, INIT_STD, NULL);
         x = own->head(graph, x);
@@ -128,14 +126,15 @@ static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shap
 }
 
 cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                          const cleat_text_inputs *inputs) {
-    if (shape->network->network == CLEAT_TEXT_CLEAT) return cleat_features(graph, shape, mode, inputs);
+                                          const cleat_text_inputs *inputs, const cleat_read_rows *read) {
+    if (shape->network->network == CLEAT_TEXT_CLEAT) return cleat_features(graph, shape, mode, inputs, read);
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const cleat_bert bert = bert_shape(shape, &s, mode);
     const cleat_deberta deberta = deberta_shape(&bert, &s);
     cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
-    return s.network == CLEAT_TEXT_DEBERTA ? cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta)
-                                           : cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert);
+    if (s.network == CLEAT_TEXT_DEBERTA)
+        return cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta, read);
+    return cleat_nn_bert_encoder(graph, x, inputs->lengths, inputs->rng, &bert, read);
 }
 
 const char *cleat_text_network_words(const cleat_text_network_settings *network) {
@@ -145,7 +144,10 @@ const char *cleat_text_network_words(const cleat_text_network_settings *network)
 cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                        const cleat_text_inputs *inputs) {
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
-    cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs);
+    const bool first = !shape->tags && (s.network != CLEAT_TEXT_CLEAT || shape->pooling == CLEAT_POOLING_FIRST);
+    const cleat_read_rows read = {
+        .which = first ? CLEAT_READ_ONE : CLEAT_READ_ALL, .row = CLEAT_ROW_FIRST, .lengths = inputs->lengths};
+    cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs, &read);
     if (s.network == CLEAT_TEXT_CLEAT) return cleat_head(graph, shape, x, inputs);
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }

@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_TRANSFORMER_H
 #define CLEAT_SRC_TRANSFORMER_H
 
-#include "cleat/ops.h"
+#include "nn/rows.h"
 
 typedef struct cleat_transformer {
     int64_t d_model, heads, layers, d_ff;
@@ -47,13 +47,13 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
 /* Pre-norm blocks blocks.0 ... (Xiong et al. 2020): x += out(attention(n1(x))); x += f2(gelu(f1(n2(x))));
  * then the final norm. Dropout is applied before each residual addition; the caller applies it after the sum
  * of embeddings. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL if
- * dropout is 0.
- * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D] */
+ * dropout is 0. After the attention of the last block each row is mapped alone, so only the rows to read go on there.
+ * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the rows to read (nn/rows.h) */
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                               const cleat_transformer *shape);
+                               const cleat_transformer *shape, const cleat_read_rows *read);
 /* The same without the final norm. */
 cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                                      const cleat_transformer *shape);
+                                      const cleat_transformer *shape, const cleat_read_rows *read);
 
 /* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that
  * of blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are

@@ -27,17 +27,18 @@ static cleat_tensor *add_positions(cleat_graph *graph, cleat_tensor *x, const cl
 }
 
 /* [B, positions, D] -> [B, D] */
-static cleat_tensor *pool(cleat_graph *graph, cleat_tensor *x, const cleat_vit *shape) {
+static cleat_tensor *mean(cleat_graph *graph, cleat_tensor *x, const cleat_vit *shape) {
     if (!x) return NULL;
-    if (!shape->mean) return cleat_select_row(graph, x, NULL, CLEAT_ROW_FIRST);
     if (shape->class_token) x = cleat_slice(graph, x, 1, 1, x->shape[1]);
     return cleat_mean_pool(graph, x, NULL);
 }
 
 cleat_tensor *cleat_nn_vit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, const cleat_vit *shape) {
+    const cleat_read_rows all = {0}, first = {.which = CLEAT_READ_ONE, .row = CLEAT_ROW_FIRST};
     cleat_segment(graph);
     x = add_positions(graph, embed(graph, x, shape), shape);
     if (shape->blocks.dropout > 0) x = cleat_dropout(graph, x, rng, shape->blocks.dropout);
-    x = cleat_nn_encoder_blocks(graph, x, NULL, rng, &shape->blocks);
-    return cleat_nn_layer_norm_eps(graph, "norm", pool(graph, x, shape), shape->blocks.norm_eps);
+    x = cleat_nn_encoder_blocks(graph, x, NULL, rng, &shape->blocks, shape->mean ? &all : &first);
+    if (shape->mean) x = mean(graph, x, shape);
+    return cleat_nn_layer_norm_eps(graph, "norm", x, shape->blocks.norm_eps);
 }
