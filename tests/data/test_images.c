@@ -1,4 +1,4 @@
-/* Image classification datasets: folders, IDX, CIFAR; splits, classes, means, samples; and refusals. */
+/* Image classification datasets: class folders; splits, classes, means, samples; and refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,73 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "core/memory.h"
-#include "data/image/images.h"
 #include "drawn.h"
 #include "files.h"
-
-static char warnings[8192];
-
-static void keep_warning(void *user, cleat_log_level level, const char *text) {
-    (void)user;
-    if (level == CLEAT_LOG_WARNING && strlen(warnings) + strlen(text) + 2 < sizeof warnings)
-        strcat(strcat(warnings, text), "\n");
-}
-
-/* Copies a path, because the buffers of test_path are soon reused. */
-static const char *lasting(const char *path) {
-    static char paths[64][512];
-    static int next;
-    char *copy = paths[next++ % 64];
-    snprintf(copy, sizeof paths[0], "%s", path);
-    return copy;
-}
-
-static cleat_image_options small_options(void) {
-    cleat_image_options options = cleat_image_defaults();
-    options.size = 12;
-    options.val_fraction = 0;
-    return options;
-}
-
-static cleat_dataset *open_ok(const char *path, const cleat_image_options *options) {
-    cleat_dataset *dataset = NULL;
-    cleat_error error = {0};
-    *warnings = 0;
-    if (cleat_images_open(path, options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    return dataset;
-}
-
-/* Expects that opening fails with a message that contains all of `words`, which are separated by bars. */
-static void expect_failure(const char *path, const cleat_image_options *options, const char *words) {
-    cleat_dataset *dataset = NULL;
-    cleat_error error = {0};
-    char copy[512], *rest = NULL;
-    *warnings = 0;
-    assert_int_not_equal(cleat_images_open(path, options, &dataset, &error), CLEAT_OK);
-    assert_null(dataset);
-    snprintf(copy, sizeof copy, "%s", words);
-    for (char *word = strtok_r(copy, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
-        if (!strstr(error.text, word)) fail_msg("no '%s' in: %s", word, error.text);
-}
-
-static int32_t fill(const cleat_dataset *dataset, size_t sample, const cleat_rng_key *rng_key, float *image) {
-    int32_t label = 99;
-    void *slots[2] = {image, &label};
-    cleat_error error = {0};
-    if (cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), rng_key, slots, &error) != CLEAT_OK)
-        fail_msg("%s", error.text);
-    return label;
-}
-
-static size_t sample_called(const cleat_dataset *dataset, const char *id) {
-    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
-        if (strcmp(cleat_dataset_id(dataset, i), id) == 0) return i;
-    fail_msg("no sample %s", id);
-    return 0;
-}
+#include "image_sets.h"
 
 /* --- class folders -------------------------------------------------------------------------------------------- */
 
@@ -111,14 +48,14 @@ static const char *make_classes(const char *folder, int count) {
         snprintf(name, sizeof name, "dog/%d.png", i);
         add_image(folder, name, 12, 12, i % 2 ? 1 : 3, i + 100);
     }
-    return lasting(test_path(folder));
+    return images_lasting(test_path(folder));
 }
 
 static void folders_are_classes(void **state) {
     (void)state;
     const char *path = make_classes("classes", 4);
-    cleat_image_options options = small_options();
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_image_options options = images_small_options();
+    cleat_dataset *dataset = images_open_ok(path, &options);
     float image[12 * 12 * 3];
     assert_int_equal(cleat_dataset_count(dataset), 8);
     assert_string_equal(cleat_images_class(dataset, 0), "cat");
@@ -136,7 +73,7 @@ static void folders_are_classes(void **state) {
     for (size_t i = 0; i < 8; ++i) {
         assert_int_equal(cleat_dataset_length(dataset, i), 12);
         assert_int_equal(cleat_dataset_items(dataset, i), 1);
-        assert_int_equal(fill(dataset, i, NULL, image), i / 4);
+        assert_int_equal(images_fill(dataset, i, NULL, image), i / 4);
         for (int p = 0; p < 12 * 12 * 3; ++p) {
             sum[p % 3] += image[p] / (8 * 144);
             squares[p % 3] += image[p] * image[p] / (8 * 144);
@@ -152,15 +89,15 @@ static void samples_are_centred_squares(void **state) {
     (void)state;
     const char *path = make_classes("wide", 3);
     add_image("wide", "dog/wide.png", 12, 30, 3, 5);
-    cleat_image_options options = small_options();
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_image_options options = images_small_options();
+    cleat_dataset *dataset = images_open_ok(path, &options);
     cleat_image p = drawn_image(12, 30, 3, 5);
-    size_t wide = sample_called(dataset, "dog/wide.png");
+    size_t wide = images_sample_called(dataset, "dog/wide.png");
     float image[12 * 12 * 3], padded[16 * 16 * 3];
     cleat_image as_it_is = drawn_image(12, 12, 3, 1);
     float unscaled[12 * 12 * 3];
-    fill(dataset, sample_called(dataset, "cat/1.png"), NULL, unscaled);
-    fill(dataset, wide, NULL, image);
+    images_fill(dataset, images_sample_called(dataset, "cat/1.png"), NULL, unscaled);
+    images_fill(dataset, wide, NULL, image);
     for (int c = 0; c < 3; ++c) { /* value = a byte + b, in each channel the same for all images */
         double x0 = as_it_is.pixels[c], x1 = as_it_is.pixels[6 * 3 + c];
         double a = (unscaled[6 * 3 + c] - unscaled[c]) / (x1 - x0), b = unscaled[c] - a * x0;
@@ -186,26 +123,26 @@ static void named_parts_are_splits(void **state) {
     make_classes("parts/valid", 2);
     make_classes("parts/test", 1);
     test_folder("parts/other");
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     options.val_fraction = 0.5; /* not used, because a validation part exists */
     options.test_fraction = 0.3;
-    cleat_dataset *dataset = open_ok(test_path("parts"), &options);
+    cleat_dataset *dataset = images_open_ok(test_path("parts"), &options);
     cleat_image_info info = cleat_image_describe(dataset);
     assert_int_equal(info.samples[CLEAT_SPLIT_TRAIN], 6);
     assert_int_equal(info.samples[CLEAT_SPLIT_VAL], 4);
     assert_int_equal(info.samples[CLEAT_SPLIT_TEST], 2);
-    assert_int_equal(cleat_dataset_split(dataset, sample_called(dataset, "valid/dog/1.png")), CLEAT_SPLIT_VAL);
-    assert_non_null(strstr(warnings, "parts/other"));
+    assert_int_equal(cleat_dataset_split(dataset, images_sample_called(dataset, "valid/dog/1.png")), CLEAT_SPLIT_VAL);
+    assert_non_null(strstr(images_warnings, "parts/other"));
     cleat_dataset_destroy(dataset);
     test_folder("parts/valid/cow");
     add_image("parts/valid", "cow/1.png", 5, 5, 3, 0);
-    expect_failure(test_path("parts"), &options, "parts/valid/cow|'cow'|training split|cat, dog");
+    images_expect_failure(test_path("parts"), &options, "parts/valid/cow|'cow'|training split|cat, dog");
     assert_int_equal(rename(test_path("parts/valid/cow"), test_path("parts/valid/dogs")), 0);
-    expect_failure(test_path("parts"), &options, "did you mean 'dog'");
+    images_expect_failure(test_path("parts"), &options, "did you mean 'dog'");
     assert_int_equal(rename(test_path("parts/valid/dogs"), test_path("parts/valid/Dog")), 0);
-    expect_failure(test_path("parts"), &options, "two spellings|'dog'|'Dog'");
+    images_expect_failure(test_path("parts"), &options, "two spellings|'dog'|'Dog'");
     assert_int_equal(rename(test_path("parts/train"), test_path("parts/gone")), 0);
-    expect_failure(test_path("parts"), &options, "no train folder");
+    images_expect_failure(test_path("parts"), &options, "no train folder");
 }
 
 /* A class may have the name of a part. */
@@ -214,8 +151,8 @@ static void a_class_called_train_is_a_class(void **state) {
     const char *path = make_classes("traffic", 2);
     test_folder("traffic/train");
     add_image("traffic", "train/1.png", 12, 12, 3, 9);
-    cleat_image_options options = small_options();
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_image_options options = images_small_options();
+    cleat_dataset *dataset = images_open_ok(path, &options);
     assert_string_equal(cleat_images_class(dataset, 2), "train");
     assert_int_equal(cleat_dataset_count(dataset), 5);
     cleat_dataset_destroy(dataset);
@@ -224,10 +161,10 @@ static void a_class_called_train_is_a_class(void **state) {
 static void hashes_split_what_names_no_parts(void **state) {
     (void)state;
     const char *path = make_classes("hashed", 60);
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     options.val_fraction = 0.3;
     options.test_fraction = 0.2;
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_dataset *dataset = images_open_ok(path, &options);
     cleat_image_info info = cleat_image_describe(dataset);
     assert_in_range(info.samples[CLEAT_SPLIT_VAL], 22, 50);
     assert_in_range(info.samples[CLEAT_SPLIT_TEST], 12, 38);
@@ -236,92 +173,92 @@ static void hashes_split_what_names_no_parts(void **state) {
     cleat_dataset_destroy(dataset);
     options.val_fraction = 0.99;
     options.test_fraction = 0;
-    expect_failure(path, &options, "no images in the training split|val_fraction");
+    images_expect_failure(path, &options, "no images in the training split|val_fraction");
 }
 
 static void classes_may_be_given_in_order(void **state) {
     (void)state;
     const char *path = make_classes("ordered", 2);
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     float image[12 * 12 * 3];
     options.classes = " dog  cat";
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_dataset *dataset = images_open_ok(path, &options);
     assert_string_equal(cleat_images_class(dataset, 0), "dog");
-    assert_int_equal(fill(dataset, sample_called(dataset, "dog/1.png"), NULL, image), 0);
+    assert_int_equal(images_fill(dataset, images_sample_called(dataset, "dog/1.png"), NULL, image), 0);
     cleat_dataset_destroy(dataset);
     options.classes = "dog bird";
-    expect_failure(path, &options, "'cat'|data.labels|dog, bird");
+    images_expect_failure(path, &options, "'cat'|data.labels|dog, bird");
     options.classes = "dog cat dog";
-    expect_failure(path, &options, "duplicate 'dog'");
+    images_expect_failure(path, &options, "duplicate 'dog'");
     options.classes = "dog cat bird";
-    dataset = open_ok(path, &options);
-    assert_non_null(strstr(warnings, "'bird' has no images"));
+    dataset = images_open_ok(path, &options);
+    assert_non_null(strstr(images_warnings, "'bird' has no images"));
     cleat_dataset_destroy(dataset);
 }
 
 static void bad_folders_are_refused(void **state) {
     (void)state;
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     const char *path = make_classes("bad", 2);
     test_write_text(test_path("bad/cat/README.txt"), "about these cats");
     test_write_text(test_path("bad/labels.csv"), "none");
     add_image("bad", "alone.png", 5, 5, 3, 0);
-    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_dataset *dataset = images_open_ok(path, &options);
     assert_int_equal(cleat_dataset_count(dataset), 4);
-    assert_non_null(strstr(warnings, "2 files without the extension .png"));
-    assert_non_null(strstr(warnings, "the first is cat/README.txt"));
-    assert_non_null(strstr(warnings, "1 images outside of class folders"));
+    assert_non_null(strstr(images_warnings, "2 files without the extension .png"));
+    assert_non_null(strstr(images_warnings, "the first is cat/README.txt"));
+    assert_non_null(strstr(images_warnings, "1 images outside of class folders"));
     cleat_dataset_destroy(dataset);
 
     test_write_text(test_path("bad/cat/notes.png"), "about these cats");
-    expect_failure(path, &options, "bad/cat/notes.png|not an image");
+    images_expect_failure(path, &options, "bad/cat/notes.png|not an image");
     unlink(test_path("bad/cat/notes.png"));
     test_folder("bad/empty");
-    expect_failure(path, &options, "bad/empty|no images in this class folder");
+    images_expect_failure(path, &options, "bad/empty|no images in this class folder");
     rmdir(test_path("bad/empty"));
     test_folder("bad/CAT");
     add_image("bad", "CAT/1.png", 5, 5, 3, 0);
-    expect_failure(path, &options, "two spellings of one class|'CAT'|'cat'");
+    images_expect_failure(path, &options, "two spellings of one class|'CAT'|'cat'");
     unlink(test_path("bad/CAT/1.png"));
     rmdir(test_path("bad/CAT"));
     assert_int_equal(symlink("..", test_path("bad/cat/loop")), 0);
-    expect_failure(path, &options, "bad/cat/loop|link to a parent folder");
+    images_expect_failure(path, &options, "bad/cat/loop|link to a parent folder");
     unlink(test_path("bad/cat/loop"));
     assert_int_equal(symlink("nowhere", test_path("bad/cat/lost.png")), 0);
-    expect_failure(path, &options, "bad/cat/lost.png");
+    images_expect_failure(path, &options, "bad/cat/lost.png");
     unlink(test_path("bad/cat/lost.png"));
-    dataset = open_ok(path, &options); /* repaired */
+    dataset = images_open_ok(path, &options); /* repaired */
     cleat_dataset_destroy(dataset);
 
-    expect_failure(test_folder("nothing"), &options, "Supported layouts|train-images*|data_batch_*.bin");
-    expect_failure(test_path("missing"), &options, "no such file or folder");
-    expect_failure(test_path("bad/cat/1.png"), &options, "is a file");
+    images_expect_failure(test_folder("nothing"), &options, "Supported layouts|train-images*|data_batch_*.bin");
+    images_expect_failure(test_path("missing"), &options, "no such file or folder");
+    images_expect_failure(test_path("bad/cat/1.png"), &options, "is a file");
     test_folder("single");
     test_folder("single/cat");
     add_image("single", "cat/1.png", 5, 5, 3, 0);
-    expect_failure(test_path("single"), &options, "classification requires two or more");
+    images_expect_failure(test_path("single"), &options, "classification requires two or more");
     options.size = 0;
-    expect_failure(path, &options, "size");
-    options = small_options();
+    images_expect_failure(path, &options, "size");
+    options = images_small_options();
     options.augment.crop_min = 0.01;
-    expect_failure(path, &options, "crop_min");
-    options = small_options();
+    images_expect_failure(path, &options, "crop_min");
+    options = images_small_options();
     options.augment.shift = 12;
-    expect_failure(path, &options, "shift");
-    options = small_options();
+    images_expect_failure(path, &options, "shift");
+    options = images_small_options();
     options.predict = true;
-    expect_failure(path, &options, "trained model");
+    images_expect_failure(path, &options, "trained model");
 }
 
 /* Damage that the header does not show is found by decoding: the error names the file, and no image is
  * returned. */
 static void truncated_images_stop_the_filling(void **state) {
     (void)state;
-    const char *path = make_classes("cut", 3), *file = lasting(test_path("cut/cat/2.jpg"));
-    cleat_image_options options = small_options();
+    const char *path = make_classes("cut", 3), *file = images_lasting(test_path("cut/cat/2.jpg"));
+    cleat_image_options options = images_small_options();
     options.cache_bytes = 0;
-    cleat_dataset *dataset = open_ok(path, &options);
-    size_t size, sample = sample_called(dataset, "cat/2.jpg");
+    cleat_dataset *dataset = images_open_ok(path, &options);
+    size_t size, sample = images_sample_called(dataset, "cat/2.jpg");
     char *bytes = test_read(file, &size);
     test_write(file, bytes, size / 2 + 200);
     free(bytes);
@@ -333,12 +270,12 @@ static void truncated_images_stop_the_filling(void **state) {
     assert_non_null(strstr(error.text, "cut/cat/2.jpg"));
     assert_non_null(strstr(error.text, "truncated"));
     cleat_dataset_destroy(dataset);
-    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are computed from it */
+    images_expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are computed from it */
 }
 
 static void channels_follow_the_training_part(void **state) {
     (void)state;
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     test_folder("grey");
     test_folder("grey/train");
     test_folder("grey/train/a");
@@ -348,18 +285,18 @@ static void channels_follow_the_training_part(void **state) {
     add_image("grey", "train/a/1.png", 12, 12, 1, 0);
     add_image("grey", "train/b/1.jpg", 12, 12, 1, 1);
     add_image("grey", "val/a/1.png", 12, 12, 3, 2);
-    cleat_dataset *dataset = open_ok(test_path("grey"), &options);
+    cleat_dataset *dataset = images_open_ok(test_path("grey"), &options);
     assert_int_equal(cleat_image_describe(dataset).channels, 1);
     float image[12 * 12 * 3];
-    fill(dataset, sample_called(dataset, "val/a/1.png"), NULL, image);
+    images_fill(dataset, images_sample_called(dataset, "val/a/1.png"), NULL, image);
     cleat_dataset_destroy(dataset);
     options.channels = 3;
-    dataset = open_ok(test_path("grey"), &options);
-    fill(dataset, sample_called(dataset, "train/a/1.png"), NULL, image);
+    dataset = images_open_ok(test_path("grey"), &options);
+    images_fill(dataset, images_sample_called(dataset, "train/a/1.png"), NULL, image);
     assert_true(image[0] == image[1] && image[1] == image[2]);
     cleat_dataset_destroy(dataset);
     options.channels = 2;
-    expect_failure(test_path("grey"), &options, "2 are required");
+    images_expect_failure(test_path("grey"), &options, "2 are required");
 }
 
 /* --- randomness, cache, threads ------------------------------------------------------------------------------- */
@@ -395,15 +332,15 @@ static void threads_fill_the_same_bits(void **state) {
     make_classes("threads", SHARED / 2 - 1);
     add_image("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded at a smaller scale */
     add_image("threads", "dog/large.jpg", 130, 90, 3, 2);
-    cleat_image_options options = small_options();
+    cleat_image_options options = images_small_options();
     options.size = SIZE;
     options.augment = (cleat_augment){.crop_min = 0.4, .shift = 1, .flip = true, .turn = true, .brightness = 0.2};
     options.cache_bytes = 0;
-    cleat_dataset *plain = open_ok(test_path("threads"), &options);
+    cleat_dataset *plain = images_open_ok(test_path("threads"), &options);
     options.cache_bytes = 12 * 12 * 3 * 15;
-    cleat_dataset *cached = open_ok(test_path("threads"), &options);
+    cleat_dataset *cached = images_open_ok(test_path("threads"), &options);
     assert_int_equal(cleat_dataset_count(plain), SHARED);
-    for (size_t i = 0; i < SHARED; ++i) fill(plain, i, &shared_rng_key, expected[i]);
+    for (size_t i = 0; i < SHARED; ++i) images_fill(plain, i, &shared_rng_key, expected[i]);
     filler fillers[3];
     pthread_t threads[3];
     for (int i = 0; i < 3; ++i) {
@@ -421,9 +358,9 @@ static void threads_fill_the_same_bits(void **state) {
     cleat_rng_key next = {.seed = 3, .epoch = 2};
     int same = 0;
     for (size_t i = 0; i < SHARED; ++i) {
-        fill(plain, i, &next, later);
+        images_fill(plain, i, &next, later);
         same += memcmp(later, expected[i], sizeof later) == 0;
-        fill(plain, i, NULL, later);
+        images_fill(plain, i, NULL, later);
         same += memcmp(later, expected[i], sizeof later) == 0;
     }
     assert_int_equal(same, 0);
@@ -436,18 +373,18 @@ static void threads_fill_the_same_bits(void **state) {
 /* A network that starts from other weights needs their means; they are kept with the model. */
 static void means_may_be_given(void **state) {
     (void)state;
-    const char *path = make_classes("given", 4), *folder = lasting(test_folder("given_model"));
-    cleat_image_options options = small_options();
+    const char *path = make_classes("given", 4), *folder = images_lasting(test_folder("given_model"));
+    cleat_image_options options = images_small_options();
     options.mean = "0";
     options.std = "1";
     float plain[12 * 12 * 3], other[12 * 12 * 3], again[12 * 12 * 3];
-    cleat_dataset *dataset = open_ok(path, &options);
-    fill(dataset, 0, NULL, plain); /* values 0 to 1 */
+    cleat_dataset *dataset = images_open_ok(path, &options);
+    images_fill(dataset, 0, NULL, plain); /* values 0 to 1 */
     cleat_dataset_destroy(dataset);
     options.mean = "0.485 0.456  0.406";
     options.std = "0.229 0.224 0.225 ";
-    dataset = open_ok(path, &options);
-    fill(dataset, 0, NULL, other);
+    dataset = images_open_ok(path, &options);
+    images_fill(dataset, 0, NULL, other);
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
     for (int i = 0; i < 12 * 12 * 3; ++i) {
         assert_true(plain[i] >= 0 && plain[i] <= 1);
@@ -455,29 +392,29 @@ static void means_may_be_given(void **state) {
     }
     assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
     cleat_dataset_destroy(dataset);
-    options = small_options();
+    options = images_small_options();
     options.fitted = folder;
-    dataset = open_ok(path, &options);
-    fill(dataset, 0, NULL, again);
+    dataset = images_open_ok(path, &options);
+    images_fill(dataset, 0, NULL, again);
     assert_memory_equal(other, again, sizeof again);
     cleat_dataset_destroy(dataset);
-    options = small_options();
+    options = images_small_options();
     options.mean = "0.5";
-    expect_failure(path, &options, "data.mean = 0.5|given together");
+    images_expect_failure(path, &options, "data.mean = 0.5|given together");
     options.std = "0.5 0";
-    expect_failure(path, &options, "above 0");
+    images_expect_failure(path, &options, "above 0");
     options.std = "0.5 half";
-    expect_failure(path, &options, "half|numbers separated by blanks");
+    images_expect_failure(path, &options, "half|numbers separated by blanks");
     options.std = "0.5 0.5";
-    expect_failure(path, &options, "data.std = 0.5 0.5|2 numbers|3 channels");
+    images_expect_failure(path, &options, "data.std = 0.5 0.5|2 numbers|3 channels");
 }
 
 static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
-    const char *path = make_classes("learnt", 4), *folder = lasting(test_folder("model"));
-    cleat_image_options options = small_options();
+    const char *path = make_classes("learnt", 4), *folder = images_lasting(test_folder("model"));
+    cleat_image_options options = images_small_options();
     options.classes = "dog cat";
-    cleat_dataset *first = open_ok(path, &options);
+    cleat_dataset *first = images_open_ok(path, &options);
     cleat_error error = {0};
     float a[12 * 12 * 3], b[12 * 12 * 3];
     assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
@@ -486,11 +423,11 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     add_image("others", "cow/1.png", 30, 20, 1, 7);
     add_image("others", "loose.jpg", 30, 20, 1, 8);
     test_write_text(test_path("others/notes.txt"), "x");
-    options = small_options();
+    options = images_small_options();
     options.fitted = folder;
-    expect_failure(test_path("others"), &options, "others/cow|unknown class 'cow': the model has dog, cat");
+    images_expect_failure(test_path("others"), &options, "others/cow|unknown class 'cow': the model has dog, cat");
     options.predict = true;
-    cleat_dataset *second = open_ok(test_path("others"), &options);
+    cleat_dataset *second = images_open_ok(test_path("others"), &options);
     assert_int_equal(cleat_dataset_count(second), 4);
     assert_int_equal(cleat_image_describe(second).samples[CLEAT_SPLIT_TEST], 4);
     assert_int_equal(cleat_image_describe(second).channels, 3);
@@ -498,302 +435,50 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     assert_true(cleat_images_class_samples(first, 0) > 0);
     for (size_t i = 0; i < 2; ++i) /* the means of the training part, not of this one */
         assert_int_equal(cleat_images_class_samples(second, i), cleat_images_class_samples(first, i));
-    assert_int_equal(fill(second, sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
-    assert_int_equal(fill(second, sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
-    assert_int_equal(fill(second, sample_called(second, "dog/0.png"), NULL, b), 0);
-    assert_int_equal(fill(first, sample_called(first, "dog/0.png"), NULL, a), 0);
+    assert_int_equal(images_fill(second, images_sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
+    assert_int_equal(images_fill(second, images_sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
+    assert_int_equal(images_fill(second, images_sample_called(second, "dog/0.png"), NULL, b), 0);
+    assert_int_equal(images_fill(first, images_sample_called(first, "dog/0.png"), NULL, a), 0);
     assert_memory_equal(a, b, sizeof a); /* the same image, the same means */
     cleat_dataset_destroy(second);
-    second = open_ok(test_path("learnt/dog/0.png"), &options);
+    second = images_open_ok(test_path("learnt/dog/0.png"), &options);
     assert_int_equal(cleat_dataset_count(second), 1);
     assert_string_equal(cleat_dataset_id(second, 0), "0.png");
-    assert_int_equal(fill(second, 0, NULL, b), CLEAT_NO_CLASS);
+    assert_int_equal(images_fill(second, 0, NULL, b), CLEAT_NO_CLASS);
     assert_memory_equal(a, b, sizeof a);
     cleat_dataset_destroy(second);
     cleat_dataset_destroy(first);
 
-    const char *json = lasting(test_path("model/pictures.json"));
+    const char *json = images_lasting(test_path("model/pictures.json"));
     test_write_text(json,
                     "{\"channels\": 3, \"means\": [0.5], \"deviations\": [1, 1, 1], \"classes\": [\"a\", \"b\"]}");
-    expect_failure(path, &options, "pictures.json|means|from the run folder again");
+    images_expect_failure(path, &options, "pictures.json|means|from the run folder again");
     test_write_text(json, "{\"channels\": 1, \"means\": [0.5], \"deviations\": [0], \"classes\": [\"a\", \"b\"]}");
-    expect_failure(path, &options, "must be greater than 0");
+    images_expect_failure(path, &options, "must be greater than 0");
     test_write_text(json,
                     "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [], \"positive\": 0.5}");
-    expect_failure(path, &options, "no classes");
+    images_expect_failure(path, &options, "no classes");
     test_write_text(
         json,
         "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [\"a\", \"b\"], \"samples\": [1]}");
-    expect_failure(path, &options, "a count for each class");
+    images_expect_failure(path, &options, "a count for each class");
     test_write_text(json, "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [\"dog\", \"cat\"]}");
-    second = open_ok(test_path("learnt"), &options); /* a model of an earlier release */
+    second = images_open_ok(test_path("learnt"), &options); /* a model of an earlier release */
     assert_int_equal(cleat_images_class_samples(second, 0), 0);
     cleat_dataset_destroy(second);
     test_write_text(json, "junk");
-    expect_failure(path, &options, "pictures.json");
+    images_expect_failure(path, &options, "pictures.json");
     unlink(json);
-    expect_failure(path, &options, "pictures.json");
-}
-
-/* --- IDX ------------------------------------------------------------------------------------------------------ */
-
-enum { COUNT = 40, SIDE = 6 };
-
-static uint8_t idx_pixel(int sample, int at) {
-    return (uint8_t)(sample * 13 + at * 7 + sample * at);
-}
-
-static void put_size(uint8_t *bytes, uint32_t size) {
-    for (int i = 0; i < 4; ++i) bytes[i] = (uint8_t)(size >> (24 - 8 * i));
-}
-
-/* channels 0: labels, i % 3. Returns the bytes. */
-static size_t make_idx(uint8_t *bytes, int count, int channels) {
-    int rank = channels == 0 ? 1 : channels == 1 ? 3 : 4;
-    const uint32_t sizes[4] = {(uint32_t)count, SIDE, SIDE, (uint32_t)channels};
-    int each = channels ? SIDE * SIDE * channels : 1;
-    memcpy(bytes, (uint8_t[4]){0, 0, 8, (uint8_t)rank}, 4);
-    for (int i = 0; i < rank; ++i) put_size(bytes + 4 + 4 * i, sizes[i]);
-    uint8_t *at = bytes + 4 + 4 * rank;
-    for (int i = 0; i < count; ++i)
-        for (int k = 0; k < each; ++k) *at++ = channels ? idx_pixel(i, k) : (uint8_t)(i % 3);
-    return (size_t)(at - bytes);
-}
-
-static void write_idx(const char *name, int count, int channels, size_t cut, int more) {
-    static uint8_t bytes[65536];
-    char path[512];
-    snprintf(path, sizeof path, "%s", test_path(name));
-    size_t size = make_idx(bytes, count, channels) + (size_t)more;
-    unlink(path);
-    if (!strstr(name, ".gz")) {
-        test_write(path, bytes, size - cut);
-        return;
-    }
-    gzFile file = gzopen(path, "wb");
-    assert_int_equal(gzwrite(file, bytes, (unsigned)size), size);
-    gzclose(file);
-    if (!cut) return;
-    char *packed = test_read(path, &size);
-    test_write(path, packed, size - cut);
-    free(packed);
-}
-
-static void idx_files_are_read(void **state) {
-    (void)state;
-    for (int channels = 1; channels <= 3; channels += 2) {
-        const char *path = lasting(test_folder(channels == 1 ? "idx1" : "idx3"));
-        static const char *const names[2][4] = {
-            {"idx1/train-images-idx3-ubyte.gz", "idx1/train-labels-idx1-ubyte.gz", "idx1/t10k-images.idx3",
-             "idx1/t10k-labels.idx1"},
-            {"idx3/train-images", "idx3/train-labels", "idx3/test-images.gz", "idx3/test-labels.gz"}};
-        for (int i = 0; i < 4; ++i) write_idx(names[channels / 2][i], i < 2 ? COUNT : 9, i % 2 ? 0 : channels, 0, 0);
-        cleat_image_options options = small_options();
-        options.size = SIDE;
-        cleat_dataset *dataset = open_ok(path, &options);
-        cleat_image_info info = cleat_image_describe(dataset);
-        assert_true(info.channels == channels && info.classes == 3);
-        assert_true(info.samples[0] == COUNT && info.samples[1] == 9 && info.samples[2] == 0);
-        assert_string_equal(cleat_images_class(dataset, 2), "2");
-        double mean[3] = {0}, squares[3] = {0};
-        int each = SIDE * SIDE * channels;
-        for (int i = 0; i < COUNT * each; ++i) {
-            double value = idx_pixel(i / each, i % each) / 255.0;
-            mean[i % channels] += value / (COUNT * SIDE * SIDE);
-            squares[i % channels] += value * value / (COUNT * SIDE * SIDE);
-        }
-        float image[SIDE * SIDE * 3];
-        for (int i = 0; i < COUNT; ++i) {
-            assert_int_equal(fill(dataset, (size_t)i, NULL, image), i % 3);
-            for (int k = 0; k < each; ++k) {
-                int c = k % channels;
-                double expected = (idx_pixel(i, k) / 255.0 - mean[c]) / sqrt(squares[c] - mean[c] * mean[c]);
-                assert_true(fabs(image[k] - expected) < 1e-5);
-            }
-        }
-        assert_string_equal(cleat_dataset_id(dataset, 17), "train-00017");
-        assert_int_equal(cleat_dataset_save(dataset, test_folder("idx_model"), NULL), CLEAT_OK);
-        cleat_dataset_destroy(dataset);
-        options.val_fraction = 0.2; /* then the official test part becomes the test split */
-        options.channels = 4 - channels;
-        dataset = open_ok(path, &options);
-        info = cleat_image_describe(dataset);
-        assert_int_equal(info.channels, 4 - channels);
-        assert_true(info.samples[1] > 0 && info.samples[1] < 20 && info.samples[0] + info.samples[1] == COUNT);
-        assert_int_equal(info.samples[2], 9);
-        fill(dataset, 3, NULL, image);
-        if (channels == 1) assert_true(image[0] == image[1] && image[3] == image[4]);
-        cleat_dataset_destroy(dataset);
-    }
-}
-
-static void idx_files_are_predicted(void **state) {
-    (void)state;
-    const char *path = lasting(test_folder("predicted")), *model = lasting(test_path("idx_model"));
-    cleat_image_options options = small_options();
-    options.fitted = model;
-    write_idx("predicted/t10k-images.gz", 9, 1, 0, 0);
-    expect_failure(path, &options, "t10k-images.gz has no label file");
-    options.predict = true;
-    cleat_dataset *dataset = open_ok(path, &options);
-    float image[12 * 12 * 3];
-    assert_int_equal(cleat_image_describe(dataset).samples[CLEAT_SPLIT_TEST], 9);
-    assert_int_equal(cleat_image_describe(dataset).channels, 3); /* the channels of the model */
-    assert_int_equal(fill(dataset, 2, NULL, image), CLEAT_NO_CLASS);
-    cleat_dataset_destroy(dataset);
-    write_idx("predicted/t10k-labels", 9, 0, 0, 0);
-    dataset = open_ok(path, &options);
-    assert_int_equal(fill(dataset, 2, NULL, image), 2);
-    cleat_dataset_destroy(dataset);
-}
-
-static void bad_idx_files_are_refused(void **state) {
-    (void)state;
-    const char *path = lasting(test_folder("idx")), *images = "idx/train-images", *labels = "idx/train-labels";
-    cleat_image_options options = small_options();
-    write_idx(images, COUNT, 1, 0, 0);
-    expect_failure(path, &options, "train-images|train-labels*");
-    write_idx(labels, COUNT - 1, 0, 0, 0);
-    expect_failure(path, &options, "40 images|39 labels");
-    write_idx(labels, COUNT, 0, 0, 0);
-    cleat_dataset_destroy(open_ok(path, &options));
-    options.classes = "a b";
-    expect_failure(path, &options, "unknown class '2': data.labels has a, b");
-    options.classes = NULL;
-    for (size_t cut = 1; cut < COUNT + 8; cut += 5) {
-        write_idx(labels, COUNT, 0, cut, 0);
-        expect_failure(path, &options, "train-labels|truncated");
-    }
-    write_idx(labels, COUNT, 0, 0, 1);
-    expect_failure(path, &options, "train-labels|more bytes");
-    write_idx(labels, COUNT, 1, 0, 0);
-    expect_failure(path, &options, "train-labels|rank 3");
-    write_idx(labels, COUNT, 0, 0, 0);
-    write_idx(images, COUNT, 0, 0, 0);
-    expect_failure(path, &options, "train-images|rank 1");
-    write_idx(images, 0, 1, 0, 0);
-    expect_failure(path, &options, "size 1 of 3 is 0");
-    test_write(test_path(images), "\0\0\x0d\3", 4);
-    expect_failure(path, &options, "0x0d");
-    test_write(test_path(images), "PK\3\4....", 8);
-    expect_failure(path, &options, "not an IDX file");
-    test_write(test_path(images), "\0\0\10\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16);
-    expect_failure(path, &options, "truncated");
-    unlink(test_path(images));
-    for (size_t cut = 1; cut < 60; cut += 3) {
-        write_idx("idx/train-images.gz", COUNT, 1, cut, 0);
-        expect_failure(path, &options, "train-images.gz|truncated");
-    }
-    write_idx("idx/train-images.gz", COUNT, 1, 0, 0);
-    size_t size;
-    char *bytes = test_read(test_path("idx/train-images.gz"), &size);
-    bytes[size - 6] ^= 1; /* the checksum */
-    test_write(test_path("idx/train-images.gz"), bytes, size);
-    free(bytes);
-    expect_failure(path, &options, "train-images.gz|damaged");
-    write_idx("idx/train-images.gz", COUNT, 1, 0, 0);
-    write_idx("idx/t10k-images", 9, 3, 0, 0);
-    write_idx("idx/t10k-labels", 9, 0, 0, 0);
-    expect_failure(path, &options, "t10k-images|must have the same size");
-    write_idx("idx/train-images", COUNT, 1, 0, 0);
-    expect_failure(path, &options, "both train-images and train-images.gz");
-}
-
-static void a_class_only_in_the_test_part_is_refused(void **state) {
-    (void)state;
-    const char *path = lasting(test_folder("fewer"));
-    uint8_t bytes[64];
-    write_idx("fewer/train-images", COUNT, 1, 0, 0);
-    write_idx("fewer/train-labels", COUNT, 0, 0, 0);
-    write_idx("fewer/t10k-images", 5, 1, 0, 0);
-    size_t size = make_idx(bytes, 5, 0);
-    bytes[size - 1] = 7;
-    test_write(test_path("fewer/t10k-labels"), bytes, size);
-    cleat_image_options options = small_options();
-    expect_failure(path, &options, "t10k-00004|'7'|training split has 0, 1, 2");
-}
-
-/* --- CIFAR ---------------------------------------------------------------------------------------------------- */
-
-static void write_cifar(const char *name, int records, int most, int more) {
-    size_t size = (size_t)(records * 3073 + more);
-    uint8_t *bytes = calloc(size + 1, 1);
-    assert_non_null(bytes);
-    for (int i = 0; i < records; ++i) {
-        bytes[i * 3073] = (uint8_t)(i % most);
-        for (int k = 0; k < 3072; ++k) bytes[i * 3073 + 1 + k] = (uint8_t)(i * 5 + k / 1024 * 50 + k % 1024 / 8);
-    }
-    test_write(test_path(name), bytes, size);
-    free(bytes);
-}
-
-static void cifar_files_are_read(void **state) {
-    (void)state;
-    const char *path = lasting(test_folder("cifar"));
-    cleat_image_options options = small_options();
-    options.size = 32;
-    write_cifar("cifar/data_batch_1.bin", 6, 2, 0);
-    write_cifar("cifar/data_batch_2.bin", 5, 2, 0);
-    write_cifar("cifar/test_batch.bin", 4, 2, 0);
-    test_write_text(test_path("cifar/batches.meta.txt"), "zebra\r\n\napple \n\n");
-    cleat_dataset *dataset = open_ok(path, &options);
-    static float image[32 * 32 * 3];
-    cleat_image_info info = cleat_image_describe(dataset);
-    assert_true(info.channels == 3 && info.classes == 2 && info.samples[0] == 11 && info.samples[1] == 4);
-    assert_string_equal(cleat_images_class(dataset, 0), "zebra"); /* in the order of the numbers */
-    assert_string_equal(cleat_images_class(dataset, 1), "apple");
-    assert_int_equal(fill(dataset, sample_called(dataset, "data_batch_2-00003"), NULL, image), 1);
-    double step = image[8 * 3] - image[0];
-    assert_true(step > 0);
-    for (int i = 0; i < 1024; ++i) assert_true(fabs(image[3 * i] - image[0] - step * (i / 8)) < 1e-3);
-    cleat_dataset_destroy(dataset);
-    write_cifar("cifar/test_batch.bin", 4, 3, 0);
-    expect_failure(path, &options, "test_batch.bin|label 2 of record 2|2 classes, 0 to 1");
-    unlink(test_path("cifar/batches.meta.txt"));
-    expect_failure(path, &options, "test_batch-00002|'2'");
-    write_cifar("cifar/test_batch.bin", 4, 2, 5);
-    expect_failure(path, &options, "test_batch.bin|not a multiple of the record size 3073");
-    write_cifar("cifar/test_batch.bin", 4, 2, 4);
-    expect_failure(path, &options, "test_batch.bin|CIFAR-100");
-    write_cifar("cifar/test_batch.bin", 0, 2, 0);
-    expect_failure(path, &options, "test_batch.bin|0 bytes");
-    test_folder("cifar100");
-    write_cifar("cifar100/train.bin", 1, 2, 1);
-    test_write_text(test_path("cifar100/fine_label_names.txt"), "a\n");
-    expect_failure(test_path("cifar100"), &options, "CIFAR-100");
+    images_expect_failure(path, &options, "pictures.json");
 }
 
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
 static void memory_that_runs_out_is_an_error(void **state) {
     (void)state;
-    cleat_image_options options = small_options();
-    make_classes("memory", 2);
-    test_folder("memory_idx");
-    write_idx("memory_idx/train-images.gz", 5, 1, 0, 0);
-    write_idx("memory_idx/train-labels", 5, 0, 0, 0);
+    cleat_image_options options = images_small_options();
     options.channels = 3;
-    for (int i = 0; i < 2; ++i) {
-        const char *path = lasting(test_path(i ? "memory" : "memory_idx"));
-        long n = 1;
-        for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
-            cleat_dataset *dataset = NULL;
-            cleat_error error = {0};
-            cleat_fail_allocation(n);
-            status = cleat_images_open(path, &options, &dataset, &error);
-            cleat_fail_allocation(0);
-            if (status != CLEAT_OK && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", n, error.text);
-            assert_true((status == CLEAT_OK) == (dataset != NULL));
-            if (dataset) cleat_dataset_destroy(dataset);
-        }
-        assert_true(n > 20);
-    }
-}
-
-static int set_up(void **state) {
-    (void)state;
-    cleat_set_log(keep_warning, NULL, CLEAT_LOG_WARNING);
-    return 0;
+    images_expect_memory_errors(make_classes("memory", 2), &options);
 }
 
 int main(void) {
@@ -810,12 +495,7 @@ int main(void) {
         cmocka_unit_test(threads_fill_the_same_bits),
         cmocka_unit_test(means_may_be_given),
         cmocka_unit_test(the_fitted_preprocessor_is_used_again),
-        cmocka_unit_test(idx_files_are_read),
-        cmocka_unit_test(idx_files_are_predicted),
-        cmocka_unit_test(bad_idx_files_are_refused),
-        cmocka_unit_test(a_class_only_in_the_test_part_is_refused),
-        cmocka_unit_test(cifar_files_are_read),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
-    return cmocka_run_group_tests(tests, set_up, test_remove_all);
+    return cmocka_run_group_tests(tests, images_set_up, test_remove_all);
 }
