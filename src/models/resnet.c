@@ -105,11 +105,10 @@ cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, clea
     int64_t planes[CLEAT_RESNET_STAGES];
     for (int64_t i = 0; i < shape.stages; ++i) planes[i] = shape.widths[i] / wider;
     cJSON *arguments = cleat_published_add_timm(model, config, shape.expansion > 1 ? "resnet50" : "resnet18");
-    cleat_published_add_list(arguments, "layers", shape.blocks, shape.stages);
-    cleat_published_add_list(arguments, "channels", planes, shape.stages);
-    if (wider > 1) cJSON_AddNumberToObject(arguments, "base_width", (double)(64 * wider));
-    if (arguments) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for config.json");
+    bool done = arguments && cleat_published_add_list(arguments, "layers", shape.blocks, shape.stages) &&
+                cleat_published_add_list(arguments, "channels", planes, shape.stages);
+    if (wider > 1) done = done && cJSON_AddNumberToObject(arguments, "base_width", (double)(64 * wider));
+    return cleat_published_described(done, error);
 }
 
 static const cleat_architecture *const architectures[] = {&cleat_published_resnet, NULL};

@@ -32,12 +32,21 @@ static cleat_status write_json(const char *folder, const char *name, const cJSON
     return status;
 }
 
-/* Copies a list of the fitted file, unless the object has the member. */
-static void add_list(cJSON *object, const char *name, const cJSON *fitted, const char *member) {
+/* Copies a list of the fitted file, unless the object has the member. False: no memory. */
+static bool add_list(cJSON *object, const char *name, const cJSON *fitted, const char *member) {
     const cJSON *list = cleat_json_member(fitted, member);
-    if (!cJSON_IsArray(list) || cleat_json_member(object, name)) return;
+    if (!cJSON_IsArray(list) || cleat_json_member(object, name)) return true;
     cJSON_DeleteItemFromObjectCaseSensitive(object, name); /* null */
-    cJSON_AddItemToObject(object, name, cJSON_Duplicate(list, true));
+    cJSON *copy = cJSON_Duplicate(list, true);
+    if (copy && cJSON_AddItemToObject(object, name, copy)) return true;
+    cJSON_Delete(copy);
+    return false;
+}
+
+static cleat_status write_if(bool complete, const char *folder, const char *name, const cJSON *object,
+                             cleat_error *error) {
+    return complete ? write_json(folder, name, object, error)
+                    : cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, name);
 }
 
 static cleat_status complete_timm(const cJSON *fitted, const char *out, cleat_error *error) {
@@ -46,9 +55,9 @@ static cleat_status complete_timm(const cJSON *fitted, const char *out, cleat_er
     if (!config) return status;
     cJSON *prepared = cJSON_GetObjectItemCaseSensitive(config, "pretrained_cfg");
     if (!prepared) prepared = cJSON_AddObjectToObject(config, "pretrained_cfg");
-    add_list(prepared, "mean", fitted, "means");
-    add_list(prepared, "std", fitted, "deviations");
-    status = write_json(out, "config.json", config, error);
+    const bool done =
+        prepared && add_list(prepared, "mean", fitted, "means") && add_list(prepared, "std", fitted, "deviations");
+    status = write_if(done, out, "config.json", config, error);
     cJSON_Delete(config);
     return status;
 }
@@ -58,18 +67,18 @@ static cleat_status write_transformers(const cJSON *fitted, const char *out, int
     cleat_status status = read_json(out, "config.json", &config, error);
     const cJSON *type = cleat_json_member(config, "model_type");
     const bool segformer = cJSON_IsString(type) && strcmp(type->valuestring, "segformer") == 0;
-    cJSON_AddStringToObject(made, "image_processor_type", segformer ? "SegformerImageProcessor" : "ViTImageProcessor");
-    cJSON_AddBoolToObject(made, "do_resize", true);
-    cJSON *sides = cJSON_AddObjectToObject(made, "size");
-    cJSON_AddNumberToObject(sides, "height", (double)size);
-    cJSON_AddNumberToObject(sides, "width", (double)size);
-    cJSON_AddNumberToObject(made, "resample", 2); /* bilinear */
-    cJSON_AddBoolToObject(made, "do_rescale", true);
-    cJSON_AddNumberToObject(made, "rescale_factor", 1.0 / 255);
-    cJSON_AddBoolToObject(made, "do_normalize", true);
-    add_list(made, "image_mean", fitted, "means");
-    add_list(made, "image_std", fitted, "deviations");
-    if (!status) status = write_json(out, "preprocessor_config.json", made, error);
+    const char *processor = segformer ? "SegformerImageProcessor" : "ViTImageProcessor";
+    bool done = cJSON_AddStringToObject(made, "image_processor_type", processor) &&
+                cJSON_AddBoolToObject(made, "do_resize", true);
+    cJSON *sides = done ? cJSON_AddObjectToObject(made, "size") : NULL;
+    done = sides && cJSON_AddNumberToObject(sides, "height", (double)size) &&
+           cJSON_AddNumberToObject(sides, "width", (double)size) &&
+           cJSON_AddNumberToObject(made, "resample", 2) && /* bilinear */
+           cJSON_AddBoolToObject(made, "do_rescale", true) &&
+           cJSON_AddNumberToObject(made, "rescale_factor", 1.0 / 255) &&
+           cJSON_AddBoolToObject(made, "do_normalize", true) && add_list(made, "image_mean", fitted, "means") &&
+           add_list(made, "image_std", fitted, "deviations");
+    if (!status) status = write_if(done, out, "preprocessor_config.json", made, error);
     cJSON_Delete(config);
     cJSON_Delete(made);
     return status;

@@ -39,6 +39,7 @@ typedef struct cleat_config_row {
     const char *setting;  /* the profile's setting that has its value, "model.d_model"; NULL: none */
     const char *fallback; /* value, as JSON, where the file lacks the member; NULL: it is required */
     const char *only;     /* the only value, as JSON, that is supported; NULL: any that the setting accepts */
+    int kind;             /* what it must be (weights/config.h); 0: a whole number; not where `only` is given */
 } cleat_config_row;
 
 /* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of config.json

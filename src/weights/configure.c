@@ -1,6 +1,7 @@
 /* The settings of a network, from the config.json of a published checkpoint. */
 #include "core/text.h"
 #include "weights/architecture.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -8,8 +9,13 @@
 
 cleat_status cleat_architecture_find(const cleat_architecture *const *architectures, const cleat_weights *weights,
                                      const cleat_architecture **architecture, cleat_error *error) {
-    const char *type = cleat_weights_config_text(weights, "model_type");
+    const int text = CLEAT_JSON_TEXT | CLEAT_JSON_NULL;
+    const cJSON *item;
     cleat_text known = {0};
+    cleat_status status = cleat_weights_member(weights, "architecture", text, &item, error);
+    if (!status) status = cleat_weights_member(weights, "model_type", text, &item, error);
+    if (status) return status;
+    const char *type = item ? item->valuestring : NULL;
     for (; *architectures; ++architectures) {
         const cleat_architecture *one = *architectures;
         if (one->matches ? one->matches(weights) : type && strcmp(type, one->name) == 0) {
@@ -20,7 +26,7 @@ cleat_status cleat_architecture_find(const cleat_architecture *const *architectu
         cleat_text_add(&known, "%s%s", known.size ? ", " : "", one->name);
     }
     if (!type) type = cleat_weights_config_text(weights, "architecture");
-    cleat_status status = cleat_fail(
+    status = cleat_fail(
         error, CLEAT_ERR_NOT_SUPPORTED, "%s: %s%.60s%s; this model.type can start from: %s",
         cleat_weights_path(weights), type ? "is a network of type '" : "its network is not known: config.json",
         type ? type : " with a model_type is missing", type ? "'" : "", known.data ? known.data : "none");
@@ -35,58 +41,54 @@ cleat_status cleat_set_integer(const cleat_setting_sink *sink, const char *setti
     return sink->set(sink->user, setting, text, key, error);
 }
 
-/* The value of a JSON item in the syntax of a profile. */
-static void add_value(const cJSON *item, cleat_text *text) {
-    char number[32];
-    if (cJSON_IsBool(item)) {
-        cleat_text_add(text, "%s", cJSON_IsTrue(item) ? "true" : "false");
-    } else if (cJSON_IsNumber(item)) {
-        cleat_number_print(item->valuedouble, number);
-        cleat_text_add(text, "%s", number);
-    } else if (cJSON_IsString(item)) {
-        cleat_text_add(text, "%s", item->valuestring);
-    } else if (cJSON_IsNull(item)) {
-        cleat_text_add(text, "null");
-    } else {
-        const cJSON *element;
-        cJSON_ArrayForEach(element, item) {
-            if (text->size) cleat_text_add(text, " ");
-            add_value(element, text);
-        }
-    }
+static cleat_status out_of_memory(const cleat_weights *weights, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
 }
 
-static cleat_status missing(const cleat_weights *weights, const char *key, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/config.json: has no '%s'", cleat_weights_folder(weights), key);
-}
-
-static cleat_status apply(const cleat_weights *weights, const cleat_config_row *row, const cJSON *item,
-                          const cleat_setting_sink *sink, cleat_error *error) {
-    cJSON *only = row->only ? cJSON_Parse(row->only) : NULL;
-    cleat_text value = {0};
+static cleat_status expect_only(const cleat_weights *weights, const cleat_config_row *row, const cJSON *item,
+                                cleat_error *error) {
+    cJSON *only = cJSON_Parse(row->only);
+    char *found = only ? cJSON_PrintUnformatted(item) : NULL;
     cleat_status status = CLEAT_OK;
-    add_value(item, &value);
-    if (value.failed)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
-    else if (only && !cJSON_Compare(item, only, true))
+    if (!found)
+        status = out_of_memory(weights, error);
+    else if (!cJSON_Compare(item, only, true))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s/config.json: %s is %.60s; only %s is supported",
-                            cleat_weights_folder(weights), row->key, value.data ? value.data : "", row->only);
-    else if (row->setting)
-        status = sink->set(sink->user, row->setting, value.data ? value.data : "", row->key, error);
-    cleat_text_free(&value);
+                            cleat_weights_folder(weights), row->key, found, row->only);
+    cJSON_free(found);
     cJSON_Delete(only);
     return status;
 }
 
+/* Passes the value in the syntax of a profile. */
+static cleat_status set_value(const cleat_config_row *row, const cJSON *item, const cleat_setting_sink *sink,
+                              cleat_error *error) {
+    char number[32];
+    const char *value = number;
+    if (row->kind == 0 || row->kind == CLEAT_JSON_INTEGER)
+        snprintf(number, sizeof number, "%.0f", item->valuedouble);
+    else if (cJSON_IsNumber(item))
+        cleat_number_print(item->valuedouble, number);
+    else
+        value = cJSON_IsString(item) ? item->valuestring : cJSON_IsTrue(item) ? "true" : "false";
+    return sink->set(sink->user, row->setting, value, row->key, error);
+}
+
 static cleat_status apply_row(const cleat_weights *weights, const cleat_config_row *row, const cleat_setting_sink *sink,
                               cleat_error *error) {
-    const cJSON *config = cleat_weights_config(weights);
-    const cJSON *item = config ? cJSON_GetObjectItemCaseSensitive(config, row->key) : NULL;
-    if (item && !cJSON_IsObject(item)) return apply(weights, row, item, sink, error);
-    if (!row->fallback) return missing(weights, row->key, error);
-    cJSON *fallback = cJSON_Parse(row->fallback);
-    if (!fallback) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
-    cleat_status status = apply(weights, row, fallback, sink, error);
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), row->key);
+    const int kinds = row->kind ? row->kind : CLEAT_JSON_INTEGER;
+    cJSON *fallback = NULL;
+    cleat_status status = CLEAT_OK;
+    if (!row->only) status = cleat_weights_member(weights, row->key, kinds, &item, error);
+    if (status) return status;
+    if (!item && !row->fallback)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/config.json: has no '%s'", cleat_weights_folder(weights),
+                          row->key);
+    if (!item) item = fallback = cJSON_Parse(row->fallback);
+    if (!item) return out_of_memory(weights, error);
+    if (row->only) status = expect_only(weights, row, item, error);
+    if (!status && row->setting) status = set_value(row, item, sink, error);
     cJSON_Delete(fallback);
     return status;
 }

@@ -7,7 +7,6 @@
 #include "core/memory.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -405,11 +404,4 @@ const cJSON *cleat_weights_config(const cleat_weights *weights) {
 const char *cleat_weights_config_text(const cleat_weights *weights, const char *key) {
     const cJSON *item = cleat_json_member(weights->config, key);
     return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
-int64_t cleat_weights_config_integer(const cleat_weights *weights, const char *key, int64_t fallback) {
-    const cJSON *item = cleat_json_member(weights->config, key);
-    if (!cJSON_IsNumber(item) || item->valuedouble != floor(item->valuedouble) || fabs(item->valuedouble) > 1e15)
-        return fallback;
-    return (int64_t)item->valuedouble;
 }

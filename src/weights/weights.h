@@ -41,10 +41,8 @@ cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);
 
 /* The object in config.json, owned by `weights`; NULL: there is no such file. */
 const struct cJSON *cleat_weights_config(const cleat_weights *weights);
-/* Its member that is a string; NULL: no file, no member, or another type. */
+/* Its member that is a string; NULL: no file, no member, or another type (weights/config.h has checked ones). */
 const char *cleat_weights_config_text(const cleat_weights *weights, const char *key);
-/* Its member that is a whole number; `fallback`: no file, no member, or another type. */
-int64_t cleat_weights_config_integer(const cleat_weights *weights, const char *key, int64_t fallback);
 /* The object in another JSON file of the folder, which the caller deletes (cJSON_Delete); *object is NULL where the
  * folder has no such file. CLEAT_ERR_FORMAT: it is not a JSON object. */
 cleat_status cleat_weights_read_json(const cleat_weights *weights, const char *name, struct cJSON **object,

@@ -122,35 +122,38 @@ cleat_status cleat_weights_write(const cleat_weights_content *content, const cha
 
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
-/* A setting's text as JSON: a number, true, false, null, or a string. */
+/* A setting's text as JSON: a number, true, false, null, or a string; NULL: no memory. */
 static cJSON *json_of(const char *text) {
     cJSON *value = cJSON_Parse(text);
-    return cJSON_IsNumber(value) || cJSON_IsBool(value) || cJSON_IsNull(value)
-               ? value
-               : (cJSON_Delete(value), cJSON_CreateString(text));
+    if (cJSON_IsNumber(value) || cJSON_IsBool(value) || cJSON_IsNull(value)) return value;
+    cJSON_Delete(value);
+    return cJSON_CreateString(text);
 }
 
 static cleat_status add_row(const cleat_weights_content *content, const cleat_config_row *row, cJSON *config,
                             cleat_error *error) {
     char text[LONGEST_VALUE];
-    if (row->only) {
-        cJSON_AddItemToObject(config, row->key, cJSON_Parse(row->only));
-        return CLEAT_OK;
-    }
-    if (!row->setting) return CLEAT_OK;
-    cleat_status status = content->get(content->user, row->setting, text, sizeof text, error);
-    if (!status) cJSON_AddItemToObject(config, row->key, json_of(text));
-    return status;
+    if (!row->only && !row->setting) return CLEAT_OK;
+    cleat_status status = row->only ? CLEAT_OK : content->get(content->user, row->setting, text, sizeof text, error);
+    if (status) return status;
+    cJSON *value = row->only ? cJSON_Parse(row->only) : json_of(text);
+    if (value && cJSON_AddItemToObject(config, row->key, value)) return CLEAT_OK;
+    cJSON_Delete(value);
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
-static void add_labels(const cleat_weights_content *content, cJSON *config) {
-    cJSON *names = cJSON_AddObjectToObject(config, "id2label"), *ids = cJSON_AddObjectToObject(config, "label2id");
-    for (size_t i = 0; i < content->label_count; ++i) {
+static bool add_labels(const cleat_weights_content *content, cJSON *config) {
+    if (!content->label_count) return true;
+    cJSON *names = cJSON_AddObjectToObject(config, "id2label");
+    cJSON *ids = names ? cJSON_AddObjectToObject(config, "label2id") : NULL;
+    for (size_t i = 0; i < content->label_count && ids; ++i) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
-        cJSON_AddStringToObject(names, number, content->labels[i]);
-        cJSON_AddNumberToObject(ids, content->labels[i], (double)i);
+        if (!cJSON_AddStringToObject(names, number, content->labels[i]) ||
+            !cJSON_AddNumberToObject(ids, content->labels[i], (double)i))
+            return false;
     }
+    return ids;
 }
 
 cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error) {
@@ -160,7 +163,8 @@ cleat_status cleat_weights_write_config(const cleat_weights_content *content, co
     cleat_status status = cleat_path_join(folder, "config.json", path, sizeof path, error);
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
         status = add_row(content, row, config, error);
-    if (content->label_count) add_labels(content, config);
+    if (!status && !add_labels(content, config))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
     if (!status && architecture->describe) status = architecture->describe(content->model, config, error);
     char *text = status ? NULL : cJSON_Print(config);
     if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);

@@ -258,11 +258,11 @@ static void what_config_json_cannot_mean_is_refused(void **state) {
     } rows[] = {
         {"{\"num_encoder_blocks\":5}", "num_encoder_blocks is 5; only 4 is supported"},
         {"{\"hidden_act\":\"relu\"}", "only \"gelu\" is supported"},
-        {"{\"depths\":[2,2,2]}", "'depths' must be a list of 4 whole numbers above 0"},
-        {"{\"depths\":[2,2,2,-1]}", "'depths' must be"},
-        {"{\"hidden_sizes\":[8,16,24,32.5]}", "'hidden_sizes' must be"},
-        {"{\"sr_ratios\":8}", "'sr_ratios' must be"},
-        {"{\"strides\":[4,2,\"2\",2]}", "'strides' must be"},
+        {"{\"depths\":[2,2,2]}", "'depths' is [2,2,2]; it must be a list of 4 whole numbers above 0"},
+        {"{\"depths\":[2,2,2,-1]}", "'depths' is [2,2,2,-1]; it must be"},
+        {"{\"hidden_sizes\":[8,16,24,32.5]}", "'hidden_sizes' is [8,16,24,32.5]; it must be"},
+        {"{\"sr_ratios\":8}", "'sr_ratios' is 8; it must be"},
+        {"{\"strides\":[4,2,\"2\",2]}", "'strides' is [4,2,\"2\",2]; it must be"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

@@ -310,11 +310,12 @@ static void what_does_not_fit_is_refused(void **state) {
     const char *const longer[] = {"data.max_length=41", NULL}, *const wider[] = {"model.d_model=32", NULL},
                       *const other[] = {"model.network=electra", NULL},
                       *const narrow[] = {"model.embedding_width=8", NULL};
-    expect_refused(f, NULL, "hidden_act", "\"gelu_new\"", "hidden_act is gelu_new; only \"gelu\" is supported");
+    expect_refused(f, NULL, "hidden_act", "\"gelu_new\"", "hidden_act is \"gelu_new\"; only \"gelu\" is supported");
     expect_refused(f, NULL, "position_embedding_type", "\"relative_key\"", "only \"absolute\" is supported");
     expect_refused(f, NULL, "hidden_size", NULL, "has no 'hidden_size'");
     expect_refused(f, NULL, "num_attention_heads", "5", "d_model must be a multiple of heads");
-    expect_refused(f, NULL, "num_hidden_layers", "\"many\"", "num_hidden_layers = many");
+    expect_refused(f, NULL, "num_hidden_layers", "\"many\"",
+                   "'num_hidden_layers' is \"many\"; it must be a whole number");
     expect_refused(f, NULL, "model_type", "\"gpt2\"", "this model.type can start from: bert, roberta");
     expect_refused(f, longer, NULL, NULL, "there are positions for 40 tokens");
     expect_refused(f, wider, NULL, NULL, "model.d_model=32 contradicts");

@@ -14,7 +14,7 @@
 #include "core/files.h"
 #include "core/half.h"
 #include "core/memory.h"
-#include "weights/weights.h"
+#include "weights/config.h"
 
 enum { PATH = 256 };
 
@@ -102,9 +102,14 @@ static void a_folder_and_a_file_open(void **state) {
         assert_string_equal(cleat_weights_folder(weights), f->path);
         assert_string_equal(cleat_weights_config_text(weights, "model_type"), "bert");
         assert_null(cleat_weights_config_text(weights, "layers"));
-        assert_int_equal(cleat_weights_config_integer(weights, "layers", 3), 7);
-        assert_int_equal(cleat_weights_config_integer(weights, "half", 3), 3);
-        assert_int_equal(cleat_weights_config_integer(weights, "model_type", 3), 3);
+        int64_t number = 0;
+        assert_int_equal(cleat_weights_integer(weights, "layers", 3, &number, NULL), CLEAT_OK);
+        assert_int_equal(number, 7);
+        assert_int_equal(cleat_weights_integer(weights, "none", 3, &number, NULL), CLEAT_OK);
+        assert_int_equal(number, 3);
+        assert_int_equal(cleat_weights_integer(weights, "half", 3, &number, NULL), CLEAT_ERR_FORMAT);
+        assert_int_equal(cleat_weights_integer(weights, "model_type", 3, &number, NULL), CLEAT_ERR_FORMAT);
+        assert_int_equal(number, 3);
         assert_int_equal(cleat_weights_bytes(weights), 48);
         cleat_weights_close(weights);
     }

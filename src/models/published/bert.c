@@ -1,5 +1,6 @@
 /* BERT, RoBERTa, XLM-RoBERTa, DistilBERT and ELECTRA as transformers has them. */
 #include "models/published/text.h"
+#include "weights/config.h"
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
@@ -67,14 +68,15 @@ static const char *const ignored[] = {"*position_ids",
 
 /* Members without a setting are those that must have their usual value. */
 #define BERT_ROWS(TYPES, EPS)                                                                                          \
-    {.key = "model_type", .setting = "model.network"}, {.key = "vocab_size", .setting = "model.embedding_rows"},       \
-        {.key = "hidden_size", .setting = "model.d_model"}, {.key = "num_attention_heads", .setting = "model.heads"},  \
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
+        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
+        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
         {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
         {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
         {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
         {.key = "type_vocab_size", .setting = "model.token_types", .fallback = TYPES},                                 \
-        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = EPS},                                       \
-        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1"},                                 \
+        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = EPS, .kind = CLEAT_JSON_NUMBER},            \
+        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},      \
         {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                             \
         {.key = "position_embedding_type", .fallback = "\"absolute\"", .only = "\"absolute\""}, {                      \
         .key = "is_decoder", .fallback = "false", .only = "false"                                                      \
@@ -87,14 +89,14 @@ static const cleat_config_row electra_config[] = {
     {.key = "embedding_size", .setting = "model.embedding_width", .fallback = "128"},
     {.key = NULL}};
 static const cleat_config_row distilbert_config[] = {
-    {.key = "model_type", .setting = "model.network"},
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},
     {.key = "vocab_size", .setting = "model.embedding_rows"},
     {.key = "dim", .setting = "model.d_model"},
     {.key = "n_heads", .setting = "model.heads"},
     {.key = "n_layers", .setting = "model.layers"},
     {.key = "hidden_dim", .setting = "model.d_ff"},
     {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
-    {.key = "dropout", .setting = "model.dropout", .fallback = "0.1"},
+    {.key = "dropout", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},
     {.key = "activation", .fallback = "\"gelu\"", .only = "\"gelu\""},
     {.key = NULL}};
 
@@ -108,19 +110,21 @@ static cleat_status configure_tagger(const cleat_weights *weights, const cleat_s
 }
 
 /* RoBERTa counts positions from the one after that of padding. */
-static int64_t after_padding(const cleat_weights *weights) {
-    const int64_t padding = cleat_weights_config_integer(weights, "pad_token_id", 1);
-    return padding >= 0 ? padding + 1 : 2;
+static cleat_status configure_roberta(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+                                      cleat_error *error) {
+    int64_t padding;
+    cleat_status status = cleat_published_padding(weights, 1, &padding, error);
+    return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, tags, error);
 }
 
 static cleat_status configure_roberta_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
                                                  cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, after_padding(weights), false, error);
+    return configure_roberta(weights, sink, false, error);
 }
 
 static cleat_status configure_roberta_tagger(const cleat_weights *weights, const cleat_setting_sink *sink,
                                              cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, after_padding(weights), true, error);
+    return configure_roberta(weights, sink, true, error);
 }
 
 /* --- architectures -------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <stdarg.h>
@@ -65,84 +66,106 @@ cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char
 
 cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, const char *setting,
                                      double usual, cleat_error *error) {
-    const cJSON *config = cleat_weights_config(weights);
-    const cJSON *item = config ? cJSON_GetObjectItemCaseSensitive(config, "layer_norm_eps") : NULL;
+    const cJSON *eps;
     char number[32];
-    cleat_number_print(cJSON_IsNumber(item) ? item->valuedouble : usual, number);
+    cleat_status status = cleat_weights_member(weights, "layer_norm_eps", CLEAT_JSON_NUMBER, &eps, error);
+    if (status) return status;
+    cleat_number_print(eps ? eps->valuedouble : usual, number);
     return sink->set(sink->user, setting, number, "layer_norm_eps", error);
 }
 
-/* A list of numbers in the syntax of a profile; false: the item is none. */
-static bool print_numbers(const cJSON *list, char text[SENTENCE]) {
-    const cJSON *item;
+/* Where images' mean and deviation are. */
+typedef struct image_source {
+    const char *file;
+    const cJSON *object;    /* NULL: no such file */
+    const char *mean, *std; /* paths of its members */
+} image_source;
+
+/* A list of numbers in the syntax of a profile; "": there is none. */
+static cleat_status print_numbers(const cleat_weights *weights, const image_source *from, const char *path,
+                                  char text[SENTENCE], cleat_error *error) {
+    const cJSON *list, *item;
     char number[32];
     size_t used = 0;
+    cleat_status status = cleat_config_member(cleat_weights_folder(weights), from->file, from->object, path,
+                                              CLEAT_JSON_NUMBERS | CLEAT_JSON_NULL, &list, error);
+    *text = 0;
     cJSON_ArrayForEach(item, list) {
-        if (!cJSON_IsNumber(item) || used + sizeof number > SENTENCE) return false;
+        if (used + sizeof number > SENTENCE) break;
         cleat_number_print(item->valuedouble, number);
         used += (size_t)snprintf(text + used, SENTENCE - used, "%s%s", used ? " " : "", number);
     }
-    return used > 0;
+    return status;
 }
 
-typedef struct image_source {
-    const cJSON *object;    /* NULL: none */
-    const char *mean, *std; /* its members */
-    const char *mean_source, *std_source;
-} image_source;
-
 /* ImageNet's, which nearly all checkpoints were trained with. */
-static cleat_status set_normalisation(const image_source *from, const cleat_setting_sink *sink, cleat_error *error) {
-    char mean[SENTENCE], std[SENTENCE];
-    if (from->object && print_numbers(cJSON_GetObjectItemCaseSensitive(from->object, from->mean), mean) &&
-        print_numbers(cJSON_GetObjectItemCaseSensitive(from->object, from->std), std)) {
-        cleat_status status = sink->set(sink->user, "data.mean", mean, from->mean_source, error);
-        return status ? status : sink->set(sink->user, "data.std", std, from->std_source, error);
+static cleat_status set_normalisation(const cleat_weights *weights, const image_source *from,
+                                      const cleat_setting_sink *sink, cleat_error *error) {
+    char mean[SENTENCE], std[SENTENCE], place[SENTENCE];
+    cleat_status status = print_numbers(weights, from, from->mean, mean, error);
+    if (!status) status = print_numbers(weights, from, from->std, std, error);
+    if (!status && *mean && *std) {
+        snprintf(place, sizeof place, "%s of %s", from->mean, from->file);
+        status = sink->set(sink->user, "data.mean", mean, place, error);
+        snprintf(place, sizeof place, "%s of %s", from->std, from->file);
+        return status ? status : sink->set(sink->user, "data.std", std, place, error);
     }
-    cleat_status status = sink->set(sink->user, "data.mean", "0.485 0.456 0.406", "ImageNet's mean", error);
+    if (!status) status = sink->set(sink->user, "data.mean", "0.485 0.456 0.406", "ImageNet's mean", error);
     return status ? status : sink->set(sink->user, "data.std", "0.229 0.224 0.225", "ImageNet's std", error);
 }
 
-static cleat_status set_size(const cJSON *timm, const cleat_setting_sink *sink, cleat_error *error) {
-    const cJSON *side = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(timm, "input_size"), 2);
-    if (!cJSON_IsNumber(side) || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return CLEAT_OK;
-    return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, "pretrained_cfg.input_size", error);
+static cleat_status set_size(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    static const char path[] = "pretrained_cfg.input_size"; /* channels, height, width */
+    const cJSON *size;
+    cleat_status status = cleat_weights_member(weights, path, CLEAT_JSON_NUMBERS | CLEAT_JSON_NULL, &size, error);
+    const cJSON *side = cJSON_GetArrayItem(size, 2);
+    if (!side || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return status;
+    return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
 
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
                                         cleat_error *error) {
-    const cJSON *config = cleat_weights_config(weights);
-    const cJSON *timm = config ? cJSON_GetObjectItemCaseSensitive(config, "pretrained_cfg") : NULL;
     const int64_t channels = cleat_published_extent(weights, 1, "%s", stem);
+    const cJSON *timm = NULL;
     cJSON *preprocessor = NULL;
     cleat_status status = cleat_set_integer(sink, "data.channels", channels, stem, error);
+    if (!status)
+        status = cleat_weights_member(weights, "pretrained_cfg", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &timm, error);
     if (!status) status = cleat_weights_read_json(weights, "preprocessor_config.json", &preprocessor, error);
-    image_source from = {preprocessor, "image_mean", "image_std", "image_mean of preprocessor_config.json",
-                         "image_std of preprocessor_config.json"};
-    if (timm) from = (image_source){timm, "mean", "std", "pretrained_cfg.mean", "pretrained_cfg.std"};
+    image_source from = {"preprocessor_config.json", preprocessor, "image_mean", "image_std"};
+    if (timm)
+        from =
+            (image_source){"config.json", cleat_weights_config(weights), "pretrained_cfg.mean", "pretrained_cfg.std"};
     /* ImageNet's is for colours. */
-    if (!status && (channels == 3 || from.object)) status = set_normalisation(&from, sink, error);
-    if (!status && timm) status = set_size(timm, sink, error);
+    if (!status && (channels == 3 || from.object)) status = set_normalisation(weights, &from, sink, error);
+    if (!status && timm) status = set_size(weights, sink, error);
     cJSON_Delete(preprocessor);
     return status;
 }
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-void cleat_published_add_list(cJSON *object, const char *key, const int64_t *values, int64_t count) {
+bool cleat_published_add_list(cJSON *object, const char *key, const int64_t *values, int64_t count) {
     cJSON *list = cJSON_AddArrayToObject(object, key);
-    for (int64_t i = 0; list && i < count; ++i) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)values[i]));
+    for (int64_t i = 0; list && i < count; ++i)
+        if (!cJSON_AddItemToArray(list, cJSON_CreateNumber((double)values[i]))) return false;
+    return list;
 }
 
 /* Numbers separated by blanks, as in a profile. */
-static void add_numbers(cJSON *object, const char *key, const char *text) {
+static bool add_numbers(cJSON *object, const char *key, const char *text) {
     char word[32];
     double number;
-    cJSON *list = text && *text ? cJSON_AddArrayToObject(object, key) : NULL;
+    if (!text || !*text) return true;
+    cJSON *list = cJSON_AddArrayToObject(object, key);
     for (; list && *(text += strspn(text, " ")); text += strcspn(text, " ")) {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(text, " "), text);
-        if (cleat_number_parse(word, &number)) cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
+        const size_t size = strcspn(text, " ");
+        if (size >= sizeof word) continue;
+        memcpy(word, text, size);
+        word[size] = 0;
+        if (cleat_number_parse(word, &number) && !cJSON_AddItemToArray(list, cJSON_CreateNumber(number))) return false;
     }
+    return list;
 }
 
 cJSON *cleat_published_add_timm(const cleat_model *model, cJSON *config, const char *name) {
@@ -150,26 +173,27 @@ cJSON *cleat_published_add_timm(const cleat_model *model, cJSON *config, const c
     const cleat_image_options *images = &settings->data.options;
     const cleat_model_sizes sizes = cleat_image_classifier_sizes(model);
     const int64_t input[3] = {sizes.inputs, images->size, images->size};
-    cJSON_AddStringToObject(config, "architecture", name);
-    cJSON_AddNumberToObject(config, "num_classes", (double)sizes.classes);
-    cJSON *prepared = cJSON_AddObjectToObject(config, "pretrained_cfg");
-    if (prepared) {
-        cleat_published_add_list(prepared, "input_size", input, 3);
-        add_numbers(prepared, "mean", images->mean);
-        add_numbers(prepared, "std", images->std);
-        cJSON_AddNumberToObject(prepared, "num_classes", (double)sizes.classes);
-    }
-    cJSON *arguments = cJSON_AddObjectToObject(config, "model_args");
-    if (arguments && sizes.inputs != 3) cJSON_AddNumberToObject(arguments, "in_chans", (double)sizes.inputs);
-    return arguments;
+    const bool named = cJSON_AddStringToObject(config, "architecture", name) &&
+                       cJSON_AddNumberToObject(config, "num_classes", (double)sizes.classes);
+    cJSON *prepared = named ? cJSON_AddObjectToObject(config, "pretrained_cfg") : NULL;
+    bool done = prepared && cleat_published_add_list(prepared, "input_size", input, 3) &&
+                add_numbers(prepared, "mean", images->mean) && add_numbers(prepared, "std", images->std) &&
+                cJSON_AddNumberToObject(prepared, "num_classes", (double)sizes.classes);
+    cJSON *arguments = done ? cJSON_AddObjectToObject(config, "model_args") : NULL;
+    if (sizes.inputs != 3) done = arguments && cJSON_AddNumberToObject(arguments, "in_chans", (double)sizes.inputs);
+    return done ? arguments : NULL;
 }
 
-void cleat_published_add_transformers(const cleat_model *model, cJSON *config, const char *type, const char *holder) {
+bool cleat_published_add_transformers(const cleat_model *model, cJSON *config, const char *type, const char *holder) {
     const cleat_image_classifier_settings *settings = model->settings;
     cJSON *holders = cJSON_AddArrayToObject(config, "architectures");
-    if (holders) cJSON_AddItemToArray(holders, cJSON_CreateString(holder));
-    cJSON_AddStringToObject(config, "model_type", type);
-    cJSON_AddStringToObject(config, "hidden_act", "gelu");
-    cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size);
-    cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);
+    return holders && cJSON_AddItemToArray(holders, cJSON_CreateString(holder)) &&
+           cJSON_AddStringToObject(config, "model_type", type) &&
+           cJSON_AddStringToObject(config, "hidden_act", "gelu") &&
+           cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size) &&
+           cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);
+}
+
+cleat_status cleat_published_described(bool done, cleat_error *error) {
+    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }

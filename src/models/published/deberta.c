@@ -1,6 +1,7 @@
 /* DeBERTa-v2 and v3 as transformers has them. */
 #include "core/text.h"
 #include "models/published/text.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static const char *const ignored[] = {"*position_ids",    "*position_embeddings.
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
 static const cleat_config_row config_rows[] = {
-    {.key = "model_type", .setting = "model.network"},
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},
     {.key = "vocab_size", .setting = "model.embedding_rows"},
     {.key = "hidden_size", .setting = "model.d_model"},
     {.key = "num_attention_heads", .setting = "model.heads"},
@@ -50,9 +51,9 @@ static const cleat_config_row config_rows[] = {
     {.key = "intermediate_size", .setting = "model.d_ff"},
     {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
     {.key = "type_vocab_size", .setting = "model.token_types", .fallback = "0"},
-    {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7"},
-    {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1"},
-    {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false"},
+    {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7", .kind = CLEAT_JSON_NUMBER},
+    {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},
+    {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false", .kind = CLEAT_JSON_BOOL},
     {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
     {.key = "pooler_hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
     {.key = "pooler_dropout", .fallback = "0", .only = "0"},
@@ -61,37 +62,51 @@ static const cleat_config_row config_rows[] = {
     {.key = "conv_kernel_size", .fallback = "0", .only = "0"},
     {.key = NULL}};
 
-/* Whether a member names `word`: a list of words, or words with | between them. */
-static bool names_word(const cleat_weights *weights, const char *key, const char *word) {
-    const cJSON *member = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), key), *item;
-    if (cJSON_IsString(member)) return strstr(member->valuestring, word) != NULL;
-    cJSON_ArrayForEach(item, member) {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, word) == 0) return true;
+/* Whether a member names each of `words` [count]: a list of words, or words with | between them. */
+static cleat_status find_words(const cleat_weights *weights, const char *key, const char *const *words, int count,
+                               bool *found, cleat_error *error) {
+    const cJSON *member, *item;
+    cleat_status status =
+        cleat_weights_member(weights, key, CLEAT_JSON_TEXT | CLEAT_JSON_TEXTS | CLEAT_JSON_NULL, &member, error);
+    for (int i = 0; i < count; ++i) {
+        found[i] = cJSON_IsString(member) && strstr(member->valuestring, words[i]);
+        cJSON_ArrayForEach(item, member) {
+            if (cJSON_IsString(item) && strcmp(item->valuestring, words[i]) == 0) found[i] = true;
+        }
     }
-    return false;
+    return status;
 }
 
 static cleat_status set_terms(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    const char *key = "pos_att_type";
-    const bool c2p = names_word(weights, key, "c2p"), p2c = names_word(weights, key, "p2c");
-    if (!c2p && !p2c)
+    static const char key[] = "pos_att_type", *const words[] = {"c2p", "p2c"};
+    bool found[2];
+    cleat_status status = find_words(weights, key, words, 2, found, error);
+    if (status) return status;
+    if (!found[0] && !found[1])
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s/config.json: %s names neither c2p nor p2c",
                           cleat_weights_folder(weights), key);
-    const int terms = c2p && p2c ? CLEAT_BOTH_TERMS : c2p ? CLEAT_ONLY_C2P : CLEAT_ONLY_P2C;
+    const int terms = found[0] && found[1] ? CLEAT_BOTH_TERMS : found[0] ? CLEAT_ONLY_C2P : CLEAT_ONLY_P2C;
     return sink->set(sink->user, "model.position_terms", cleat_position_terms_names[terms], key, error);
 }
 
+static cleat_status set_norm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    static const char key[] = "norm_rel_ebd", *const word[] = {"layer_norm"};
+    bool normed;
+    cleat_status status = find_words(weights, key, word, 1, &normed, error);
+    return status ? status : sink->set(sink->user, "model.normed_positions", normed ? "true" : "false", key, error);
+}
+
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    const int64_t buckets = cleat_weights_config_integer(weights, "position_buckets", -1),
-                  distances = cleat_weights_config_integer(weights, "max_relative_positions", -1),
-                  padding = cleat_weights_config_integer(weights, "pad_token_id", 0);
-    cleat_status status =
-        cleat_set_integer(sink, "model.position_buckets", buckets > 0 ? buckets : 0, "position_buckets", error);
+    int64_t buckets = -1, distances = -1, padding = -1;
+    cleat_status status = cleat_weights_integer(weights, "position_buckets", -1, &buckets, error);
+    if (!status) status = cleat_weights_integer(weights, "max_relative_positions", -1, &distances, error);
+    if (!status) status = cleat_published_padding(weights, 0, &padding, error);
+    if (!status)
+        status =
+            cleat_set_integer(sink, "model.position_buckets", buckets > 0 ? buckets : 0, "position_buckets", error);
     if (!status && distances > 0)
         status = cleat_set_integer(sink, "model.relative_positions", distances, "max_relative_positions", error);
-    if (!status)
-        status = sink->set(sink->user, "model.normed_positions",
-                           names_word(weights, "norm_rel_ebd", "layer_norm") ? "true" : "false", "norm_rel_ebd", error);
+    if (!status) status = set_norm(weights, sink, error);
     if (!status && padding >= 0) status = cleat_set_integer(sink, "model.padding_row", padding, "pad_token_id", error);
     return status ? status : set_terms(weights, sink, error);
 }
@@ -99,15 +114,16 @@ static cleat_status set_positions(const cleat_weights *weights, const cleat_sett
 /* Widths that transformers lets differ from hidden_size, and no published network does. */
 static cleat_status check_widths(const cleat_weights *weights, cleat_error *error) {
     static const char *const keys[] = {"embedding_size", "pooler_hidden_size"};
-    const int64_t width = cleat_weights_config_integer(weights, "hidden_size", 0);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
-        const int64_t other = cleat_weights_config_integer(weights, keys[i], width);
-        if (other != width)
+    int64_t width, other;
+    cleat_status status = cleat_weights_integer(weights, "hidden_size", 0, &width, error);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; ++i) {
+        status = cleat_weights_integer(weights, keys[i], width, &other, error);
+        if (!status && other != width)
             return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                               "%s/config.json: %s is %lld; only the value of hidden_size, %lld, is supported",
                               cleat_weights_folder(weights), keys[i], (long long)other, (long long)width);
     }
-    return CLEAT_OK;
+    return status;
 }
 
 static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
@@ -127,18 +143,21 @@ static cleat_status configure_tagger(const cleat_weights *weights, const cleat_s
 /* Members that are lists, or that are left out where they have no value. */
 static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
-    (void)error;
-    cJSON *terms = cJSON_AddArrayToObject(config, "pos_att_type");
-    if (s.position_terms != CLEAT_ONLY_C2P) cJSON_AddItemToArray(terms, cJSON_CreateString("p2c"));
-    if (s.position_terms != CLEAT_ONLY_P2C) cJSON_AddItemToArray(terms, cJSON_CreateString("c2p"));
-    cJSON_AddNumberToObject(config, "position_buckets", s.position_buckets ? (double)s.position_buckets : -1);
-    cJSON_AddNumberToObject(config, "max_relative_positions",
-                            s.relative_positions == CLEAT_AUTO ? -1 : (double)s.relative_positions);
-    cJSON_AddStringToObject(config, "norm_rel_ebd", s.normed_positions ? "layer_norm" : "none");
-    cJSON_AddNumberToObject(config, "pooler_hidden_size",
-                            cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "hidden_size")));
-    if (s.padding_row != CLEAT_AUTO) cJSON_AddNumberToObject(config, "pad_token_id", (double)s.padding_row);
-    return CLEAT_OK;
+    static const char *const words[] = {"p2c", "c2p"};
+    const int first = s.position_terms == CLEAT_ONLY_C2P, last = s.position_terms != CLEAT_ONLY_P2C;
+    cJSON *terms = cJSON_CreateStringArray(words + first, last - first + 1);
+    const double distances = s.relative_positions == CLEAT_AUTO ? -1 : (double)s.relative_positions,
+                 width = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "hidden_size"));
+    bool done = terms && cJSON_AddItemToObject(config, "pos_att_type", terms);
+    if (!done) cJSON_Delete(terms);
+    done = done &&
+           cJSON_AddNumberToObject(config, "position_buckets", s.position_buckets ? (double)s.position_buckets : -1) &&
+           cJSON_AddNumberToObject(config, "max_relative_positions", distances) &&
+           cJSON_AddStringToObject(config, "norm_rel_ebd", s.normed_positions ? "layer_norm" : "none") &&
+           cJSON_AddNumberToObject(config, "pooler_hidden_size", width);
+    if (s.padding_row != CLEAT_AUTO)
+        done = done && cJSON_AddNumberToObject(config, "pad_token_id", (double)s.padding_row);
+    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
 #define ARCHITECTURE(NAMES, CONFIGURE)                                                                                 \

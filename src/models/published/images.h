@@ -23,13 +23,16 @@ cleat_status cleat_convnext_describe(const cleat_model *model, struct cJSON *con
 /* The same for networks of transformers: config.json as from_pretrained reads it. */
 cleat_status cleat_vit_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_convnext_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
-/* Adds the type of a network of transformers, the class that holds it, and the members that all have. */
-void cleat_published_add_transformers(const cleat_model *model, struct cJSON *config, const char *type,
+/* For these functions; false or NULL: no memory.
+ * The type of a network of transformers, the class that holds it, and the members that all have. */
+bool cleat_published_add_transformers(const cleat_model *model, struct cJSON *config, const char *type,
                                       const char *holder);
-/* Adds the network's name, the number of classes and how images are prepared. Returns the object model_args, owned by
- * `config`; NULL: no memory. */
+/* The network's name, the number of classes and how images are prepared. Returns the object model_args, owned by
+ * `config`. */
 struct cJSON *cleat_published_add_timm(const cleat_model *model, struct cJSON *config, const char *name);
-void cleat_published_add_list(struct cJSON *object, const char *key, const int64_t *values, int64_t count);
+bool cleat_published_add_list(struct cJSON *object, const char *key, const int64_t *values, int64_t count);
+/* CLEAT_OK, or CLEAT_ERR_MEMORY where it is not done. */
+cleat_status cleat_published_described(bool done, cleat_error *error);
 
 /* --- reading files (common.c) --------------------------------------------------------------------------------- */
 

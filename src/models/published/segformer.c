@@ -2,6 +2,7 @@
 #include "models/published/segformer.h"
 
 #include "models/published/images.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -103,21 +104,22 @@ static int64_t *values_of(const list_row *row, cleat_segformer *shape) {
 
 static cleat_status read_list(const cleat_weights *weights, const list_row *row, cleat_segformer *shape,
                               cleat_error *error) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), row->key), *item;
+    const cJSON *list, *item;
     int64_t *values = values_of(row, shape);
     int count = 0;
     memcpy(values, row->usual, sizeof row->usual);
-    if (!list) return CLEAT_OK;
-    bool good = cJSON_IsArray(list) && cJSON_GetArraySize(list) == STAGES;
+    cleat_status status = cleat_weights_member(weights, row->key, CLEAT_JSON_NUMBERS, &list, error);
+    if (status || !list) return status;
+    bool good = cJSON_GetArraySize(list) == STAGES;
     cJSON_ArrayForEach(item, list) {
         if (!good) break;
-        good = cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble <= INT32_MAX &&
+        good = item->valuedouble >= 1 && item->valuedouble <= INT32_MAX &&
                item->valuedouble == (double)(int64_t)item->valuedouble;
         if (good) values[count++] = (int64_t)item->valuedouble;
     }
-    if (good) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/config.json: '%s' must be a list of %d whole numbers above 0",
-                      cleat_weights_folder(weights), row->key, STAGES);
+    return good ? CLEAT_OK
+                : cleat_config_refuse(cleat_weights_folder(weights), "config.json", row->key, list,
+                                      "a list of 4 whole numbers above 0", error);
 }
 
 /* The backbone with these sizes; CLEAT_BACKBONES: none. */
@@ -164,8 +166,8 @@ static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *
 }
 
 static cleat_status set_shape(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    cleat_segformer shape = {.decoder = cleat_weights_config_integer(weights, "decoder_hidden_size", 256)};
-    cleat_status status = CLEAT_OK;
+    cleat_segformer shape = {.decoder = 0};
+    cleat_status status = cleat_weights_integer(weights, "decoder_hidden_size", 256, &shape.decoder, error);
     for (int i = 0; i < LISTS && !status; ++i) status = read_list(weights, &lists[i], &shape, error);
     return status ? status : set_sizes(&shape, sink, error);
 }

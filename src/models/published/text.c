@@ -5,21 +5,23 @@
 #include "core/memory.h"
 #include "core/text.h"
 #include "models/classes.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A member that is a number: the first of `keys` [count] that the file has; NULL: none. */
-static const cJSON *find_number(const cleat_weights *weights, const char *const *keys, size_t count, const char **key) {
-    const cJSON *config = cleat_weights_config(weights);
-    for (size_t i = 0; i < count; ++i) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(config, keys[i]);
+/* A member that is a number: the first of `keys` [count] that the file has; *rate is NULL where it has none. */
+static cleat_status find_number(const cleat_weights *weights, const char *const *keys, size_t count, const char **key,
+                                const cJSON **rate, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    *rate = NULL;
+    for (size_t i = 0; i < count && !status && !*rate; ++i) {
         *key = keys[i];
-        if (cJSON_IsNumber(item)) return item;
+        status = cleat_weights_member(weights, keys[i], CLEAT_JSON_NUMBER | CLEAT_JSON_NULL, rate, error);
     }
-    return NULL;
+    return status;
 }
 
 /* null, or no such member: as the other layers. */
@@ -27,30 +29,43 @@ static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_s
                                      cleat_error *error) {
     static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
     const char *key;
-    const cJSON *rate = find_number(weights, keys, tags ? 1 : 3, &key);
+    const cJSON *rate;
     char text[32];
-    if (!rate) return CLEAT_OK;
+    cleat_status status = find_number(weights, keys, tags ? 1 : 3, &key, &rate, error);
+    if (status || !rate) return status;
     cleat_number_print(rate->valuedouble, text);
     return sink->set(sink->user, "model.head_dropout", text, key, error);
 }
 
-static void log_attention_dropout(const cleat_weights *weights) {
+static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_error *error) {
     static const char *const keys[] = {"attention_probs_dropout_prob", "attention_dropout"};
     const char *key;
-    const cJSON *rate = find_number(weights, keys, 2, &key);
-    if (rate && rate->valuedouble > 0)
+    const cJSON *rate;
+    cleat_status status = find_number(weights, keys, 2, &key, &rate, error);
+    if (!status && rate && rate->valuedouble > 0)
         cleat_log(CLEAT_LOG_INFO, "%s/config.json: %s is %g; cleat drops no attention probabilities",
                   cleat_weights_folder(weights), key, rate->valuedouble);
+    return status;
 }
 
 /* Texts are cut where positions end, unless the profile gives a length. */
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
                                   cleat_error *error) {
     static const char key[] = "max_position_embeddings";
-    const int64_t usable = cleat_weights_config_integer(weights, key, 512) - first;
-    cleat_status status = cleat_set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
-    if (usable < 1) return status; /* the check of the settings says so */
-    return status ? status : cleat_set_integer(sink, "data.max_length", usable, key, error);
+    int64_t positions;
+    cleat_status status = cleat_weights_integer(weights, key, 512, &positions, error);
+    if (!status) status = cleat_set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
+    if (status || positions - first < 1) return status; /* the check of the settings says so */
+    return cleat_set_integer(sink, "data.max_length", positions - first, key, error);
+}
+
+cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding,
+                                     cleat_error *error) {
+    const cJSON *item;
+    cleat_status status =
+        cleat_weights_member(weights, "pad_token_id", CLEAT_JSON_INTEGER | CLEAT_JSON_NULL, &item, error);
+    if (!status) *padding = item ? (int64_t)item->valuedouble : usual;
+    return status;
 }
 
 /* --- tokenizer ------------------------------------------------------------------------------------------------ */
@@ -93,20 +108,33 @@ static bool are_tags(const cJSON *names, int count) {
     return true;
 }
 
+/* The object id2label, whose members are texts or numbers; NULL: there is none. */
+static cleat_status find_labels(const cleat_weights *weights, const cJSON **names, cleat_error *error) {
+    const cJSON *item, *name;
+    cleat_status status = cleat_weights_member(weights, "id2label", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, names, error);
+    cJSON_ArrayForEach(name, *names) {
+        char path[64];
+        snprintf(path, sizeof path, "id2label.%.40s", name->string);
+        if (!status) status = cleat_weights_member(weights, path, CLEAT_JSON_TEXT | CLEAT_JSON_INTEGER, &item, error);
+    }
+    return status;
+}
+
 /* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. */
 static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                cleat_error *error) {
-    const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
-    const int count = cJSON_IsObject(names) ? cJSON_GetArraySize(names) : 0;
+    const cJSON *names;
     cleat_text list = {0};
+    cleat_status status = find_labels(weights, &names, error);
+    const int count = cJSON_GetArraySize(names);
+    if (status) return status;
     if (count < 2 || count > MAX_NAMES) return CLEAT_OK;
     for (int i = 0; i < count; ++i)
         if (!label_name(names, i)) return CLEAT_OK;
     if (tags && !are_tags(names, count)) return CLEAT_OK;
     for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1)
         cleat_text_add(&list, "%s%s", list.size ? " " : "", label_name(names, i) + (tags ? 2 : 0));
-    cleat_status status =
-        list.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights)) : CLEAT_OK;
+    if (list.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
     if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
     cleat_text_free(&list);
     return status;
@@ -129,8 +157,7 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     if (!status) status = set_head_dropout(weights, sink, tags, error);
     if (!status) status = set_vocabulary(weights, sink, error);
     if (!status) status = set_labels(weights, sink, tags, error);
-    if (!status) log_attention_dropout(weights);
-    return status;
+    return status ? status : log_attention_dropout(weights, error);
 }
 
 /* --- export --------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,9 @@ extern const cleat_architecture cleat_published_deberta[2];
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
                                        int64_t positions_start, bool tags, cleat_error *error);
 
+/* pad_token_id of config.json; `usual` where it is null, or there is none. */
+cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding, cleat_error *error);
+
 /* The output layer of another list of labels in id2label is not taken, even if there are as many. */
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param);
 /* Adds to config.json what the rows of an architecture cannot: the class of the network, the paddings' token, and the

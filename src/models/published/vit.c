@@ -1,5 +1,6 @@
 /* Vision transformers of timm, torchvision and transformers. */
 #include "models/published/images.h"
+#include "weights/config.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -155,12 +156,13 @@ static int64_t usual_heads(int64_t width) {
 }
 
 static cleat_status find_heads(const cleat_weights *weights, const char *key, vit_sizes *sizes, cleat_error *error) {
-    const cJSON *config = cleat_weights_config(weights);
-    const cJSON *own = config ? cJSON_GetObjectItemCaseSensitive(config, "model_args") : NULL;
-    const cJSON *heads = own ? cJSON_GetObjectItemCaseSensitive(own, key) : NULL;
-    sizes->heads = cJSON_IsNumber(heads) && heads->valuedouble >= 1 && heads->valuedouble < 1e6
-                       ? (int64_t)heads->valuedouble
-                       : cleat_weights_config_integer(weights, key, usual_heads(sizes->width));
+    char path[64];
+    const cJSON *own;
+    cleat_status status = cleat_weights_integer(weights, key, usual_heads(sizes->width), &sizes->heads, error);
+    snprintf(path, sizeof path, "model_args.%s", key);
+    if (!status) status = cleat_weights_member(weights, path, CLEAT_JSON_INTEGER | CLEAT_JSON_NULL, &own, error);
+    if (status) return status;
+    if (own) sizes->heads = (int64_t)own->valuedouble;
     if (sizes->heads > 0 && sizes->width % sizes->heads == 0) return CLEAT_OK;
     return cleat_published_refuse(weights, error,
                                   "its number of heads is not known: config.json must have %s, a divisor of the width "
@@ -245,9 +247,12 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
         names.block = "encoder.layer.%lld.layernorm_before.weight";
         names.first = "encoder.layer.0.intermediate.dense.weight";
     }
-    const char *activation = cleat_weights_config_text(weights, "hidden_act");
-    if (activation && strcmp(activation, "gelu") != 0)
-        return cleat_published_refuse(weights, error, "hidden_act is %.40s; only gelu is supported", activation);
+    const cJSON *activation;
+    cleat_status status = cleat_weights_member(weights, "hidden_act", CLEAT_JSON_TEXT, &activation, error);
+    if (status) return status;
+    if (activation && strcmp(activation->valuestring, "gelu") != 0)
+        return cleat_published_refuse(weights, error, "hidden_act is %.40s; only gelu is supported",
+                                      activation->valuestring);
     return configure(weights, &names, "num_attention_heads", false, sink, error);
 }
 

@@ -1,0 +1,125 @@
+/* Members of config.json, of the types that they must have. */
+#include "weights/config.h"
+
+#include "core/text.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_KEY = 64 };
+
+/* --- what a value is ------------------------------------------------------------------------------------------ */
+
+static bool is_number(const cJSON *item) {
+    return cJSON_IsNumber(item) && isfinite(item->valuedouble);
+}
+
+static bool are_numbers(const cJSON *list) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        if (!is_number(item)) return false;
+    }
+    return cJSON_IsArray(list) && list->child;
+}
+
+static bool are_texts(const cJSON *list) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        if (!cJSON_IsString(item)) return false;
+    }
+    return cJSON_IsArray(list);
+}
+
+static bool is_of(const cJSON *item, int kind) {
+    switch (kind) {
+    case CLEAT_JSON_INTEGER:
+        return is_number(item) && item->valuedouble == floor(item->valuedouble) && fabs(item->valuedouble) <= 1e15;
+    case CLEAT_JSON_NUMBER:
+        return is_number(item);
+    case CLEAT_JSON_BOOL:
+        return cJSON_IsBool(item);
+    case CLEAT_JSON_TEXT:
+        return cJSON_IsString(item);
+    case CLEAT_JSON_NUMBERS:
+        return are_numbers(item);
+    case CLEAT_JSON_TEXTS:
+        return are_texts(item);
+    case CLEAT_JSON_OBJECT:
+        return cJSON_IsObject(item);
+    default:
+        return cJSON_IsNull(item);
+    }
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------- */
+
+static void name_kinds(int kinds, cleat_text *text) {
+    static const char *const names[] = {"a whole number",    "a number",        "true or false", "a text in quotes",
+                                        "a list of numbers", "a list of texts", "an object",     "null"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); ++i)
+        if (kinds & 1 << i) cleat_text_add(text, "%s%s", text->size ? " or " : "", names[i]);
+}
+
+cleat_status cleat_config_refuse(const char *folder, const char *file, const char *path, const cJSON *item,
+                                 const char *wanted, cleat_error *error) {
+    char *found = cJSON_PrintUnformatted(item);
+    if (!found) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, file);
+    cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: '%s' is %.60s%s; it must be %s", folder, file,
+                                     path, found, strlen(found) > 60 ? "..." : "", wanted);
+    cJSON_free(found);
+    return status;
+}
+
+static cleat_status wrong_kind(const char *folder, const char *file, const char *path, const cJSON *item, int kinds,
+                               cleat_error *error) {
+    cleat_text wanted = {0};
+    name_kinds(kinds, &wanted);
+    cleat_status status = wanted.failed
+                              ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, file)
+                              : cleat_config_refuse(folder, file, path, item, wanted.data ? wanted.data : "", error);
+    cleat_text_free(&wanted);
+    return status;
+}
+
+/* --- members -------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_config_member(const char *folder, const char *file, const cJSON *object, const char *path, int kinds,
+                                 const cJSON **item, cleat_error *error) {
+    char key[LONGEST_KEY];
+    const char *rest = path;
+    *item = NULL;
+    while (object) {
+        const size_t size = strcspn(rest, ".");
+        const bool last = rest[size] == 0;
+        snprintf(key, sizeof key, "%.*s", (int)size, rest);
+        const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, key);
+        if (!found) return CLEAT_OK;
+        const int wanted = last ? kinds : CLEAT_JSON_OBJECT | (kinds & CLEAT_JSON_NULL);
+        bool good = false;
+        for (int kind = 1; kind <= CLEAT_JSON_NULL; kind <<= 1) good = good || ((wanted & kind) && is_of(found, kind));
+        snprintf(key, sizeof key, "%.*s", (int)(rest + size - path), path);
+        if (!good) return wrong_kind(folder, file, key, found, wanted, error);
+        if (cJSON_IsNull(found)) return CLEAT_OK;
+        if (last) *item = found;
+        if (last) return CLEAT_OK;
+        object = found;
+        rest += size + 1;
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_weights_member(const cleat_weights *weights, const char *path, int kinds, const cJSON **item,
+                                  cleat_error *error) {
+    return cleat_config_member(cleat_weights_folder(weights), "config.json", cleat_weights_config(weights), path, kinds,
+                               item, error);
+}
+
+cleat_status cleat_weights_integer(const cleat_weights *weights, const char *path, int64_t fallback, int64_t *value,
+                                   cleat_error *error) {
+    const cJSON *item;
+    cleat_status status = cleat_weights_member(weights, path, CLEAT_JSON_INTEGER, &item, error);
+    if (!status) *value = item ? (int64_t)item->valuedouble : fallback;
+    return status;
+}
