@@ -32,7 +32,7 @@ cleat_status cleat_fractions_check(double val, double test, const cleat_record *
 #define LAYERS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, layers, MEMBER), INT(1, 256, "5"), SHAPES,                                                        \
-            .help = "Number of transformer blocks, LSTM layers, or hidden dense layers."                               \
+            .fewer = true, .help = "Number of transformer blocks, LSTM layers, or hidden dense layers."                \
     }
 #define DROPOUT_ROW(MEMBER)                                                                                            \
     { FIELD(model, dropout, MEMBER), FLOAT(0, 0.95, "0.1"), COMPUTES, .help = "Dropout probability in training." }

@@ -32,13 +32,19 @@ static cleat_status assign(cleat_profile *profile, const cleat_key *key, const c
     return cleat_record_assign(&reader, key, value, place, error);
 }
 
+/* Whether the profile wants the first part of the network only. */
+static bool is_part(const cleat_key *key, const char *own, const char *theirs) {
+    double here, there;
+    return key->fewer && cleat_number_parse(own, &here) && cleat_number_parse(theirs, &there) && here < there;
+}
+
 /* The profile gives the setting itself: a value that shapes the network must be the one of the weights. */
 static cleat_status compare(const adopter *a, const cleat_key *key, const char *setting, const char *place,
                             const char *given, cleat_error *error) {
     char own[CLEAT_PROFILE_TEXT], theirs[CLEAT_PROFILE_TEXT];
     cleat_status status = value_of(a->profile, setting, own, error);
     if (!status) status = value_of(a->trial, setting, theirs, error);
-    if (status || !key->shapes || strcmp(own, theirs) == 0) return status;
+    if (status || !key->shapes || strcmp(own, theirs) == 0 || is_part(key, own, theirs)) return status;
     return cleat_fail(error, CLEAT_ERR_PROFILE,
                       "%s contradicts %s: the weights of model.init have this shape; remove the setting, or start "
                       "without model.init",

@@ -84,6 +84,18 @@ static cleat_status show(const cleat_weights *weights, const cleat_weight_report
     return status;
 }
 
+/* The first blocks of a network may be what is wanted, or a config.json that does not belong to the file. */
+static void warn_of_further(const cleat_profile *profile, const cleat_weights *weights,
+                            const cleat_weight_report *report) {
+    const cleat_key *key = cleat_schema_find(&profile->keys->own, "model", "layers");
+    const char *place = key ? cleat_profile_given(profile->keys, key)->place : NULL;
+    char what[160];
+    if (!report->further) return;
+    cleat_weight_report_further(report, what);
+    cleat_log(CLEAT_LOG_WARNING, "model.init = %s: %s (%zu tensors)%s%s", cleat_weights_path(weights), what,
+              report->further, place ? ": " : "", place ? place : "");
+}
+
 cleat_status cleat_load_init(cleat_session *session, uint64_t seed, cleat_text *table, cleat_error *error) {
     cleat_weights *weights = NULL;
     cleat_weight_report report = {0};
@@ -91,6 +103,7 @@ cleat_status cleat_load_init(cleat_session *session, uint64_t seed, cleat_text *
     cleat_status status = cleat_open_init(session->profile->init, &weights, error);
     if (!status) status = cleat_session_load_weights(session, weights, seed, &report, error);
     if (!status) status = show(weights, &report, table, error);
+    if (!status) warn_of_further(session->profile, weights, &report);
     if (!status) cleat_log(CLEAT_LOG_DEBUG, "loading the weights took %.2f s", cleat_seconds() - started);
     cleat_weight_report_free(&report);
     cleat_weights_close(weights);

@@ -117,8 +117,14 @@ typedef struct cleat_weight_report {
     cleat_weight_line *lines;
     size_t count, capacity;
     size_t tensors[3]; /* by fate */
+    /* Tensors that were left because the network has fewer blocks than the file; the first and the last of these blocks,
+     * or -1 where their names have several numbers. */
+    size_t further;
+    int64_t further_first, further_last;
 } cleat_weight_report;
 void cleat_weight_report_free(cleat_weight_report *report);
+/* "blocks 6 to 11 of the file are not used"; of a report with such tensors. */
+void cleat_weight_report_further(const cleat_weight_report *report, char text[160]);
 /* Appends the table as text, each line after `prefix`. */
 void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_text *text);
 

@@ -7,6 +7,7 @@
 #include "weights/position_table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct loader {
@@ -328,17 +329,79 @@ static cleat_status fail_adapters(const loader *l, const char *name, cleat_error
         cleat_weights_path(l->weights), name);
 }
 
+/* Whether a tensor is one of a further block than the network has: another is used whose name differs in numbers. */
+static bool is_further(const loader *l, const char *name) {
+    char pattern[CLEAT_WEIGHT_NAME], other[CLEAT_WEIGHT_NAME];
+    generalise(name, pattern);
+    if (!strchr(pattern, '*')) return false;
+    for (size_t i = 0; i < cleat_weights_count(l->weights); ++i) {
+        if (!l->used[i]) continue;
+        generalise(cleat_weights_at(l->weights, i)->name, other);
+        if (strcmp(pattern, other) == 0) return true;
+    }
+    return false;
+}
+
+/* The only number among the parts of a name; -1: there are several. */
+static int64_t block_of(const char *name) {
+    int64_t number = -1;
+    for (; *name; name += strcspn(name, "."), name += *name == '.') {
+        const size_t digits = strspn(name, "0123456789");
+        if (digits == 0 || digits > 9 || (name[digits] != '.' && name[digits] != 0)) continue;
+        if (number >= 0) return -1;
+        number = strtoll(name, NULL, 10);
+    }
+    return number;
+}
+
+static void count_further(loader *l, const char *name) {
+    cleat_weight_report *r = &l->report;
+    const int64_t block = block_of(name);
+    if (r->further == 0 || (r->further_first >= 0 && block < r->further_first)) r->further_first = block;
+    if (r->further == 0 || block > r->further_last) r->further_last = block;
+    if (r->further_first < 0) r->further_last = -1;
+    ++r->further;
+}
+
+/* Marks the tensors of further blocks in `further` [tensors of the file], and writes the reason why they are left. */
+static void find_further(loader *l, bool *further, char reason[160]) {
+    cleat_weight_report *r = &l->report;
+    for (size_t i = 0; i < cleat_weights_count(l->weights); ++i) {
+        const char *name = cleat_weights_at(l->weights, i)->name;
+        further[i] = !l->used[i] && !is_ignored(l->target->architecture, name) && is_further(l, name);
+        if (further[i]) count_further(l, name);
+    }
+    cleat_weight_report_further(r, reason);
+}
+
+void cleat_weight_report_further(const cleat_weight_report *report, char text[160]) {
+    if (report->further_first < 0)
+        snprintf(text, 160, "further blocks of the file are not used");
+    else if (report->further_first == report->further_last)
+        snprintf(text, 160, "block %lld of the file is not used", (long long)report->further_first);
+    else
+        snprintf(text, 160, "blocks %lld to %lld of the file are not used", (long long)report->further_first,
+                 (long long)report->further_last);
+}
+
 static cleat_status report_left(loader *l, cleat_error *error) {
+    const size_t count = cleat_weights_count(l->weights);
+    char further_reason[160];
+    bool *further = cleat_alloc(count + 1, sizeof *further);
+    if (!further) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(l->weights));
+    find_further(l, further, further_reason);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < cleat_weights_count(l->weights) && !status; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         const char *name = cleat_weights_at(l->weights, i)->name;
         if (l->used[i]) continue;
-        if (!l->target->architecture && strstr(name, ".lora_")) return fail_adapters(l, name, error);
-        status = add_line(&l->report, CLEAT_WEIGHT_LEFT, name,
-                          is_ignored(l->target->architecture, name) ? "not needed here"
-                                                                    : "this network has no such parameter",
-                          error);
+        const char *reason = further[i]                                  ? further_reason
+                             : is_ignored(l->target->architecture, name) ? "not needed here"
+                                                                         : "this network has no such parameter";
+        status = !l->target->architecture && strstr(name, ".lora_")
+                     ? fail_adapters(l, name, error)
+                     : add_line(&l->report, CLEAT_WEIGHT_LEFT, name, reason, error);
     }
+    cleat_free(further);
     return status;
 }
 
