@@ -296,6 +296,9 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
 /* Its spatial part can start from a published SegFormer; the whole has no name elsewhere. */
 static const cleat_architecture *const architectures[] = {&cleat_published_emberformer_decoder, NULL};
 
+/* The temporal part is drawn anew, and the first convolution, which reads its features instead of images. */
+static const cleat_model_origin origins[] = {{"mask_segformer", &cleat_published_emberformer_decoder}, {NULL, NULL}};
+
 static const cleat_architecture *architecture_of(const cleat_model *model) {
     (void)model;
     return NULL;
@@ -327,4 +330,5 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .sized_by_data = true,
                                              .examples = &examples,
                                              .architectures = architectures,
-                                             .architecture = architecture_of};
+                                             .architecture = architecture_of,
+                                             .origins = origins};

@@ -39,6 +39,14 @@ typedef struct cleat_model_examples cleat_model_examples;
 /* Most labels of a confusion matrix; of more, the rarer ones share the last row and column, "other". */
 enum { CLEAT_CONFUSION_LABELS = 64 };
 
+/* A family from whose runs another one can start. */
+typedef struct cleat_model_origin {
+    const char *type; /* its name */
+    /* Rows for the parameters that both have, of which those of the head are drawn anew where they differ; what has no
+     * row is drawn anew. NULL: both have all parameters but the head. */
+    const cleat_architecture *shared;
+} cleat_model_origin;
+
 struct cleat_model_class {
     const char *name; /* model.type in the profile */
     /* Settings: a struct that begins with cleat_data_settings, and its keys of [model], [data] and [loss]
@@ -82,7 +90,11 @@ struct cleat_model_class {
     const cleat_architecture *const *architectures;
     /* The one that the model's settings describe; NULL: a network of cleat's own. Set where `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model);
+    const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
 };
+
+/* The entry of `origins` for a family; NULL: none. */
+const cleat_model_origin *cleat_model_origin_of(const cleat_model_class *type, const char *family);
 
 struct cleat_model {
     const cleat_model_class *type;

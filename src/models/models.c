@@ -31,6 +31,12 @@ void cleat_model_destroy(cleat_model *model) {
     cleat_free(model);
 }
 
+const cleat_model_origin *cleat_model_origin_of(const cleat_model_class *type, const char *family) {
+    for (const cleat_model_origin *one = type->origins; one && one->type; ++one)
+        if (strcmp(one->type, family) == 0) return one;
+    return NULL;
+}
+
 const char *cleat_model_name(const cleat_model *model) {
     return model->type->name;
 }

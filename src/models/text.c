@@ -523,6 +523,9 @@ static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluated
 static const cleat_model_examples tag_examples = {
     .add = add_tags, .confusion = tag_confusion, .baseline = tag_baseline};
 
+static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {"text_pretrain", NULL}, {NULL, NULL}},
+                                tagger_origins[] = {{"text_classifier", NULL}, {"text_pretrain", NULL}, {NULL, NULL}};
+
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,
                                                  .settings_size = sizeof(text_settings),
@@ -543,7 +546,8 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .write = write_classes,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
-                                                 .architecture = architecture};
+                                                 .architecture = architecture,
+                                                 .origins = classifier_origins};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
@@ -565,4 +569,5 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .write = write_tags,
                                              .examples = &tag_examples,
                                              .architectures = cleat_published_taggers,
-                                             .architecture = architecture};
+                                             .architecture = architecture,
+                                             .origins = tagger_origins};

@@ -248,6 +248,8 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                       "(model.init)");
 }
 
+static const cleat_model_origin origins[] = {{"text_classifier", NULL}, {"text_tagger", NULL}, {NULL, NULL}};
+
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .keys = keys,
                                                .settings_size = sizeof(pretrain_settings),
@@ -265,4 +267,5 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_state_size = metric_state_size,
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
-                                               .write = write};
+                                               .write = write,
+                                               .origins = origins};

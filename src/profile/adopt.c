@@ -127,6 +127,25 @@ static cleat_status pass_metadata(const cleat_weights *weights, const cleat_sett
     return status;
 }
 
+/* The run is of the profile's family, or of another one with the same parameters but the head. */
+static cleat_status check_family(const cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
+    const cleat_model_class *family = profile->family;
+    const char *type = cleat_weights_metadata(weights, "model.type");
+    cleat_text known = {0};
+    if (strcmp(type, family->name) == 0 || cleat_model_origin_of(family, type)) return CLEAT_OK;
+    cleat_text_add(&known, "runs of type %s", family->name);
+    for (const cleat_model_origin *one = family->origins; one && one->type; ++one)
+        cleat_text_add(&known, ", %s", one->type);
+    for (const cleat_architecture *const *one = family->architectures; one && *one; ++one)
+        cleat_text_add(&known, "%s%s", one == family->architectures ? "; published weights of type " : ", ",
+                       (*one)->name);
+    cleat_status status = cleat_fail(
+        error, CLEAT_ERR_NOT_SUPPORTED, "%s: is a run of model.type = %.60s; model.type = %s can start from: %s",
+        cleat_weights_path(weights), type, family->name, known.failed ? family->name : known.data);
+    cleat_text_free(&known);
+    return status;
+}
+
 /* The texts of the fine-tuning are encoded as those of the checkpoint were. */
 static cleat_status pass_vocabulary(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
                                     cleat_error *error) {
@@ -139,7 +158,8 @@ static cleat_status pass_vocabulary(const cleat_weights *weights, const cleat_se
 
 static cleat_status adopt_own(cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
     static const char *const vocabularies[] = {"tokenizer.json", "vocab.txt"};
-    cleat_status status = adopt(profile, cleat_weights_path(weights), pass_metadata, weights, profile, error);
+    cleat_status status = check_family(profile, weights, error);
+    if (!status) status = adopt(profile, cleat_weights_path(weights), pass_metadata, weights, profile, error);
     if (!find_key(profile, "data.vocabulary")) return status;
     for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies && !status; ++i) {
         const cleat_given *given = cleat_profile_given(profile->keys, find_key(profile, "data.vocabulary"));

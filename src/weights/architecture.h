@@ -131,6 +131,9 @@ void cleat_weight_report_add_text(const cleat_weight_report *report, const char 
 /* What is loaded, and where to. */
 typedef struct cleat_weight_target {
     const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
+    /* Without an architecture: rows for the parameters that the file's family shares with the model's; the others are
+     * drawn anew. NULL: all are shared. */
+    const cleat_architecture *shared;
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */

@@ -200,9 +200,12 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
 }
 
 /* Without an architecture, names and layouts are those of cleat. */
-static void own_sources(const cleat_tensor *param, cleat_weight_sources *sources) {
-    static const char *const heads[] = {"head.", "fc.", "cls.", "out."};
-    *sources = (cleat_weight_sources){.count = 1};
+static void own_sources(const loader *l, const cleat_tensor *param, cleat_weight_sources *sources) {
+    static const char *const heads[] = {"head.", "fc.", "cls.", "out.", "mlm."};
+    const cleat_architecture *shared = l->target->shared;
+    cleat_weight_sources row = {.head = true};
+    const bool has_row = shared && cleat_architecture_sources(shared, l->target->model, false, param->name, &row);
+    *sources = (cleat_weight_sources){.count = 1, .head = shared && (!has_row || row.head)};
     snprintf(sources->names[0], CLEAT_WEIGHT_NAME, "%s", param->name);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i)
         if (strncmp(param->name, heads[i], strlen(heads[i])) == 0) sources->head = true;
@@ -263,7 +266,7 @@ static bool find_parts(const loader *l, const cleat_weight_sources *sources, con
 static bool find_sources(const loader *l, const cleat_tensor *param, bool other, cleat_weight_sources *sources) {
     if (l->target->architecture)
         return cleat_architecture_sources(l->target->architecture, l->target->model, other, param->name, sources);
-    own_sources(param, sources);
+    own_sources(l, param, sources);
     return !other;
 }
 

@@ -49,7 +49,26 @@ test_fewer_layers() {
     says err "block 1 of the file is not used"
 }
 
+# Families of texts start from each other's runs; others are told what they can start from.
+test_other_families() {
+    local common=(--set data.path="$scratch/texts.txt" --set train.epochs=1 --set run.self_check=never --set data.max_length=16
+        --device "${CLEAT_TEST_DEVICE:-auto}")
+    tail -n +2 "$scratch/texts.csv" | cut -d, -f1 >"$scratch/texts.txt"
+    exits 0 "$cleat" train "$source_dir/profiles/text_pretrain.ini" --init "$scratch/whole" --out "$scratch/pretrained" \
+        --set model.d_model=16 --set model.heads=2 --set model.d_ff=24 --set model.max_positions=16 "${common[@]}"
+    says err "new       1  mlm.dense.weight"
+    exits 0 train from_pretrained --init "$scratch/pretrained"
+    says err "left      1  mlm.dense.weight"
+    exits 1 "$cleat" train "$source_dir/profiles/image_finetune.ini" --init "$scratch/whole" --out "$scratch/image" \
+        --set model.type=image_vit
+    says err "is a run of model.type = text_classifier; model.type = image_vit can start from: runs of type image_vit; published"
+    says err "vit (torchvision)"
+    exits 1 "$cleat" train "$source_dir/profiles/emberformer.ini" --init "$scratch/whole" --out "$scratch/ember"
+    says err "model.type = emberformer can start from: runs of type emberformer, mask_segformer; published weights of type segformer"
+}
+
 write_files
 require_device
 test_fewer_layers
+test_other_families
 finish

@@ -102,12 +102,14 @@ static cleat_status count_draw(void *user, cleat_tensor *tensor, cleat_error *er
     return CLEAT_OK;
 }
 
-static cleat_weight_report load(const network *made, const cleat_architecture *architecture, size_t *written) {
+static cleat_weight_report load_file(const char *path, const network *made, const cleat_architecture *architecture,
+                                     const cleat_architecture *shared, size_t *written) {
     cleat_weights *weights = NULL;
     cleat_weight_report report = {0};
     cleat_error error = {0};
-    if (cleat_weights_open(published, &weights, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_weights_open(path, &weights, &error) != CLEAT_OK) fail_msg("%s", error.text);
     const cleat_weight_target target = {.architecture = architecture,
+                                        .shared = shared,
                                         .model = made->model,
                                         .store = made->store,
                                         .prefix = "",
@@ -117,6 +119,10 @@ static cleat_weight_report load(const network *made, const cleat_architecture *a
     if (cleat_weights_load(weights, &target, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
     cleat_weights_close(weights);
     return report;
+}
+
+static cleat_weight_report load(const network *made, const cleat_architecture *architecture, size_t *written) {
+    return load_file(published, made, architecture, NULL, written);
 }
 
 static bool is_reported(const cleat_weight_report *report, cleat_weight_fate fate, const char *name) {
@@ -173,6 +179,54 @@ static void emberformer_takes_the_spatial_part(void **state) {
         cleat_weight_report_free(&report);
         drop(&made);
     }
+}
+
+/* The parameters of a network with zeros, as in a checkpoint of cleat. */
+static void write_own(const network *made, const char *path) {
+    const size_t count = made->store->count + made->store->buffer_count;
+    cleat_st_tensor *tensors = cleat_alloc(count, sizeof *tensors);
+    for (size_t i = 0; i < count; ++i) {
+        const cleat_tensor *from =
+            i < made->store->count ? made->store->params[i] : made->store->buffers[i - made->store->count];
+        tensors[i] = (cleat_st_tensor){.name = from->name,
+                                       .dtype = CLEAT_ST_F32,
+                                       .rank = from->rank,
+                                       .data = cleat_alloc((size_t)cleat_tensor_elements(from), sizeof(float))};
+        memcpy(tensors[i].shape, from->shape, (size_t)from->rank * sizeof *from->shape);
+    }
+    assert_int_equal(cleat_safetensors_write(path, tensors, count, NULL, 0, NULL), CLEAT_OK);
+    for (size_t i = 0; i < count; ++i) cleat_free((void *)tensors[i].data);
+    cleat_free(tensors);
+}
+
+/* A run of mask_segformer gives EmberFormer its spatial part too. */
+static void emberformer_starts_from_a_run_of_masks(void **state) {
+    char path[64] = "/tmp/cleat-masks-XXXXXX.safetensors";
+    size_t written = 0;
+    (void)state;
+    const int file = mkstemps(path, 12);
+    assert_true(file >= 0);
+    close(file);
+    network masks =
+        build((const char *const[]){"model.type=mask_segformer", SIZES, NULL}, "{\"classes\": 3, \"inputs\": 3}", 64);
+    write_own(&masks, path);
+    network made =
+        build((const char *const[]){"model.type=emberformer", SIZES, "model.d_model=16", "model.heads=2",
+                                    "model.layers=1", "model.d_ff=16", "data.image_size=64", "model.features=4", NULL},
+              "{}", 3);
+    const cleat_model_origin *origin = cleat_model_origin_of(made.model->type, "mask_segformer");
+    assert_non_null(origin);
+    assert_null(cleat_model_origin_of(made.model->type, "image_vit"));
+    cleat_weight_report report = load_file(path, &made, NULL, origin->shared, &written);
+    assert_true(is_reported(&report, CLEAT_WEIGHT_NEW, "pe.*.weight"));
+    assert_true(is_reported(&report, CLEAT_WEIGHT_NEW, "inp.weight"));
+    assert_true(is_reported(&report, CLEAT_WEIGHT_TAKEN, "st.*.*.att.kv.weight"));
+    assert_true(is_reported(&report, CLEAT_WEIGHT_TAKEN, "fuse.weight"));
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT], 3); /* pe.0.weight, and cls of other classes */
+    cleat_weight_report_free(&report);
+    drop(&made);
+    drop(&masks);
+    unlink(path);
 }
 
 /* --- config.json ---------------------------------------------------------------------------------------------- */
@@ -316,13 +370,10 @@ static int remove_scratch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_have_the_published_names),
-        cmocka_unit_test(every_tensor_of_a_file_is_taken),
-        cmocka_unit_test(other_classes_have_a_new_last_layer),
-        cmocka_unit_test(emberformer_takes_the_spatial_part),
-        cmocka_unit_test(sizes_come_from_config_json),
-        cmocka_unit_test(what_config_json_cannot_mean_is_refused),
-        cmocka_unit_test(exports_describe_the_same_network),
+        cmocka_unit_test(parameters_have_the_published_names),     cmocka_unit_test(every_tensor_of_a_file_is_taken),
+        cmocka_unit_test(other_classes_have_a_new_last_layer),     cmocka_unit_test(emberformer_takes_the_spatial_part),
+        cmocka_unit_test(emberformer_starts_from_a_run_of_masks),  cmocka_unit_test(sizes_come_from_config_json),
+        cmocka_unit_test(what_config_json_cannot_mean_is_refused), cmocka_unit_test(exports_describe_the_same_network),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }
