@@ -33,7 +33,8 @@ typedef struct cleat_mask_settings {
     bool descending;       /* order of the stages in fuse.weight */
     int64_t classes;       /* of pixels; 0: the number of names in `labels` */
     const char *labels;    /* names of the classes, separated by blanks; NULL or "": other names, see cleat/images.h */
-    double threshold;      /* minimum probability of a pixel in the mask */
+    const char *names; /* file whose id2label names the classes where neither `labels` nor the data do; NULL or "" */
+    double threshold;  /* minimum probability of a pixel in the mask */
     /* weight of mask pixels; CLEAT_AUTO: from their fraction of the training data */
     double positive_weight;
     double focal_gamma, dice;

@@ -32,6 +32,8 @@ static const cleat_key keys[] = {
      .help = "Classes of the pixels, whose ids are the values of the masks; none: black and white."},
     {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES, .later = true,
      .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
+    {FIELD(data, names, mask.names), TEXT(0, 1023, ""),
+     .help = "config.json whose id2label names the classes where data.labels and the data do not; model.init sets it."},
     {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES, .later = true,
      .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},
     IMAGE_ROWS(data),
@@ -50,6 +52,7 @@ static void defaults(void *settings) {
 static cleat_image_options options_of(const segformer_settings *s) {
     cleat_image_options options = s->data.options;
     options.classes = s->mask.labels;
+    options.names = s->mask.names;
     options.mask_classes = s->mask.classes;
     return options;
 }
@@ -113,6 +116,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_image_options options = cleat_image_settings_options(&s->data, mode, fitted);
     cleat_dataset *opened = NULL;
     options.classes = s->mask.labels;
+    options.names = s->mask.names;
     options.mask_classes = s->mask.classes;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
     if (status == CLEAT_OK)

@@ -138,6 +138,30 @@ test_init_with_a_run() {
     above iou 0.5
 }
 
+# The classes of a published network have names: its last layer is taken where the data have the same, or none.
+test_names() {
+    local bare=("${settings[@]}" --set train.epochs=1)
+    exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --set model.stage_order=descending --out "$scratch/named"
+    exits 0 "$cleat" export "$scratch/named" --format hf --out "$scratch/names"
+    exits 0 grep -q '"red box"' "$scratch/names/config.json"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/same_names"
+    says err "0 of the network drawn anew"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/other_names" \
+        --set "data.labels=background green red_box blue"
+    says err "new       1  cls.weight: the labels of the file are others"
+    mv "$scratch/scenes/labels.txt" "$scratch/labels.txt"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/unnamed"
+    says err "0 of the network drawn anew"
+    says err "iou_red_box"
+    exits 0 "$cleat" export "$scratch/unnamed" --format hf --out "$scratch/unnamed_hf"
+    exits 0 grep -q '"red box"' "$scratch/unnamed_hf/config.json"
+    sed 's/: *\t*"red box"/: 7/' "$scratch/names/config.json" >"$scratch/config.json"
+    mv "$scratch/config.json" "$scratch/names/config.json"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/numbered"
+    says err "iou_class_1"
+    mv "$scratch/labels.txt" "$scratch/scenes/labels.txt"
+}
+
 # An export says how images are normalised; one that is refused leaves nothing.
 test_export() {
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --set model.stage_order=descending \
@@ -168,5 +192,6 @@ test_training
 test_init_with_a_run
 test_resume_without_the_weights
 test_export
+test_names
 test_faults
 finish

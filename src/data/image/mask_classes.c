@@ -1,5 +1,6 @@
 /* Masks whose values are classes: their number, their names, and reading them. */
 #include "core/files.h"
+#include "core/json_member.h"
 #include "core/memory.h"
 #include "data/image/masks.h"
 
@@ -81,6 +82,38 @@ static cleat_status add_lines(const char *path, int64_t count, cleat_image_prepr
     return status;
 }
 
+/* *all: the object names each class. */
+static cleat_status add_ids(const cJSON *ids, int64_t count, bool *all, cleat_image_preprocessor *fitted,
+                            cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    *all = cJSON_GetArraySize(ids) == count;
+    for (int64_t c = 0; c < count && *all && !status; ++c) {
+        char key[24];
+        snprintf(key, sizeof key, "%lld", (long long)c);
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(ids, key));
+        *all = name && strcspn(name, "\r\n") == strlen(name) && name[strspn(name, " ")];
+        if (*all) status = add_names(name, "\n", fitted, error);
+    }
+    return status;
+}
+
+/* The names of a config.json; numbers where it does not name all of them. */
+static cleat_status add_names_of(const char *path, int64_t count, cleat_image_preprocessor *fitted,
+                                 cleat_error *error) {
+    char *text = NULL;
+    size_t size = 0;
+    bool all = false;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    cJSON *object = cJSON_ParseWithLength(text, size);
+    status = add_ids(cleat_json_member(object, "id2label"), count, &all, fitted, error);
+    cJSON_Delete(object);
+    cleat_free(text);
+    if (status || all) return status;
+    while (fitted->n_classes > 0) cleat_free(fitted->classes[--fitted->n_classes]);
+    return add_numbers(count, fitted, error);
+}
+
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
                                      const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
                                      cleat_error *error) {
@@ -92,8 +125,10 @@ cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options
     if (count_names(options->classes, " ") > 0) return add_names(options->classes, " ", fitted, error);
     cleat_status status = cleat_path_join(path, FILE_NAME, file, sizeof file, error);
     if (status) return status;
-    return cleat_file_exists(file) ? add_lines(file, classes->count, fitted, error)
-                                   : add_numbers(classes->count, fitted, error);
+    if (cleat_file_exists(file)) return add_lines(file, classes->count, fitted, error);
+    return options->names && *options->names && cleat_file_exists(options->names)
+               ? add_names_of(options->names, classes->count, fitted, error)
+               : add_numbers(classes->count, fitted, error);
 }
 
 /* --- a mask --------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ typedef struct cleat_mask_classes {
  * CLEAT_ERR_ARGUMENT: the numbers of classes and names differ, or are out of range. */
 cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mask_classes *classes, cleat_error *error);
 /* Sets the names of the fitted classes and their counts to 0: from options->classes, else the lines of labels.txt in
- * `path`, else "class_0" and so on. */
+ * `path`, else options->names, else "class_0" and so on. */
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
                                      const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
                                      cleat_error *error);

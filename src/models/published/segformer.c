@@ -1,7 +1,9 @@
 /* Names, sizes and normalisation of published SegFormers. */
 #include "models/published/segformer.h"
 
+#include "core/files.h"
 #include "models/published/images.h"
+#include "models/published/labels.h"
 #include "weights/config.h"
 
 #include <cjson/cJSON.h>
@@ -184,6 +186,24 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
                       cleat_weights_path(weights), stems[0]);
 }
 
+/* Where the data do not name their classes, the file does. */
+static cleat_status configure_masks(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    const cJSON *labels;
+    cleat_status status = configure(weights, sink, error);
+    if (!status)
+        status = cleat_weights_member(weights, "id2label", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &labels, error);
+    if (status || !labels) return status;
+    char path[4096];
+    status = cleat_path_join(cleat_weights_folder(weights), "config.json", path, sizeof path, error);
+    return status ? status : sink->set(sink->user, "data.names", path, "id2label", error);
+}
+
+/* The last layer is of the classes of the file. */
+static bool keeps(const cleat_model *model, const cleat_weights *weights, const char *param) {
+    const cleat_mask_own *own = model->own;
+    return !own || strncmp(param, "cls.", 4) != 0 || cleat_published_same_labels(weights, own->classes, own->n_classes);
+}
+
 /* --- export --------------------------------------------------------------------------------------------------- */
 
 static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error *error) {
@@ -212,8 +232,9 @@ const cleat_architecture cleat_published_segformer = {.name = "segformer",
                                                       .other_names = other_names,
                                                       .ignored = ignored,
                                                       .config = config,
-                                                      .configure = configure,
-                                                      .describe = describe};
+                                                      .configure = configure_masks,
+                                                      .describe = describe,
+                                                      .keeps = keeps};
 
 const cleat_architecture cleat_published_emberformer_decoder = {.name = "segformer",
                                                                 .base = "segformer.",
@@ -221,4 +242,5 @@ const cleat_architecture cleat_published_emberformer_decoder = {.name = "segform
                                                                 .other_names = other_emberformer_names,
                                                                 .ignored = ignored,
                                                                 .config = config,
-                                                                .configure = set_shape};
+                                                                .configure = set_shape,
+                                                                .keeps = keeps};

@@ -4,7 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "models/classes.h"
+#include "models/published/labels.h"
 #include "weights/config.h"
 
 #include <cjson/cJSON.h>
@@ -141,14 +141,8 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
 }
 
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param) {
-    const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
-    const cleat_class *known = model->own;
-    if (!known || strncmp(param, "head.out.", 9) != 0 || cJSON_GetArraySize(names) != model->sizes.classes) return true;
-    for (int i = 0; i < model->sizes.classes; ++i)
-        if (!label_name(names, i)) return true; /* they are numbers */
-    for (int i = 0; i < model->sizes.classes; ++i)
-        if (strncmp(label_name(names, i), known[i].name, sizeof known[i].name - 1) != 0) return false;
-    return true;
+    return !model->own || strncmp(param, "head.out.", 9) != 0 ||
+           cleat_published_same_labels(weights, model->own, model->sizes.classes);
 }
 
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,

@@ -1,0 +1,12 @@
+/* Names of classes in config.json. */
+#ifndef CLEAT_SRC_PUBLISHED_LABELS_H
+#define CLEAT_SRC_PUBLISHED_LABELS_H
+
+#include "models/classes.h"
+#include "weights/weights.h"
+
+/* Whether id2label has the names of the classes `known` [count], apart from case and separators ("screen door" is
+ * "screen_door"). True where either side has numbers only (LABEL_0, class_0), or another count: then nothing is known. */
+bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class *known, int64_t count);
+
+#endif
