@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "graph/graph.h"
+#include "train/export_labels.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 
@@ -86,19 +87,9 @@ static bool is_fitted(const char *name) {
     return true;
 }
 
-/* The lines of a file as a list. */
-static cJSON *list_of_lines(char *text) {
-    cJSON *list = cJSON_CreateArray();
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\r\n", &rest); list && line; line = strtok_r(NULL, "\r\n", &rest))
-        cJSON_AddItemToArray(list, cJSON_CreateString(line));
-    return list;
-}
-
-/* labels.txt of texts; pictures.json of images: classes, means, deviations. */
-static void add_meaning(facts *f, const char *name, char *text) {
-    static const char *const members[][2] = {{"classes", "labels"}, {"means", "mean"}, {"deviations", "std"}};
-    if (strcmp(name, "labels.txt") == 0) add_json(f, "labels", list_of_lines(text));
+/* Means and deviations of images, in pictures.json. */
+static void add_meaning(facts *f, const char *name, const char *text) {
+    static const char *const members[][2] = {{"means", "mean"}, {"deviations", "std"}};
     if (strcmp(cleat_name_ending(name), ".json") != 0) return;
     cJSON *root = cJSON_Parse(text);
     for (size_t i = 0; i < sizeof members / sizeof *members; ++i) {
@@ -109,6 +100,18 @@ static void add_meaning(facts *f, const char *name, char *text) {
             cJSON_Delete(item);
     }
     cJSON_Delete(root);
+}
+
+static cleat_status add_labels(facts *f, const char *folder, cleat_error *error) {
+    cleat_labels labels = {0};
+    cleat_status status = cleat_labels_read(folder, &labels, error);
+    if (labels.count) {
+        cJSON *list = cJSON_CreateStringArray((const char *const *)labels.names, (int)labels.count);
+        f->failed = f->failed || !list;
+        add_json(f, "labels", list);
+    }
+    cleat_labels_clear(&labels);
+    return status;
 }
 
 /* A file of the fitted preprocessing: its hash, and if it is small its text. */
@@ -144,7 +147,8 @@ static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const clea
     snprintf(step, sizeof step, "%" PRId64, checkpoint->state.step);
     add_fact(f, "cleat.step", step);
     add_settings(f, settings);
-    cleat_status status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
+    cleat_status status = add_labels(f, checkpoint->folder, error);
+    if (status == CLEAT_OK) status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
     for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i)
         status = add_file(f, checkpoint->folder, files.names[i], error);
     cleat_listing_free(&files);

@@ -7,12 +7,12 @@
 #include "models/model.h"
 #include "train/adapters.h"
 #include "train/export_images.h"
+#include "train/export_labels.h"
 #include "train/export_tokenizer.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 #include "weights/write.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,7 @@ typedef struct export {
     cleat_checkpoint *checkpoint;
     cleat_model *model;
     const char *out;
-    char **labels; /* [label_count] */
-    size_t label_count, label_capacity;
+    cleat_labels labels;
     cleat_weights_export_report report;
 }
 export;
@@ -83,52 +82,6 @@ static cleat_status write_tokenizer(export *e, cleat_error *error) {
     return cleat_export_tokenizer(e->out, &texts, error);
 }
 
-/* --- labels --------------------------------------------------------------------------------------------------- */
-
-static cleat_status add_label(export *e, const char *label, cleat_error *error) {
-    return cleat_grow_names(&e->labels, &e->label_count, &e->label_capacity, label, error);
-}
-
-/* pictures.json of images */
-static cleat_status read_classes(export *e, char *text, cleat_error *error) {
-    cJSON *root = cJSON_Parse(text);
-    const cJSON *item;
-    cleat_status status = CLEAT_OK;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "classes")) {
-        if (!status && cJSON_IsString(item)) status = add_label(e, item->valuestring, error);
-    }
-    cJSON_Delete(root);
-    return status;
-}
-
-/* labels.txt of texts */
-static cleat_status read_lines(export *e, char *text, cleat_error *error) {
-    char *rest = NULL;
-    cleat_status status = CLEAT_OK;
-    for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
-        status = add_label(e, line, error);
-    return status;
-}
-
-static cleat_status read_labels(export *e, cleat_error *error) {
-    static const struct {
-        const char *name;
-        cleat_status (*read)(export *e, char *text, cleat_error *error);
-    } sources[] = {{"labels.txt", read_lines}, {"pictures.json", read_classes}};
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < 2 && !status; ++i) {
-        char path[LONGEST_PATH], *text;
-        size_t size;
-        status = cleat_path_join(e->checkpoint->folder, sources[i].name, path, sizeof path, error);
-        if (status || !cleat_file_exists(path)) continue;
-        status = cleat_file_read(path, &text, &size, error);
-        if (status) return status;
-        status = sources[i].read(e, text, error);
-        cleat_free(text);
-    }
-    return status;
-}
-
 /* --- formats -------------------------------------------------------------------------------------------------- */
 
 static cleat_status get(void *user, const char *setting, char *text, size_t size, cleat_error *error) {
@@ -154,15 +107,15 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
 
 static cleat_status write_network(export *e, const cleat_architecture *architecture, const cleat_merged_tensors *merged,
                                   cleat_error *error) {
-    cleat_status status = read_labels(e, error);
+    cleat_status status = cleat_labels_read(e->checkpoint->folder, &e->labels, error);
     const cleat_weights_content content = {.architecture = architecture,
                                            .model = e->model,
                                            .tensors = merged->items,
                                            .tensor_count = merged->count,
                                            .get = get,
                                            .user = (void *)e->profile,
-                                           .labels = (const char *const *)e->labels,
-                                           .label_count = e->label_count};
+                                           .labels = (const char *const *)e->labels.names,
+                                           .label_count = e->labels.count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
     if (!status) status = write_tokenizer(e, error);
@@ -237,8 +190,7 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
         status = (format == CLEAT_WEIGHTS_PEFT ? write_adapters : write_published)(&e, format, error);
     if (!status) status = count_files(&e, error);
     if (!status && report) *report = e.report;
-    for (size_t i = 0; i < e.label_count; ++i) cleat_free(e.labels[i]);
-    cleat_free(e.labels);
+    cleat_labels_clear(&e.labels);
     cleat_model_destroy(e.model);
     cleat_checkpoint_close(e.checkpoint);
     return status;

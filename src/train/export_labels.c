@@ -1,0 +1,67 @@
+/* Names of a model's classes, from the files beside its parameters. */
+#include "train/export_labels.h"
+
+#include "core/files.h"
+#include "core/json_member.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+enum { LONGEST_PATH = 1400 };
+
+static cleat_status add_label(cleat_labels *labels, const char *name, cleat_error *error) {
+    return cleat_grow_names(&labels->names, &labels->count, &labels->capacity, name, error);
+}
+
+/* pictures.json of images */
+static cleat_status read_classes(cleat_labels *labels, const char *path, char *text, cleat_error *error) {
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *item;
+    cleat_status status = CLEAT_OK;
+    if (!root) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
+    cJSON_ArrayForEach(item, cleat_json_member(root, "classes")) {
+        if (!status && cJSON_IsString(item)) status = add_label(labels, item->valuestring, error);
+    }
+    cJSON_Delete(root);
+    return status;
+}
+
+/* labels.txt of texts */
+static cleat_status read_lines(cleat_labels *labels, const char *path, char *text, cleat_error *error) {
+    char *rest = NULL;
+    cleat_status status = CLEAT_OK;
+    (void)path;
+    for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
+        status = add_label(labels, line, error);
+    return status;
+}
+
+cleat_status cleat_labels_read(const char *folder, cleat_labels *labels, cleat_error *error) {
+    static const struct {
+        const char *name;
+        cleat_status (*read)(cleat_labels *labels, const char *path, char *text, cleat_error *error);
+    } sources[] = {{"labels.txt", read_lines}, {"pictures.json", read_classes}};
+    cleat_labels made = {0};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources && !status && !made.count; ++i) {
+        char path[LONGEST_PATH], *text;
+        size_t size;
+        status = cleat_path_join(folder, sources[i].name, path, sizeof path, error);
+        if (status || !cleat_file_exists(path)) continue;
+        status = cleat_file_read(path, &text, &size, error);
+        if (status) break;
+        status = sources[i].read(&made, path, text, error);
+        cleat_free(text);
+    }
+    if (status)
+        cleat_labels_clear(&made);
+    else
+        *labels = made;
+    return status;
+}
+
+void cleat_labels_clear(cleat_labels *labels) {
+    for (size_t i = 0; i < labels->count; ++i) cleat_free(labels->names[i]);
+    cleat_free(labels->names);
+    *labels = (cleat_labels){0};
+}
