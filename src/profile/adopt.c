@@ -175,6 +175,19 @@ cleat_status cleat_profile_adopt(cleat_profile *profile, const cleat_weights *we
                                           : adopt_published(profile, weights, error);
 }
 
+cleat_status cleat_profile_find_parameters(const cleat_profile *profile, const cleat_model *model,
+                                           const cleat_weights *weights, cleat_weight_target *target,
+                                           cleat_error *error) {
+    target->model = model;
+    target->prefix = "";
+    if (!cleat_weights_are_own(weights))
+        return cleat_profile_architecture(profile, weights, &target->architecture, error);
+    const cleat_model_origin *origin =
+        cleat_model_origin_of(profile->family, cleat_weights_metadata(weights, "model.type"));
+    target->shared = origin ? origin->shared : NULL;
+    return CLEAT_OK;
+}
+
 /* --- the profile of a checkpoint ------------------------------------------------------------------------------ */
 
 cleat_status cleat_profile_adopt_profile(cleat_profile *profile, const cleat_profile *then, const char *source,

@@ -69,7 +69,7 @@ static cleat_status merge_layer(const cleat_model *model, const layer *l, cleat_
     cleat_st_tensor *item = &merged->items[merged->count - 1];
     float *copy = cleat_alloc(cleat_st_bytes(l->weight), 1);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to merge the adapters of '%s'", l->prefix);
-    memcpy(copy, l->weight->data, cleat_st_bytes(l->weight));
+    memcpy(copy, item->data, cleat_st_bytes(l->weight));
     cleat_lora_merge(&l->places, l->rank, (float)(options->lora_alpha / (double)l->rank), l->a->data, l->b->data,
                      l->weight->shape[0], l->weight->shape[1], copy);
     merged->copies[merged->copy_count++] = copy;
@@ -78,7 +78,8 @@ static cleat_status merge_layer(const cleat_model *model, const layer *l, cleat_
 }
 
 cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetensors *values,
-                                  cleat_merged_tensors *merged, cleat_error *error) {
+                                  const cleat_frozen_weights *frozen, cleat_merged_tensors *merged,
+                                  cleat_error *error) {
     const size_t most = cleat_safetensors_count(values);
     cleat_merged_tensors made = {.items = cleat_alloc(most, sizeof *made.items),
                                  .copies = cleat_alloc(most, sizeof *made.copies)};
@@ -88,7 +89,8 @@ cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetens
         const cleat_st_tensor *tensor = cleat_safetensors_at(values, i);
         layer l;
         if (is_adapter(tensor->name)) continue;
-        made.items[made.count++] = *tensor;
+        made.items[made.count] = *tensor;
+        made.items[made.count++].data = cleat_frozen_weights_data(frozen, tensor);
         status = find_layer(model, values, tensor, &l, error);
         if (!status && l.a) status = merge_layer(model, &l, &made, error);
     }

@@ -4,6 +4,7 @@
 
 #include "core/safetensors.h"
 #include "models/model.h"
+#include "train/frozen_weights.h"
 #include "weights/architecture.h"
 
 /* The tensors of a checkpoint without adapters: merged weights are copies, the others are borrowed. */
@@ -15,9 +16,9 @@ typedef struct cleat_merged_tensors {
 } cleat_merged_tensors;
 
 /* Adds (alpha / rank) B A to each weight that has adapters. A checkpoint without adapters gives its own tensors.
- * `values` must outlive *merged, which the caller clears. CLEAT_ERR_FORMAT: adapters that do not fit their weight. */
+ * `frozen` has the exact values of some. Both must outlive *merged, which the caller clears. CLEAT_ERR_FORMAT: adapters that do not fit their weight. */
 cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetensors *values,
-                                  cleat_merged_tensors *merged, cleat_error *error);
+                                  const cleat_frozen_weights *frozen, cleat_merged_tensors *merged, cleat_error *error);
 void cleat_merged_tensors_clear(cleat_merged_tensors *merged);
 
 /* Writes adapter_model.safetensors and adapter_config.json into `folder`, which exists, as PeftModel.save_pretrained

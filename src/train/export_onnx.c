@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "train/export_labels.h"
+#include "train/frozen_weights.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 
@@ -18,6 +19,7 @@
 typedef struct source {
     const cleat_checkpoint *checkpoint;
     bool *used; /* [tensors of the file] */
+    cleat_frozen_weights frozen;
 } source;
 
 static void mark_used(source *s, const cleat_st_tensor *tensor) {
@@ -34,7 +36,7 @@ static const float *values_of(void *user, const cleat_tensor *tensor, cleat_erro
         return NULL;
     }
     mark_used(s, found);
-    return (const float *)found->data + row * cleat_tensor_elements(tensor);
+    return (const float *)cleat_frozen_weights_data(&s->frozen, found) + row * cleat_tensor_elements(tensor);
 }
 
 /* A tensor that the graph does not read would be missing in the export. */
@@ -175,6 +177,7 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
     if (status == CLEAT_OK) {
         s = (source){.checkpoint = saved, .used = cleat_alloc(cleat_safetensors_count(saved->model) + 1, 1)};
         if (!s.used) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an export");
+        if (s.used) status = cleat_frozen_weights_read(profile, model, saved, &s.frozen, error);
     }
     if (status == CLEAT_OK) {
         const cleat_onnx_spec spec = {.model = model,
@@ -188,6 +191,7 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
         status = cleat_onnx_export(&spec, path, report, error);
     }
     cleat_free(s.used);
+    cleat_frozen_weights_clear(&s.frozen);
     facts_free(&f);
     cleat_model_destroy(model);
     cleat_checkpoint_close(saved);

@@ -128,9 +128,12 @@ static cleat_status write_published(export *e, cleat_weights_format format, clea
     cleat_merged_tensors merged = {0};
     const cleat_architecture *architecture = architecture_for(e, format, error);
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
-    cleat_status status = cleat_adapters_merge(e->model, e->checkpoint->model, &merged, error);
+    cleat_frozen_weights frozen = {0};
+    cleat_status status = cleat_frozen_weights_read(e->profile, e->model, e->checkpoint, &frozen, error);
+    if (!status) status = cleat_adapters_merge(e->model, e->checkpoint->model, &frozen, &merged, error);
     if (!status) status = write_network(e, architecture, &merged, error);
     cleat_merged_tensors_clear(&merged);
+    cleat_frozen_weights_clear(&frozen);
     return status;
 }
 

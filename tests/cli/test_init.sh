@@ -67,8 +67,69 @@ test_other_families() {
     says err "model.type = emberformer can start from: runs of type emberformer, mask_segformer; published weights of type segformer"
 }
 
+# same_bits FILE FILE: prints how many tensors of both files, those of the embeddings and of the first block, have the same bits.
+same_bits() {
+    python3 - "$@" <<'END'
+import json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    return {name: data[8 + size + at["data_offsets"][0]:8 + size + at["data_offsets"][1]] for name, at in header.items()}
+one, other = read(sys.argv[1]), read(sys.argv[2])
+print(sum(one[name] == other[name] for name in one if name in other and ("embeddings" in name or "layer.0." in name)))
+END
+}
+
+# An export has frozen parameters as the file has them, although the device had only halves.
+test_frozen() {
+    local precision
+    for precision in f16 bf16; do
+        exits 0 train "frozen_$precision" --init "$bert" --set train.freeze=1 --set train.precision=$precision
+        exits 0 "$cleat" export "$scratch/frozen_$precision" --format hf --out "$scratch/hf_$precision"
+        says err "5 frozen tensors are exported as they are in model.init = $bert"
+        exits 0 same_bits "$bert/model.safetensors" "$scratch/hf_$precision/model.safetensors"
+        says out 15
+    done
+    exits 0 train frozen_f32 --init "$bert" --set train.freeze=1
+    exits 0 "$cleat" export "$scratch/frozen_f32" --format hf --out "$scratch/hf_f32"
+    lacks err "frozen tensors"
+    exits 0 same_bits "$bert/model.safetensors" "$scratch/hf_f32/model.safetensors"
+    says out 15
+    mv "$bert" "$scratch/elsewhere"
+    exits 0 "$cleat" export "$scratch/frozen_f16" --format hf --out "$scratch/hf_gone"
+    says err "warning: frozen parameters are exported as the run has them, in halves: those of model.init = $bert cannot be taken: "
+    says err "there is no such folder"
+    cp -r "$scratch/hf_bf16" "$bert"
+    python3 - "$bert/model.safetensors" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = len(data) // 2 & ~3
+for i in range(0, len(data) - at, 4):
+    data[at + i + 2] ^= 64
+open(sys.argv[1], "wb").write(data)
+END
+    exits 0 "$cleat" export "$scratch/frozen_f16" --format hf --out "$scratch/hf_other"
+    says err "is another there"
+    rm -r "$bert"
+    mv "$scratch/elsewhere" "$bert"
+}
+
+# What adapters are added to is not rounded either.
+test_frozen_below_adapters() {
+    exits 0 train lora --init "$bert" --set train.lora_rank=2 --set train.precision=f16
+    exits 0 "$cleat" export "$scratch/lora" --format hf --out "$scratch/hf_lora"
+    says err "frozen tensors are exported as they are in model.init"
+    exits 0 same_bits "$bert/model.safetensors" "$scratch/hf_lora/model.safetensors"
+    says out 13 # not query and value, to which adapters are added
+}
+
 write_files
 require_device
+require_python
 test_fewer_layers
 test_other_families
+test_frozen
+test_frozen_below_adapters
 finish
