@@ -29,7 +29,9 @@ static cleat_status value_of(const cleat_profile *profile, const char *setting, 
 static cleat_status assign(cleat_profile *profile, const cleat_key *key, const char *value, const char *place,
                            cleat_error *error) {
     const cleat_record reader = cleat_profile_reader(profile);
-    return cleat_record_assign(&reader, key, value, place, error);
+    cleat_status status = cleat_record_assign(&reader, key, value, place, error);
+    if (!status) cleat_profile_given(profile->keys, key)->adopted = true;
+    return status;
 }
 
 /* Whether the profile wants the first part of the network only. */

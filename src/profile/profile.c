@@ -141,6 +141,7 @@ cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_profile **c
     for (size_t i = 0; !status && profile->keys->all.keys[i].name; ++i) {
         const cleat_given *given = &profile->keys->given[i];
         if (given->value) status = copy_given(given->value, given->place, &made->keys->given[i], error);
+        made->keys->given[i].adopted = given->adopted;
     }
     if (!status) status = use_family(made, profile->type, error);
     if (!status) status = cleat_settings_clone(profile->family, profile->data, &data, error);

@@ -22,6 +22,7 @@ extern const cleat_key cleat_run_keys[];
 /* The value assigned to a key; both members NULL: no assignment. */
 typedef struct cleat_given {
     char *value, *place;
+    bool adopted; /* from the weights of model.init, not by whoever wrote the profile */
 } cleat_given;
 
 /* Key tables of a profile. Values for keys of other families are stored, because model.type may be set

@@ -67,6 +67,18 @@ test_other_families() {
     says err "model.type = emberformer can start from: runs of type emberformer, mask_segformer; published weights of type segformer"
 }
 
+# That a cased tokenizer differs from the default of data.lowercase is no news; that it differs from the user's word is.
+test_lowercase() {
+    cp -r "$bert" "$scratch/cased"
+    echo '{"do_lower_case": false, "tokenizer_class": "BertTokenizer"}' >"$scratch/cased/tokenizer_config.json"
+    exits 0 train cased_run --init "$scratch/cased"
+    lacks err "has no effect"
+    exits 0 train lower_run --init "$scratch/cased" --set data.lowercase=true
+    says err "data.lowercase=true: has no effect: the file of the tokenizer says false"
+    exits 0 train from_cased --init "$scratch/cased_run"
+    lacks err "has no effect"
+}
+
 # same_bits FILE FILE: prints how many tensors of both files, those of the embeddings and of the first block, have the same bits.
 same_bits() {
     python3 - "$@" <<'END'
@@ -130,6 +142,7 @@ require_device
 require_python
 test_fewer_layers
 test_other_families
+test_lowercase
 test_frozen
 test_frozen_below_adapters
 finish

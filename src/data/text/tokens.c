@@ -81,9 +81,6 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
         cleat_tokenizer_destroy(made);
         return status;
     }
-    if (!*fitted && cleat_tokenizer_is_published(made) && cleat_tokenizer_lowercase(made) != options->lowercase)
-        cleat_log(CLEAT_LOG_INFO, "%s: data.lowercase = %s has no effect: the tokenizer's file says %s", vocabulary,
-                  options->lowercase ? "true" : "false", options->lowercase ? "false" : "true");
     *tokenizer = made;
     return CLEAT_OK;
 }
