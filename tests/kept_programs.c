@@ -1,7 +1,8 @@
-/* Caches the programs that a test program builds until it exits. Op tests bind some hundred small graphs, and
- * would build the same few programs for each: even if the driver has the kernels in its cache, its
- * preprocessor runs for every build. Linked with --wrap=cleat_program_build, this file intercepts the calls
- * of the program queue to the builder. */
+/* Caches the contexts of devices, and the programs that a test program builds, until it exits. Op tests bind some hundred
+ * small graphs, tests of training open a device for each of some fifty runs; they would build the same few programs for
+ * each: even if the driver has the kernels in its cache, its preprocessor runs for every build (PoCL: 30 ms). Linked with
+ * --wrap=cleat_program_build and --wrap=clCreateContext, this file intercepts the calls of the program queue to the
+ * builder, and those that create a context: a device that is opened again gets the context it had. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/programs.h"
@@ -19,7 +20,16 @@ typedef struct kept {
     struct kept *next;
 } kept;
 
+enum { MAX_DEVICES = 16 };
+
+typedef struct kept_context {
+    cl_device_id device;
+    cl_context context;
+} kept_context;
+
 static kept *all;
+static kept_context contexts[MAX_DEVICES];
+static int context_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The builder itself, under the name given by the linker. */
@@ -76,4 +86,37 @@ cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_progra
     wanted.program = *program;
     keep(&wanted);
     return CLEAT_OK;
+}
+
+/* --- contexts --- */
+
+typedef void(CL_CALLBACK *notify)(const char *text, const void *data, size_t size, void *user);
+
+/* The function of the driver loader, under the name given by the linker. */
+cl_context __real_clCreateContext(const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+                                  notify callback, void *user, cl_int *code);
+cl_context __wrap_clCreateContext(const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+                                  notify callback, void *user, cl_int *code);
+
+/* Retained for the caller; NULL: none yet. */
+static cl_context find_context(cl_device_id device) {
+    for (int i = 0; i < context_count; ++i)
+        if (contexts[i].device == device && clRetainContext(contexts[i].context) == CL_SUCCESS)
+            return contexts[i].context;
+    return NULL;
+}
+
+cl_context __wrap_clCreateContext(const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+                                  notify callback, void *user, cl_int *code) {
+    cl_int state = CL_SUCCESS;
+    pthread_mutex_lock(&lock);
+    cl_context context = count == 1 ? find_context(devices[0]) : NULL;
+    if (!context) {
+        context = __real_clCreateContext(properties, count, devices, callback, user, &state);
+        if (context && count == 1 && context_count < MAX_DEVICES && clRetainContext(context) == CL_SUCCESS)
+            contexts[context_count++] = (kept_context){devices[0], context};
+    }
+    pthread_mutex_unlock(&lock);
+    if (code) *code = state;
+    return context;
 }
