@@ -3,15 +3,21 @@
  * each: even if the driver has the kernels in its cache, its preprocessor runs for every build (PoCL: 30 ms). Linked with
  * --wrap=cleat_program_build and --wrap=clCreateContext, this file intercepts the calls of the program queue to the
  * builder, and those that create a context: a device that is opened again gets the context it had. */
+#include "kept_programs.h"
+
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/programs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH = 33 };
+enum { HASH = 33, OPTIONS = 512 };
+
+static atomic_bool unoptimized;
 
 typedef struct kept {
     cl_context context;
@@ -73,19 +79,40 @@ static cleat_status identify(cleat_device *device, const cleat_program_key *key,
     return CLEAT_OK;
 }
 
-cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
-                                        bool *loaded, cleat_error *error) {
+void kept_programs_optimize(bool optimize) {
+    atomic_store(&unoptimized, !optimize);
+}
+
+static cleat_status find_or_build(cleat_device *device, const cleat_program_key *key, bool build, cl_program *program,
+                                  bool *loaded, cleat_error *error) {
     kept wanted = {0};
     cleat_status status = identify(device, key, &wanted, error);
     if (status) return status;
-    *loaded = false;
-    *program = find(&wanted);
-    if (*program) return CLEAT_OK;
-    status = __real_cleat_program_build(device, key, program, loaded, error);
-    if (status) return status;
-    wanted.program = *program;
-    keep(&wanted);
+    cl_program found = find(&wanted);
+    if (!found && build) {
+        status = __real_cleat_program_build(device, key, &found, loaded, error);
+        if (status) return status;
+        wanted.program = found;
+        keep(&wanted);
+    }
+    *program = found;
     return CLEAT_OK;
+}
+
+cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
+                                        bool *loaded, cleat_error *error) {
+    const bool plain = atomic_load(&unoptimized) && device->facts.vendor == CLEAT_VENDOR_POCL;
+    *loaded = false;
+    cl_program found = NULL;
+    cleat_status status = find_or_build(device, key, !plain, &found, loaded, error);
+    if (!status && !found) {
+        char options[OPTIONS];
+        snprintf(options, sizeof options, "-cl-opt-disable %s", key->options);
+        const cleat_program_key other = {.file = key->file, .options = options, .source = key->source};
+        status = find_or_build(device, &other, true, &found, loaded, error);
+    }
+    if (!status) *program = found;
+    return status;
 }
 
 /* --- contexts --- */

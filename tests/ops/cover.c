@@ -9,7 +9,10 @@
 
 enum { LINE = 160, MAX_LINES = 4096 };
 
-static char covered[MAX_LINES][LINE]; /* "op kernel storage shape" */
+/* A case with more operations takes longer with plain kernels than the optimizer does. */
+#define SMALL_WORK 6e7
+
+static char covered[MAX_LINES][LINE]; /* "op kernel storage shape", and the same with the variant in front */
 static int covered_count;
 
 void cover_begin(void) {
@@ -28,9 +31,9 @@ static void cover(const char *line) {
     snprintf(covered[covered_count++], LINE, "%s", line);
 }
 
-/* Visits each launch of the graph. Returns true, and stops, when `visit` returns true or when an op fails to
- * describe its launches. */
-static bool any_launch(const op_case *c, bool (*visit)(const char *line)) {
+/* Visits each launch of the graph, with its variant or without. Returns true, and stops, when `visit` returns true or when an
+ * op fails to describe its launches. */
+static bool any_launch(const op_case *c, bool with_variant, bool (*visit)(const char *line)) {
     const cleat_device_facts facts = op_facts(c->shape);
     bool found = false;
     for (size_t i = 0; i < c->graph->node_count && !found; ++i) {
@@ -42,9 +45,9 @@ static bool any_launch(const op_case *c, bool (*visit)(const char *line)) {
         for (size_t k = 0; k < binder.count && !found; ++k) {
             char line[LINE];
             const cleat_launch *launch = &binder.launches[k];
-            snprintf(line, sizeof line, "%s %s %s %s", node->op->name,
-                     launch->kind == CLEAT_LAUNCH_KERNEL ? launch->kernel : "sgemm", cleat_dtype_name(c->storage),
-                     c->shape->name);
+            snprintf(line, sizeof line, "%s%s%s %s %s %s", with_variant ? variant->name : "", with_variant ? ": " : "",
+                     node->op->name, launch->kind == CLEAT_LAUNCH_KERNEL ? launch->kernel : "sgemm",
+                     cleat_dtype_name(c->storage), c->shape->name);
             found = visit(line);
         }
         cleat_binder_clear(&binder);
@@ -74,9 +77,9 @@ static bool halves_take_turns(const op_test *test) {
 
 bool cover_needed(const op_case *c) {
     if (is_set("CLEAT_TEST_ROW") || is_set("CLEAT_TEST_FULL")) return true;
-    if (c->shape == &op_shape_gpu64) return c->row % 2 == 0 || any_launch(c, is_new);
+    if (c->shape == &op_shape_gpu64) return c->row % 2 == 0 || any_launch(c, false, is_new);
     if (c->storage == CLEAT_F32 || !halves_take_turns(c->test)) return true;
-    return (c->row + (int)c->storage) % 2 == 0 || any_launch(c, is_new);
+    return (c->row + (int)c->storage) % 2 == 0 || any_launch(c, false, is_new);
 }
 
 bool cover_skips(const op_case *c) {
@@ -85,6 +88,22 @@ bool cover_skips(const op_case *c) {
     return (turn % 2 == 0) == c->chained;
 }
 
+/* Floating-point operations of the graph. */
+static double work(const op_case *c) {
+    double flops = 0;
+    for (size_t i = 0; i < c->graph->node_count; ++i) {
+        const cleat_node *node = c->graph->nodes[i];
+        if (node->op->cost) flops += node->op->cost(node).flops;
+    }
+    return flops;
+}
+
+bool cover_optimizes(const op_case *c) {
+    const bool worth_it = c->shape == &op_shape_cpu || (c->shape == &op_shape_gpu && c->storage == CLEAT_F32);
+    return is_set("CLEAT_TEST_FULL") || work(c) > SMALL_WORK || (worth_it && any_launch(c, true, is_new));
+}
+
 void cover_record(const op_case *c) {
-    any_launch(c, record_line);
+    any_launch(c, false, record_line);
+    any_launch(c, true, record_line);
 }

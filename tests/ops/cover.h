@@ -16,6 +16,11 @@ bool cover_needed(const op_case *c);
 /* Whether the backward pass of this case is skipped: in half types only one of the chained and the plain form
  * runs, and this case is the other one. In f32 both run. */
 bool cover_skips(const op_case *c);
+/* Whether the kernels of the case are compiled with optimization, which is most of the time of an op test on PoCL: where the
+ * case launches a kernel of a variant that no recorded case launched in this storage type and shape, in the shape cpu and,
+ * in f32, in the shape gpu; and where there is so much to compute that it is quicker. Other cases run the same kernels with
+ * other sizes. Always if CLEAT_TEST_FULL is set. */
+bool cover_optimizes(const op_case *c);
 /* Records the kernels that the case launches. */
 void cover_record(const op_case *c);
 

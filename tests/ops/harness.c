@@ -5,6 +5,7 @@
 #include "core/philox.h"
 #include "cover.h"
 #include "graph/store.h"
+#include "kept_programs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -479,6 +480,7 @@ static bool run_variants(op_case *c) {
         ++variants_run;
         if ((first_ran && same_as_first(c, c->variant)) || !cover_needed(c)) continue;
         first_ran = first_ran || c->variant == 0;
+        kept_programs_optimize(cover_optimizes(c));
         cover_record(c);
         if (!c->expected) good = expect(c) && good;
         c->expected = true;
@@ -489,6 +491,7 @@ static bool run_variants(op_case *c) {
         }
         good = run_case(c) && good;
     }
+    kept_programs_optimize(true);
     if (c->variant == 0) good = complain(c, "the graph has no node of this op");
     c->variant = 0;
     return good;
