@@ -5,7 +5,7 @@
 #     all        every step below, as continuous integration does
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
-#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and scripts without code of ours
+#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
@@ -123,9 +123,10 @@ step_oclgrind() {
 }
 
 step_sanitize() {
-    # Left out: scripts that run no code of ours, and the pages of report.page once more in a browser.
+    # Left out: scripts that run no code of ours, the pages of report.page once more in a browser; and what repeats host code of
+    # other tests with other kernels or through a notebook, since kernels are compiled without sanitizers.
     ! build sanitize all "${sanitizer_options[@]}" -DCLEAT_SANITIZE=address,undefined ||
-        run_tests sanitize -LE slow -E '^(cl\.lint|cli\.(driver_hints|trained_on)|report\.browser)$'
+        run_tests sanitize -LE slow -E '^(cl\.lint|cli\.(driver_hints|matrix|trained_on)|report\.browser|notebooks\.execute|ops\..*_mma\..*(bf16|dot))$'
 }
 
 step_thread() {
