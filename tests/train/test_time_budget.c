@@ -187,7 +187,7 @@ static void sessions_are_a_chain_of_folders(void **state) {
     const tiny *t = *state;
     char epochs_text[64], budget_text[64], run[8] = "", source[8];
     int epochs, sessions = 0;
-    cleat_train_report whole = run_of_seconds(t, "whole_chain", 3, &epochs);
+    cleat_train_report whole = run_of_seconds(t, "whole_chain", 4, &epochs);
     const int seconds = (int)ceil(whole.seconds_first_step + 1);
     snprintf(epochs_text, sizeof epochs_text, "train.epochs=%d", epochs);
     snprintf(budget_text, sizeof budget_text, "run.time_budget=30h/%ds", seconds);
