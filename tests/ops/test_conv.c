@@ -83,13 +83,36 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; c->dims[FLAGS] & BIAS && i < pixels_of(c->dims) * n; ++i) din[2][i % n] += dout[0][i];
 }
 
-/* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding
- * errors. */
+/* Whether Winograd's algorithm computes the node of this op in the case's graph. */
+static bool by_winograd(const op_case *c, const char *op) {
+    const cleat_device_facts facts = op_facts(c->shape);
+    for (size_t i = 0; i < c->graph->node_count; ++i) {
+        const cleat_node *node = c->graph->nodes[i];
+        if (strcmp(node->op->name, op) != 0) continue;
+        const cleat_variant *variant = op_variant(c->test->op, c->variant, node, &facts);
+        return variant && strcmp(variant->name, "winograd") == 0;
+    }
+    return false;
+}
+
+/* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding errors.
+ *
+ * Winograd's algorithm has sums at 36 points; their terms are, as the root of the sum of squares, `growth` times as
+ * large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The transforms before and after
+ * add 5 roundings, as the root of 24. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     const int64_t *d = c->dims;
-    int64_t length = d[R] * d[S] * d[C];
+    const extents e = output_of(d);
+    const char *op = !of_gradient ? "conv2d" : tensor == 0 ? "conv2d_dx" : "conv2d_dw";
+    const bool winograd = (!of_gradient || tensor < 2) && by_winograd(c, op);
+    int64_t length = d[R] * d[S] * d[C], sums = d[C];
+    double growth = 7.2;
     if (of_gradient) length = tensor == 0 ? d[R] * d[S] * d[N] : pixels_of(d);
-    return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
+    if (of_gradient) sums = tensor == 0 ? d[N] : d[B] * ((e.p + 3) / 4) * ((e.q + 3) / 4);
+    if (of_gradient && tensor == 1) growth = 6;
+    if (!winograd)
+        return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
+    return (compare_tolerance){.scale = growth, .length = (double)length, .f32_units = 8 + 2 * sqrt((double)sums)};
 }
 
 /* Rows for any storage type. */
@@ -102,14 +125,15 @@ static const op_row rows[] = {
     {1, 6, 7, 17, 19, 3, 3, 1, 2, BIAS},   /* output larger than the image */
     {1, 4, 5, 64, 62, 3, 3, 1, 1, BIAS},   /* inner dimension larger than a panel */
     {1, 5, 4, 36, 126, 3, 3, 2, 1},        /* the same with phases */
+    {2, 9, 13, 35, 50, 3, 3, 1, 1, BIAS},  /* Winograd's tiles: partial, and several vectors of channels */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
-    {1, 5, 6, 3, 4, 3, 3, 1, 1, BIAS | PARAM},
-    {1, 4, 5, 8, 20, 3, 3, 2, 1, PARAM},          /* whole vec4s */
-    {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
-    {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},  /* several blocks of filters */
+    {1, 5, 6, 3, 4, 3, 3, 1, 1, BIAS | PARAM},     {1, 4, 5, 8, 20, 3, 3, 2, 1, PARAM}, /* whole vec4s */
+    {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM},  /* the sum over pixels is split */
+    {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},   /* several blocks of filters */
+    {9, 16, 17, 16, 80, 3, 3, 1, 2, BIAS | PARAM}, /* Winograd: several splits, tiles and filters; no padding of dx */
 };
 
 /* Channels and features are multiples of 8, as matrix units require. */
@@ -131,6 +155,7 @@ static const op_row f32_rows[] = {
     {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},          /* the sum over pixels is split, with a stride */
     {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels per block */
     {1, 3, 3, 64, 160, 3, 3, 1, 1, BIAS | PARAM},   /* few pixels, large weight */
+    {1, 29, 30, 80, 65, 3, 3, 1, 0, PARAM},         /* Winograd: several chunks and blocks of channels, no padding */
 };
 
 enum {

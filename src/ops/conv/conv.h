@@ -1,5 +1,5 @@
-/* Interface between conv.c (definition of the ops) and conv_launch.c, conv_gpu.c, conv_mma.c (their
- * launches). */
+/* Interface between conv.c (definition of the ops) and conv_launch.c, conv_winograd.c, conv_gpu.c, conv_mma.c
+ * (their launches). */
 #ifndef CLEAT_SRC_OPS_CONV_H
 #define CLEAT_SRC_OPS_CONV_H
 
@@ -37,6 +37,15 @@ void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
  * (cl/lib/result.clh). */
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *conv);
 
+/* --- dw on CPUs, with the sum over pixels in `splits` parts, shared by conv_launch.c and conv_winograd.c --- */
+
+/* Workspace bytes: the partial results of dw, then the partial sums, all f32. */
+int64_t cleat_conv_filters_workspace(const cleat_conv *conv, int64_t splits);
+/* Adds the tensors of such a kernel: dy, x, accum, dw, sums_accum, sums, partial. */
+void cleat_conv_launch_filters(cleat_binder *binder, const cleat_conv *conv, int64_t splits);
+/* Adds up the parts if there are several. */
+void cleat_conv_launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, int64_t splits);
+
 /* --- GEMMs for GPUs (cl/conv/conv_gemm.clh), shared by conv_gpu.c and conv_mma.c --- */
 
 /* Returns the work as counted by the kernels: each contiguous range of k is rounded up to multiples of
@@ -55,5 +64,6 @@ CLEAT_DECLARE_VARIANT(conv_mma)
 CLEAT_DECLARE_VARIANT(conv_mma_large)
 CLEAT_DECLARE_VARIANT(conv_mma_medium)
 CLEAT_DECLARE_VARIANT(conv_mma_small)
+CLEAT_DECLARE_VARIANT(conv_winograd) /* conv_winograd.c */
 
 #endif

@@ -1,5 +1,5 @@
 /* Convolutions on CPUs with wide vectors, and the generic form for any device. Kernels: cl/conv/conv.cl.
- * GPUs: conv_gpu.c, conv_mma.c. */
+ * Winograd's algorithm: conv_winograd.c. GPUs: conv_gpu.c, conv_mma.c. */
 #include "ops/conv/conv.h"
 
 #include "ops/lib/count.h"
@@ -133,15 +133,17 @@ static cpu_shape shape_filters(const cleat_conv *c, const cleat_device_facts *fa
     return s;
 }
 
-/* Workspace bytes: the partial results of dw, then the partial sums, all f32. */
-static int64_t dw_bytes(const cleat_conv *c, const cpu_shape *s) {
-    return s->splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
+/* Bytes of the partial results of dw. */
+static int64_t dw_bytes(const cleat_conv *c, int64_t splits) {
+    return splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
 }
 
-static void bind_filters(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
-    cpu_shape s = shape_filters(c, binder->facts);
-    bool whole = s.splits == 1;
-    launch_cpu(binder, node, c, "conv_cpu_filters", &s);
+int64_t cleat_conv_filters_workspace(const cleat_conv *c, int64_t splits) {
+    return splits > 1 ? dw_bytes(c, splits) + (c->sums ? splits * c->features * FLOAT_BYTES : 0) : 0;
+}
+
+void cleat_conv_launch_filters(cleat_binder *binder, const cleat_conv *c, int64_t splits) {
+    bool whole = splits == 1;
     cleat_launch_tensor(binder, c->y);
     cleat_launch_tensor(binder, c->x);
     cleat_launch_tensor(binder, whole ? c->accum : NULL);
@@ -150,26 +152,34 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     if (whole || !c->sums)
         cleat_launch_tensor(binder, c->sums);
     else
-        cleat_launch_workspace(binder, dw_bytes(c, &s), FLOAT_BYTES);
+        cleat_launch_workspace(binder, dw_bytes(c, splits), FLOAT_BYTES);
     if (whole)
         cleat_launch_tensor(binder, NULL);
     else
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+}
+
+void cleat_conv_launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, int64_t splits) {
+    if (splits == 1) return;
+    cleat_launch_reduce(binder, node, 0, c->accum, c->weight, splits);
+    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, splits), c->sums_accum, c->sums, splits);
+}
+
+static void bind_filters(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+    cpu_shape s = shape_filters(c, binder->facts);
+    launch_cpu(binder, node, c, "conv_cpu_filters", &s);
+    cleat_conv_launch_filters(binder, c, s.splits);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.split_depth);
     cleat_launch_groups(binder, s.items);
-    if (whole) return;
-    cleat_launch_reduce(binder, node, 0, c->accum, c->weight, s.splits);
-    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_accum, c->sums, s.splits);
+    cleat_conv_launch_reduces(binder, node, c, s.splits);
 }
 
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_conv c = cleat_conv_of(node);
-    if (c.kind != CLEAT_CONV_DW) return 0;
-    cpu_shape s = shape_filters(&c, facts);
-    return s.splits > 1 ? dw_bytes(&c, &s) + (c.sums ? s.splits * c.features * FLOAT_BYTES : 0) : 0;
+    return c.kind == CLEAT_CONV_DW ? cleat_conv_filters_workspace(&c, shape_filters(&c, facts).splits) : 0;
 }
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
@@ -214,6 +224,7 @@ const cleat_variant cleat_conv_variants[] = {
     CLEAT_VARIANT_ROW("mma_medium", conv_mma_medium),
     CLEAT_VARIANT_ROW("mma_small", conv_mma_small),
     CLEAT_VARIANT_ROW("gpu", conv_gpu),
+    CLEAT_VARIANT_ROW("winograd", conv_winograd),
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};

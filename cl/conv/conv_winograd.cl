@@ -1,0 +1,132 @@
+/* y or dx of a 3 x 3 convolution with stride 1 by Winograd's algorithm (winograd.clh), for one work-item with wide
+ * vectors (WG == 1). dx is the convolution of dy with the kernel turned round.
+ *
+ *   conv_winograd_weights  the kernel's points, once a launch: U [panel of columns][36][pitch], a
+ *                          point is [K][TILE_COLS], f32
+ *   conv_winograd_pixels   a block of tiles and columns: the points of the patches V [36][tiles][CHUNK] are computed
+ *                          and multiplied, chunk by chunk of the K channels, M [36][tiles][columns] += V U, and the
+ *                          results interpolated. V and M are in private memory, which fits a second-level cache.
+ *
+ * Everything else is as in gemm_cpu.clh. BLOCK_ROWS and BLOCK_PANELS count tiles and panels of columns. */
+#include "lib/shared_numbers.clh"
+#define TRANS_A 0
+#define TRANS_B (CONV_KIND == CONV_FORWARD)
+#define PACKS_A 1
+#include "lib/common.clh"
+#include "conv/winograd.clh"
+#include "lib/epilogue.clh"
+#include "lib/gemm_cpu.clh"
+
+/* Pitches of the points, in floats. One vector of padding keeps the 36 points out of each other's cache sets; that of
+ * U has it too. */
+#define U_PITCH (CHUNK * TILE_COLS + VEC)
+#define V_PITCH (BLOCK_ROWS * CHUNK + VEC)
+#define M_PITCH (BLOCK_ROWS * TILE_COLS + VEC)
+
+/* The kernel's points: U [36][pitch], a point is [rows][TILE_COLS]. */
+#if GLOBAL_PANELS
+typedef __global float *weight_points;
+#else
+typedef float *weight_points;
+#endif
+
+/* u = the points of rows [k0, k0 + rows) and columns [n0, n0 + cols) of weight [N, 3, 3, C]; rows is at most
+ * WINOGRAD_WEIGHT_ROWS. Columns past `cols` are 0. */
+#define TAPS 9
+#define TAP_FLOATS (WINOGRAD_WEIGHT_ROWS * TILE_COLS)
+static inline void points_of_weights(__global const T *weight, int C, int k0, int rows, int n0, int cols,
+                                     weight_points u, long pitch) {
+    floatv tap_vectors[TAPS * TAP_FLOATS / VEC];
+    float *taps = (float *)tap_vectors;
+    if (cols < TILE_COLS)
+        for (int i = 0; i < TAPS * TAP_FLOATS; i += VEC) STOREFV((floatv)(0.0f), taps, i);
+    for (int tap = 0; tap < TAPS; ++tap) {
+#if CONV_KIND == CONV_FORWARD
+        __global const T *from = weight + ((long)n0 * TAPS + tap) * C + k0;
+#else
+        __global const T *from = weight + ((long)k0 * TAPS + (TAPS - 1 - tap)) * C + n0;
+#endif
+        panel_load(from, (long)TAPS * C, rows, cols, taps + tap * TAP_FLOATS);
+    }
+    for (int at = 0; at < rows * TILE_COLS; at += VEC) {
+#define TAP(i, j) LOADFV(taps, ((i)*3 + (j)) * TAP_FLOATS + at)
+#define TO_U(i, j, value) STOREFV(value, u, ((i)*WINOGRAD_PATCH + (j)) * pitch + at)
+        BOTH_DIMENSIONS(kernel_points, 3, WINOGRAD_PATCH, TAP, TO_U);
+    }
+}
+
+#if GLOBAL_PANELS
+/* result = U of all rows and columns. A work-item computes some rows of one panel. */
+__kernel void conv_winograd_weights(TENSOR(const T, weight), TENSOR(float, result), const int N, const int C,
+                                    const long pitch) {
+    const int K = CONV_KIND == CONV_FORWARD ? C : N, to_channels = CONV_KIND == CONV_FORWARD ? N : C;
+    const int steps = (K + WINOGRAD_WEIGHT_ROWS - 1) / WINOGRAD_WEIGHT_ROWS, p = get_group_id(0) / steps;
+    const int k0 = get_group_id(0) % steps * WINOGRAD_WEIGHT_ROWS, n0 = p * TILE_COLS;
+    points_of_weights(AT(weight), C, k0, min(WINOGRAD_WEIGHT_ROWS, K - k0), n0, min(TILE_COLS, to_channels - n0),
+                      AT(result) + (long)p * WINOGRAD_POINTS * pitch + (long)k0 * TILE_COLS, pitch);
+}
+#endif
+
+/* result = accum + bias + the convolution of source with the kernel of U. A work-item processes (block of tiles,
+ * block of columns), columns innermost, so that neighbours read the same patches. */
+__kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),
+                                   TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, result),
+                                   const int images, const int height, const int width, const int channels,
+                                   const int rows, const int columns, const int features, const int to,
+                                   const int block_tiles, const int block_panels, const long points_pitch) {
+    const int block_columns = block_panels * TILE_COLS, across = (features + block_columns - 1) / block_columns;
+    const int n0 = get_group_id(0) % across * block_columns, cols = min(block_columns, features - n0);
+    const int first_tile = get_group_id(0) / across * block_tiles;
+    const int tiles = min(block_tiles, images * TILES_ALONG(rows) * TILES_ALONG(columns) - first_tile);
+    tile_place places[BLOCK_ROWS];
+    floatv v_vectors[WINOGRAD_POINTS * V_PITCH / VEC], m_vectors[BLOCK_PANELS * WINOGRAD_POINTS * M_PITCH / VEC];
+    float *v = (float *)v_vectors;
+#if !GLOBAL_PANELS
+    floatv u_vectors[WINOGRAD_POINTS * U_PITCH / VEC];
+#endif
+    tiles_find(rows, columns, first_tile, tiles, places);
+
+    for (int k = 0; k < channels; k += CHUNK) {
+        const int depth = min(CHUNK, channels - k);
+        points_of_patches(AT(source), height, width, channels, to, places, tiles, k, depth, v, CHUNK, V_PITCH);
+        for (int p = 0; p * TILE_COLS < cols; ++p) {
+#if GLOBAL_PANELS
+            const long pitch = points_pitch;
+            panel_pointer u = AT(points) + ((long)n0 / TILE_COLS + p) * WINOGRAD_POINTS * pitch + (long)k * TILE_COLS;
+#else
+            const long pitch = U_PITCH;
+            const int n = n0 + p * TILE_COLS;
+            float *u = (float *)u_vectors;
+            for (int i = 0; i < depth; i += WINOGRAD_WEIGHT_ROWS)
+                points_of_weights(AT(weight), CONV_KIND == CONV_FORWARD ? channels : features, k + i,
+                                  min(WINOGRAD_WEIGHT_ROWS, depth - i), n, min(TILE_COLS, features - n),
+                                  u + i * TILE_COLS, pitch);
+#endif
+            for (int point = 0; point < WINOGRAD_POINTS; ++point)
+                for (int m = 0; m < tiles; m += TILE_ROWS) {
+                    row_pointer row[TILE_ROWS];
+                    floatv sum[TILE_ROWS][TILE_VECS];
+                    floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + m * TILE_VECS;
+#pragma unroll
+                    for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
+                    tile_begin(k == 0 ? 0 : kept, sum);
+                    tile_multiply(row, 1, u + point * pitch, depth, sum);
+                    tile_keep(sum, kept);
+                }
+        }
+    }
+
+    for (int t = 0; t < tiles; ++t)
+        for (int n = 0; n < cols; n += VEC) {
+            const int p = n / TILE_COLS, here = cols - n;
+            const floatv *m = m_vectors + p * WINOGRAD_POINTS * (M_PITCH / VEC) + t * TILE_VECS + n % TILE_COLS / VEC;
+            const int top = places[t].top, left = places[t].left;
+            const long at = (((long)places[t].image * rows + top) * columns + left) * features + n0 + n;
+#define PRODUCT(i, j) m[((i)*WINOGRAD_PATCH + (j)) * (M_PITCH / VEC)]
+#define TO_RESULT(i, j, value)                                                                                         \
+    if (top + (i) < rows && left + (j) < columns)                                                                      \
+    write_row(value, OR_NULL(bias), OR_NULL(accum), 0, AT(result), at + ((long)(i)*columns + (j)) * features, n0 + n,  \
+              here)
+            BOTH_DIMENSIONS(tile_results, WINOGRAD_PATCH, WINOGRAD_SIDE, PRODUCT, TO_RESULT);
+        }
+}
