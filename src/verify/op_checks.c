@@ -1,5 +1,5 @@
 /* Checks of single operations that a self-check's trajectory does not reach: GEMMs with a split sum or
- * executed by CLBlast, attention with the queries split among work-groups, the dropout mask, running
+ * executed by CLBlast, convolutions over many tiles, attention with the queries split among work-groups, the dropout mask, running
  * statistics, position embeddings, relative positions, and element counts that do not fill a vector. */
 #include "verify/op_checks.h"
 
@@ -84,6 +84,41 @@ static void expect_product(const op_check *p, int64_t rows, const float *const *
                 dx[i * WIDTH + k] += dh * w[n * WIDTH + k];
                 dw[n * WIDTH + k] += dh * x[i * WIDTH + k];
             }
+        }
+}
+
+/* --- convolution of 3 x 3 ------------------------------------------------------------------------------------- */
+
+enum { PLANES = 16, IMAGE_WIDTH = 41, TAPS = 3 };
+
+static void build_convolution(op_check *p, int64_t rows) {
+    const int64_t image[] = {1, rows, IMAGE_WIDTH, PLANES}, kernel[] = {PLANES, TAPS, TAPS, PLANES};
+    cleat_tensor *x = add_input(p, "x", 4, image), *w = add_input(p, "w", 4, kernel),
+                 *dy = add_input(p, "dy", 4, image);
+    cleat_tensor *y = cleat_conv2d(p->graph, x, w, NULL, 1, 1); /* [1, rows, IMAGE_WIDTH, PLANES] */
+    add_output(p, y);
+    add_gradients(p, y, dy, 1);
+}
+
+/* Adds what tap (r, s) of the kernel contributes at one pixel of y; `pixel` is the pixel of x. */
+static void expect_tap(const float *const *in, int64_t of, int64_t pixel, int tap, double *const *out) {
+    for (int n = 0; n < PLANES; ++n)
+        for (int c = 0; c < PLANES; ++c) {
+            const int64_t to = of * PLANES + n, from = pixel * PLANES + c,
+                          weight = (n * TAPS * TAPS + tap) * PLANES + c;
+            out[0][to] += (double)in[0][from] * in[1][weight];
+            out[1][from] += (double)in[2][to] * in[1][weight];
+            out[2][weight] += (double)in[2][to] * in[0][from];
+        }
+}
+
+static void expect_convolution(const op_check *p, int64_t rows, const float *const *in, double *const *out) {
+    (void)p;
+    for (int64_t i = 0; i < rows * IMAGE_WIDTH; ++i)
+        for (int tap = 0; tap < TAPS * TAPS; ++tap) {
+            const int64_t h = i / IMAGE_WIDTH + tap / TAPS - 1, w = i % IMAGE_WIDTH + tap % TAPS - 1;
+            if (h < 0 || h >= rows || w < 0 || w >= IMAGE_WIDTH) continue;
+            expect_tap(in, i, h * IMAGE_WIDTH + w, tap, out);
         }
 }
 
@@ -320,6 +355,7 @@ static void expect_first_row(const op_check *p, int64_t rows, const float *const
 static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
     {"a product", 512, build_product, expect_product}, /* suits CLBlast; the sum is too short to be split */
     {"a product with long sums", 2048, build_product, expect_product},
+    {"a convolution", 23, build_convolution, expect_convolution}, /* several blocks of tiles, the last ones partial */
     {"attention", 256, build_attention, expect_attention},
     {"attention with relative positions", 45, build_disentangled, expect_disentangled},
     {"dropout", 8, build_dropout, expect_dropout},

@@ -122,8 +122,8 @@ typedef struct filter_shape {
     int64_t split_tiles, splits;
 } filter_shape;
 
-/* The sums of 64 x 64 elements take 576 KiB of private memory, the points of 16 tiles 153 KiB each of dy and x. Each
- * split begins with sums of its own, so it has many tiles. */
+/* The sums of 64 x 64 elements take 576 KiB of private memory, the points of 16 tiles 153 KiB each of dy and x. A split
+ * has separate sums to begin and to end, so it has many tiles. */
 static filter_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { SIDE = 64, STRIP = 16, SPLIT_MIN = 64 };
     const int64_t lanes = facts->vector_width, tiles = tiles_of(c->batch, c->rows, c->columns);
