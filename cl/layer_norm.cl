@@ -95,14 +95,23 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
 }
 
 /* out[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order. On a GPU a group
- * computes COLUMNS columns, with WG / COLUMNS work-items each. */
+ * computes COLUMNS columns, with WG / COLUMNS work-items each. On a CPU one work-item adds all parts, 8 a core: in
+ * blocks, so that rounding errors do not grow with the cores. */
 #define COLUMNS TOTAL_COLUMNS
+#define BLOCK 64
 __kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, out),
                                    const int parts) {
 #if WG == 1
     for (int c = (int)get_global_id(0) * VEC; c < WIDTH; c += (int)get_global_size(0) * VEC) {
-        floatv sum = (floatv)(0.0f);
-        for (int p = 0; p < parts; ++p) sum += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH), c);
+        floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
+        for (int p = 0; p < parts; ++p) {
+            block += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH), c);
+            if (p % BLOCK == BLOCK - 1) {
+                sum += block;
+                block = (floatv)(0.0f);
+            }
+        }
+        sum += block;
         if (HAS(accum)) sum += row_load_f32(AT(accum), c);
         row_store_f32(sum, AT(out), c);
     }
