@@ -1,0 +1,220 @@
+/* The platform and the device, as NVIDIA's driver describes them. */
+#include "icd.h"
+
+/* The driver that is imitated. */
+#define DRIVER "535.104.05"
+
+/* Queries of cl_nv_device_attribute_query. */
+enum {
+    COMPUTE_CAPABILITY_MAJOR_NV = 0x4000,
+    COMPUTE_CAPABILITY_MINOR_NV = 0x4001,
+    REGISTERS_PER_BLOCK_NV = 0x4002,
+    WARP_SIZE_NV = 0x4003,
+    GPU_OVERLAP_NV = 0x4004,
+    KERNEL_EXEC_TIMEOUT_NV = 0x4005,
+    INTEGRATED_MEMORY_NV = 0x4006
+};
+
+struct _cl_platform_id vc_platform;
+struct _cl_device_id vc_device;
+
+static cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info what, size_t size, void *out,
+                                        size_t *needed) {
+    if (platform && platform != &vc_platform) return CL_INVALID_PLATFORM;
+    switch (what) {
+    case CL_PLATFORM_PROFILE:
+        return vc_answer_text("FULL_PROFILE", size, out, needed);
+    case CL_PLATFORM_VERSION:
+        return vc_answer_text("OpenCL 3.0 CUDA 12.2.148", size, out, needed);
+    case CL_PLATFORM_NAME:
+        return vc_answer_text("NVIDIA CUDA", size, out, needed);
+    case CL_PLATFORM_VENDOR:
+        return vc_answer_text("NVIDIA Corporation", size, out, needed);
+    case CL_PLATFORM_EXTENSIONS:
+        return vc_answer_text(vc_card_extensions(), size, out, needed);
+    case CL_PLATFORM_ICD_SUFFIX_KHR:
+        return vc_answer_text("NV", size, out, needed);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int CL_API_CALL device_ids(cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *devices,
+                                     cl_uint *count) {
+    if (platform && platform != &vc_platform) return CL_INVALID_PLATFORM;
+    if ((!devices && !count) || (devices && size == 0)) return CL_INVALID_VALUE;
+    if (!(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT))) return CL_DEVICE_NOT_FOUND;
+    if (devices) devices[0] = &vc_device;
+    if (count) *count = 1;
+    return CL_SUCCESS;
+}
+
+static cl_int answer_memory(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    switch (what) {
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+        return VC_ANSWER(cl_ulong, card->memory);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+        return VC_ANSWER(cl_ulong, vc_card_largest_allocation(card));
+    case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE:
+        return VC_ANSWER(cl_ulong, card->cache);
+    case CL_DEVICE_GLOBAL_MEM_CACHE_TYPE:
+        return VC_ANSWER(cl_device_mem_cache_type, CL_READ_WRITE_CACHE);
+    case CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE:
+        return VC_ANSWER(cl_uint, 128);
+    case CL_DEVICE_LOCAL_MEM_SIZE:
+        return VC_ANSWER(cl_ulong, VC_LOCAL_MEMORY);
+    case CL_DEVICE_LOCAL_MEM_TYPE:
+        return VC_ANSWER(cl_device_local_mem_type, CL_LOCAL);
+    case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
+        return VC_ANSWER(cl_ulong, 65536);
+    case CL_DEVICE_MAX_CONSTANT_ARGS:
+        return VC_ANSWER(cl_uint, 9);
+    case CL_DEVICE_MAX_PARAMETER_SIZE:
+        return VC_ANSWER(size_t, VC_MAX_PARAMETER_BYTES);
+    case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
+        return VC_ANSWER(cl_uint, VC_ALIGNMENT * 8);
+    case CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE:
+        return VC_ANSWER(cl_uint, 128);
+    case CL_DEVICE_ADDRESS_BITS:
+        return VC_ANSWER(cl_uint, 64);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+    case CL_DEVICE_ERROR_CORRECTION_SUPPORT:
+        return VC_ANSWER(cl_bool, CL_FALSE);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int answer_text(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    switch (what) {
+    case CL_DEVICE_NAME:
+        return vc_answer_text(card->name, size, out, needed);
+    case CL_DEVICE_VENDOR:
+        return vc_answer_text("NVIDIA Corporation", size, out, needed);
+    case CL_DRIVER_VERSION:
+        return vc_answer_text(DRIVER, size, out, needed);
+    case CL_DEVICE_PROFILE:
+        return vc_answer_text("FULL_PROFILE", size, out, needed);
+    case CL_DEVICE_VERSION:
+        return vc_answer_text("OpenCL 3.0 CUDA", size, out, needed);
+    case CL_DEVICE_OPENCL_C_VERSION:
+        return vc_answer_text("OpenCL C 1.2 ", size, out, needed);
+    case CL_DEVICE_EXTENSIONS:
+        return vc_answer_text(vc_card_extensions(), size, out, needed);
+    case CL_DEVICE_BUILT_IN_KERNELS:
+        return vc_answer_text("", size, out, needed);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    switch (what) {
+    case COMPUTE_CAPABILITY_MAJOR_NV:
+        return VC_ANSWER(cl_uint, card->major);
+    case COMPUTE_CAPABILITY_MINOR_NV:
+        return VC_ANSWER(cl_uint, card->minor);
+    case REGISTERS_PER_BLOCK_NV:
+        return VC_ANSWER(cl_uint, 65536);
+    case WARP_SIZE_NV:
+        return VC_ANSWER(cl_uint, VC_WARP);
+    case GPU_OVERLAP_NV:
+        return VC_ANSWER(cl_bool, CL_TRUE);
+    case KERNEL_EXEC_TIMEOUT_NV:
+    case INTEGRATED_MEMORY_NV:
+        return VC_ANSWER(cl_bool, CL_FALSE);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+/* The widths of vectors that suit the card: scalars, and no half. */
+static cl_int answer_width(cl_device_info what, size_t size, void *out, size_t *needed) {
+    switch (what) {
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF:
+        return VC_ANSWER(cl_uint, 0);
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR:
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT:
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT:
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG:
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT:
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_INT:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE:
+        return VC_ANSWER(cl_uint, 1);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    static const size_t items[3] = {VC_MAX_WORK_ITEMS, VC_MAX_WORK_ITEMS, VC_MAX_IN_DIMENSION_2};
+    switch (what) {
+    case CL_DEVICE_TYPE:
+        return VC_ANSWER(cl_device_type, CL_DEVICE_TYPE_GPU);
+    case CL_DEVICE_VENDOR_ID:
+        return VC_ANSWER(cl_uint, 0x10de);
+    case CL_DEVICE_PLATFORM:
+        return VC_ANSWER(cl_platform_id, &vc_platform);
+    case CL_DEVICE_MAX_COMPUTE_UNITS:
+        return VC_ANSWER(cl_uint, card->multiprocessors);
+    case CL_DEVICE_MAX_CLOCK_FREQUENCY:
+        return VC_ANSWER(cl_uint, card->clock_mhz);
+    case CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS:
+        return VC_ANSWER(cl_uint, 3);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES:
+        return vc_answer(items, sizeof items, size, out, needed);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE:
+        return VC_ANSWER(size_t, VC_MAX_WORK_ITEMS);
+    case CL_DEVICE_QUEUE_PROPERTIES:
+        return VC_ANSWER(cl_command_queue_properties,
+                         CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE);
+    case CL_DEVICE_EXECUTION_CAPABILITIES:
+        return VC_ANSWER(cl_device_exec_capabilities, CL_EXEC_KERNEL);
+    case CL_DEVICE_PROFILING_TIMER_RESOLUTION:
+        return VC_ANSWER(size_t, 1000);
+    case CL_DEVICE_SINGLE_FP_CONFIG:
+    case CL_DEVICE_DOUBLE_FP_CONFIG:
+        return VC_ANSWER(cl_device_fp_config, CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST |
+                                                  CL_FP_ROUND_TO_ZERO | CL_FP_ROUND_TO_INF | CL_FP_FMA);
+    case CL_DEVICE_AVAILABLE:
+    case CL_DEVICE_COMPILER_AVAILABLE:
+    case CL_DEVICE_LINKER_AVAILABLE:
+    case CL_DEVICE_ENDIAN_LITTLE:
+        return VC_ANSWER(cl_bool, CL_TRUE);
+    case CL_DEVICE_IMAGE_SUPPORT:
+        return VC_ANSWER(cl_bool, CL_FALSE);
+    case CL_DEVICE_REFERENCE_COUNT:
+        return VC_ANSWER(cl_uint, 1);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void *out,
+                                      size_t *needed) {
+    const vc_card *card = vc_device.card;
+    if (device != &vc_device) return CL_INVALID_DEVICE;
+    if (answer_memory(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_memory(card, what, size, out, needed);
+    if (answer_text(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_text(card, what, size, out, needed);
+    if (answer_nvidia(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_nvidia(card, what, size, out, needed);
+    if (answer_width(what, 0, NULL, NULL) == CL_SUCCESS) return answer_width(what, size, out, needed);
+    return answer_rest(card, what, size, out, needed);
+}
+
+static cl_int CL_API_CALL keep_device(cl_device_id device) {
+    return device == &vc_device ? CL_SUCCESS : CL_INVALID_DEVICE;
+}
+
+void vc_enter_devices(cl_icd_dispatch *table) {
+    table->clGetPlatformInfo = platform_info;
+    table->clGetDeviceIDs = device_ids;
+    table->clGetDeviceInfo = device_info;
+    table->clRetainDevice = keep_device;
+    table->clReleaseDevice = keep_device;
+}

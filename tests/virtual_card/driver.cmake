@@ -1,0 +1,58 @@
+# The driver of the virtual card, its compiler, and its tests.
+
+# The newest clang with a libclc that it can read. The packages libclc-N have the same files, so one of them is installed.
+set(VIRTUAL_CLANG "" CACHE INTERNAL "")
+if(NOT VIRTUAL_CLANG OR NOT EXISTS "${VIRTUAL_CLANG}")
+  set(sample ${CMAKE_CURRENT_BINARY_DIR}/sample.cl)
+  file(WRITE ${sample} "__kernel void sample(__global float *x) { x[get_global_id(0)] = exp(x[get_local_id(0)]); }\n")
+  foreach(case 19.ptx80 18.ptx80 17.ptx80 16.ptx78 15.ptx75 14.ptx75)
+    string(REPLACE "." ";" case ${case})
+    list(GET case 0 version)
+    list(GET case 1 feature)
+    find_program(clang_${version} clang-${version})
+    mark_as_advanced(clang_${version})
+    foreach(folder /usr/lib/llvm-${version}/share/libclc /usr/lib/clc)
+      set(bitcode ${folder}/nvptx64--nvidiacl.bc)
+      if(VIRTUAL_CLANG OR NOT clang_${version} OR NOT EXISTS ${bitcode})
+        continue()
+      endif()
+      execute_process(COMMAND ${clang_${version}} -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -target nvptx64-nvidia-nvcl -Xclang
+                              -target-feature -Xclang +${feature} -Xclang -mlink-builtin-bitcode -Xclang ${bitcode} -S -o ${sample}.ptx ${sample}
+                      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+      if(NOT failed)
+        set(VIRTUAL_CLANG ${clang_${version}} CACHE INTERNAL "")
+        set(VIRTUAL_LIBCLC ${bitcode} CACHE INTERNAL "")
+        set(VIRTUAL_PTX_FEATURE ${feature} CACHE INTERNAL "")
+      endif()
+    endforeach()
+  endforeach()
+endif()
+if(VIRTUAL_CLANG)
+  message(STATUS "Virtual card: ${VIRTUAL_CLANG} with ${VIRTUAL_LIBCLC}")
+else()
+  message(STATUS "Virtual card: no clang with libclc for NVPTX; its tests are skipped (tools/setup.sh --tests installs them)")
+endif()
+
+add_library(virtual_card MODULE cards.c compile.c contexts.c counters_report.c devices.c events.c faults.c files.c icd.c kernels.c launch.c
+                                mappings.c memory.c objects.c options.c program.c queue.c reqntid.c transfers.c)
+set_target_properties(virtual_card PROPERTIES OUTPUT_NAME cleat_virtual_card LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/virtual_card)
+target_link_libraries(virtual_card PRIVATE cleat_options virtual_card_ptx Threads::Threads m)
+target_include_directories(virtual_card PRIVATE ${OPENCL_INCLUDE_DIRS} ${XXHASH_INCLUDE})
+target_compile_definitions(virtual_card PRIVATE VC_CLANG="${VIRTUAL_CLANG}" VC_LIBCLC="${VIRTUAL_LIBCLC}" VC_PTX_FEATURE="${VIRTUAL_PTX_FEATURE}"
+                                                VC_NATIVE="${CMAKE_CURRENT_SOURCE_DIR}/native.clh")
+file(WRITE ${CMAKE_BINARY_DIR}/virtual_card/cleat_virtual_card.icd "${CMAKE_BINARY_DIR}/virtual_card/libcleat_virtual_card.so\n")
+
+# --- tests
+
+set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIRTUAL_CARD=t4
+                     CLEAT_VIRTUAL_CARD_CACHE=${CLEAT_TEST_CACHE}/virtual_card CLEAT_CACHE_DIR=${CLEAT_TEST_CACHE}/virtual_card_cleat)
+file(MAKE_DIRECTORY ${CLEAT_TEST_CACHE}/virtual_card ${CLEAT_TEST_CACHE}/virtual_card_cleat)
+
+foreach(part driver queue launch)
+  add_executable(virtual_card_${part} test_${part}.c rig.c)
+  target_link_libraries(virtual_card_${part} PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
+  target_compile_definitions(virtual_card_${part} PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
+  add_dependencies(virtual_card_${part} virtual_card)
+  cleat_test(virtual_card.${part} quick virtual_card_${part})
+  set_property(TEST virtual_card.${part} APPEND PROPERTY ENVIRONMENT ${card_environment})
+endforeach()
