@@ -45,9 +45,9 @@ typedef struct ptx_counters {
     uint64_t launches, groups;
     uint64_t instructions, lanes; /* issued to a warp; active lanes of them */
     uint64_t fma, mma, special;   /* f32 multiply-adds; matrix unit; exp2, log2, reciprocal, root, sine */
-    uint64_t global_loads, global_load_sectors, global_load_least;    /* sectors of 32 bytes; the least for these bytes */
+    uint64_t global_loads, global_load_sectors, global_load_least; /* sectors of 32 bytes; the least for these bytes */
     uint64_t global_stores, global_store_sectors, global_store_least;
-    uint64_t shared_loads, shared_load_waves, shared_load_least;      /* wavefronts; without bank conflicts */
+    uint64_t shared_loads, shared_load_waves, shared_load_least; /* wavefronts; without bank conflicts */
     uint64_t shared_stores, shared_store_waves, shared_store_least;
     uint64_t async_copies, async_copy_sectors, matrix_loads, matrix_load_waves;
     uint64_t local_accesses, barriers, branches, divergent_branches;
@@ -64,8 +64,8 @@ typedef struct ptx_launch {
     uint32_t dynamic_shared; /* bytes behind the static ones */
     const ptx_range *ranges;
     size_t n_ranges;
-    int threads;  /* work-groups run on that many host threads */
-    bool races;   /* look for races in shared memory */
+    int threads; /* work-groups run on that many host threads */
+    bool races;  /* look for races in shared memory */
     ptx_fault *fault;
     void *context;
 } ptx_launch;

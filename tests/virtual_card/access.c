@@ -1,0 +1,197 @@
+/* Accesses of a warp to memory: where each lane's bytes are, checked and counted. */
+#include "access.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What a load reads where it may not. */
+static unsigned char nothing[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+
+void ptx_addresses(const ptx_warp *warp, ptx_operand operand, uint64_t addresses[PTX_LANES]) {
+    const uint64_t add = (uint64_t)(int64_t)operand.add;
+    if (operand.width == 8) {
+        const uint64_t *from = ptx_at_operand(warp, operand);
+        for (int l = 0; l < PTX_LANES; ++l) addresses[l] = from[l] + add;
+    } else {
+        const uint32_t *from = ptx_at_operand(warp, operand);
+        for (int l = 0; l < PTX_LANES; ++l) addresses[l] = from[l] + add;
+    }
+}
+
+static bool in_range(const ptx_range *range, uint64_t address, uint32_t bytes) {
+    return address >= range->begin && address <= range->end && range->end - address >= bytes;
+}
+
+bool ptx_inside(ptx_group *group, uint64_t address, uint32_t bytes, bool write, bool *read_only) {
+    *read_only = false;
+    if (in_range(&group->range, address, bytes) && !(write && group->range.read_only)) return true;
+    for (size_t i = 0; i < group->launch->n_ranges; ++i) {
+        const ptx_range *range = &group->launch->ranges[i];
+        if (!in_range(range, address, bytes)) continue;
+        if (write && range->read_only) {
+            *read_only = true;
+            continue; /* a buffer may be there twice */
+        }
+        group->range = *range;
+        return true;
+    }
+    for (size_t i = 0; i < group->kernel->module->n_variables; ++i) {
+        const ptx_variable *variable = &group->kernel->module->variables[i];
+        if (!variable->bytes) continue;
+        const uint64_t begin = (uint64_t)(uintptr_t)variable->bytes;
+        const ptx_range range = {begin, begin + variable->size, variable->space == PTX_CONST};
+        if (!in_range(&range, address, bytes)) continue;
+        *read_only |= write && range.read_only;
+        return !(write && range.read_only);
+    }
+    return false;
+}
+
+static const char *name_of(ptx_use use) {
+    return use == PTX_LOAD ? "read" : use == PTX_STORE ? "write" : "atomic access";
+}
+
+static bool aligned(ptx_warp *warp, uint64_t address, uint32_t bytes, ptx_use use, int lane) {
+    if ((address & (bytes - 1)) == 0) return true;
+    ptx_report(warp, PTX_FAULT_ALIGNMENT, "misaligned %s of %u bytes at 0x%" PRIx64 " by work-item %u", name_of(use),
+               bytes, address, warp->first + (uint32_t)lane);
+    return false;
+}
+
+static unsigned char *locate_global(ptx_warp *warp, uint64_t address, uint32_t bytes, ptx_use use, int lane) {
+    bool read_only;
+    if (ptx_inside(warp->group, address, bytes, use != PTX_LOAD, &read_only))
+        return aligned(warp, address, bytes, use, lane) ? (unsigned char *)(uintptr_t)address : NULL;
+    ptx_report(warp, read_only ? PTX_FAULT_READ_ONLY : PTX_FAULT_RANGE,
+               "%s of %u bytes %s, at 0x%" PRIx64 " by work-item %u", name_of(use), bytes,
+               read_only ? "in memory that is only read" : "outside the memory of the launch", address,
+               warp->first + (uint32_t)lane);
+    return NULL;
+}
+
+static unsigned char *locate_shared(ptx_warp *warp, uint64_t offset, uint32_t bytes, ptx_use use, int lane) {
+    ptx_group *group = warp->group;
+    if (offset > group->shared_bytes || group->shared_bytes - offset < bytes) {
+        ptx_report(warp, PTX_FAULT_RANGE,
+                   "%s of %u bytes at offset %" PRIu64 " of %u bytes of shared memory by work-item %u", name_of(use),
+                   bytes, offset, group->shared_bytes, warp->first + (uint32_t)lane);
+        return NULL;
+    }
+    if (!aligned(warp, offset, bytes, use, lane)) return NULL;
+    if (group->cells && use == PTX_LOAD) ptx_record_read(warp, (uint32_t)offset, bytes, (uint32_t)lane);
+    if (group->cells && use == PTX_STORE) ptx_record_write(warp, (uint32_t)offset, bytes, (uint32_t)lane);
+    return group->shared + offset;
+}
+
+static unsigned char *locate_local(ptx_warp *warp, uint64_t offset, uint32_t bytes, ptx_use use, int lane) {
+    const uint32_t size = warp->group->kernel->local_bytes;
+    if (offset > size || size - offset < bytes) {
+        ptx_report(warp, PTX_FAULT_RANGE,
+                   "%s of %u bytes at offset %" PRIu64 " of %u bytes of local memory by work-item %u", name_of(use),
+                   bytes, offset, size, warp->first + (uint32_t)lane);
+        return NULL;
+    }
+    return aligned(warp, offset, bytes, use, lane) ? warp->local + (size_t)lane * size + offset : NULL;
+}
+
+static unsigned char *locate_parameter(ptx_warp *warp, uint64_t offset, uint32_t bytes, int lane) {
+    const uint32_t size = warp->group->kernel->param_bytes;
+    if (offset <= size && size - offset >= bytes && aligned(warp, offset, bytes, PTX_LOAD, lane))
+        return (unsigned char *)(uintptr_t)warp->group->launch->params + offset;
+    ptx_report(warp, PTX_FAULT_RANGE, "read outside the parameters");
+    return NULL;
+}
+
+static unsigned char *locate_lane(ptx_warp *warp, ptx_space space, uint64_t address, uint32_t bytes, ptx_use use,
+                                  int lane) {
+    if (space == PTX_GENERIC) {
+        const uint64_t window = address & UINT64_C(0xff) << 56, offset = address & ~(UINT64_C(0xff) << 56);
+        if (window == PTX_SHARED_WINDOW) return locate_shared(warp, offset, bytes, use, lane);
+        if (window == PTX_LOCAL_WINDOW) return locate_local(warp, offset, bytes, use, lane);
+    }
+    switch (space) {
+    case PTX_SHARED:
+        return locate_shared(warp, address, bytes, use, lane);
+    case PTX_LOCAL:
+        return locate_local(warp, address, bytes, use, lane);
+    case PTX_PARAMETER:
+        return locate_parameter(warp, address, bytes, lane);
+    default:
+        return locate_global(warp, address, bytes, use, lane);
+    }
+}
+
+static void count_global(ptx_counters *counters, const uint64_t *addresses, uint32_t mask, uint32_t bytes,
+                         ptx_use use) {
+    uint32_t least;
+    const uint32_t sectors = ptx_sectors(addresses, mask, bytes, &least);
+    if (use == PTX_LOAD)
+        counters->global_loads++, counters->global_load_sectors += sectors, counters->global_load_least += least;
+    else
+        counters->global_stores++, counters->global_store_sectors += sectors, counters->global_store_least += least;
+}
+
+static void count_shared(ptx_counters *counters, const uint64_t *offsets, uint32_t mask, uint32_t bytes, ptx_use use) {
+    uint32_t least;
+    const uint32_t waves = ptx_waves(offsets, mask, bytes, &least);
+    if (use == PTX_LOAD)
+        counters->shared_loads++, counters->shared_load_waves += waves, counters->shared_load_least += least;
+    else
+        counters->shared_stores++, counters->shared_store_waves += waves, counters->shared_store_least += least;
+}
+
+/* The space that all lanes of a generic access are in; PTX_GENERIC: not the same one. */
+static ptx_space common_space(const uint64_t *addresses, uint32_t mask) {
+    const uint64_t first = addresses[__builtin_ctz(mask)] >> 56;
+    for (int l = 0; l < PTX_LANES; ++l)
+        if (mask >> l & 1 && addresses[l] >> 56 != first) return PTX_GENERIC;
+    return first == PTX_SHARED_WINDOW >> 56 ? PTX_SHARED : first == PTX_LOCAL_WINDOW >> 56 ? PTX_LOCAL : PTX_GLOBAL;
+}
+
+static void count_request(ptx_warp *warp, ptx_space space, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
+                          ptx_use use) {
+    ptx_counters *counters = &warp->group->counters;
+    if (space == PTX_GENERIC) space = common_space(addresses, mask);
+    if (space == PTX_GLOBAL)
+        count_global(counters, addresses, mask, bytes, use);
+    else if (space == PTX_SHARED)
+        count_shared(counters, addresses, mask, bytes, use);
+    else if (space == PTX_LOCAL || space == PTX_GENERIC)
+        counters->local_accesses++;
+}
+
+/* All lanes in the range of the last access, and aligned. */
+static bool all_in_last_range(const ptx_warp *warp, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
+                              bool write) {
+    const ptx_range *range = &warp->group->range;
+    if (range->end - range->begin < bytes || (write && range->read_only)) return false;
+    const uint64_t last = range->end - range->begin - bytes;
+    uint64_t outside = 0;
+    for (int l = 0; l < PTX_LANES; ++l) {
+        const uint64_t offset = addresses[l] - range->begin;
+        outside |= mask >> l & 1 ? (uint64_t)(offset > last) | (addresses[l] & (bytes - 1)) : 0;
+    }
+    return !outside;
+}
+
+uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, const uint64_t addresses[PTX_LANES],
+                    uint32_t bytes, ptx_use use, unsigned char *where[PTX_LANES]) {
+    const ptx_space space = now->space;
+    count_request(warp, space, mask, addresses, bytes, use);
+    if (space == PTX_GLOBAL && all_in_last_range(warp, mask, addresses, bytes, use != PTX_LOAD)) {
+        for (int l = 0; l < PTX_LANES; ++l)
+            where[l] = mask >> l & 1 ? (unsigned char *)(uintptr_t)addresses[l] : nothing;
+        return mask;
+    }
+    uint32_t allowed = mask;
+    for (int l = 0; l < PTX_LANES; ++l) {
+        where[l] = nothing;
+        if (!(mask >> l & 1)) continue;
+        unsigned char *at = locate_lane(warp, space, addresses[l], bytes, use, l);
+        if (at)
+            where[l] = at;
+        else
+            allowed &= ~(1u << l);
+    }
+    return allowed;
+}

@@ -1,0 +1,70 @@
+/* The parser of PTX: modules (parse.c), declarations (declare.c), bodies of kernels (body.c), instructions (decode.c). */
+#ifndef VIRTUAL_CARD_PARSE_H
+#define VIRTUAL_CARD_PARSE_H
+
+#include "kernel.h"
+#include "lexer.h"
+
+/* Registers of one declaration: %r<200>, or one without a number. They are consecutive. */
+typedef struct ptx_bank {
+    ptx_token name;
+    uint32_t count; /* 0: a single one, without a number */
+    uint32_t first;
+    uint8_t width;
+} ptx_bank;
+
+/* A variable that the kernel uses, with its address. */
+typedef struct ptx_symbol {
+    ptx_token name;
+    uint64_t address;
+} ptx_symbol;
+
+typedef struct ptx_label {
+    ptx_token name;
+    uint32_t at;
+} ptx_label;
+
+typedef struct ptx_parser {
+    ptx_lexer lexer;
+    ptx_module *module;
+    size_t kernel_capacity, variable_capacity;
+    /* of the kernel that is read */
+    ptx_kernel *kernel;
+    ptx_bank *banks;
+    ptx_symbol *symbols;
+    ptx_label *labels, *branches; /* branches: an instruction and the label that it goes to */
+    size_t n_banks, n_symbols, n_labels, n_branches;
+    size_t bank_capacity, symbol_capacity, label_capacity, branch_capacity;
+    size_t param_capacity, name_capacity, code_capacity, operand_capacity, constant_capacity, register_capacity;
+    size_t to_operand_capacity;
+} ptx_parser;
+
+/* Size in bytes of a type: ".f32" or "f32"; 0 of a predicate, -1: no type. */
+int ptx_type_size(ptx_token token);
+
+/* declare.c. A declaration of variables: `.space [.align n] .type name[n][m] = { ... };`, from the token after the space. */
+typedef struct ptx_declaration {
+    ptx_token name;
+    size_t size, align, element;
+} ptx_declaration;
+bool ptx_parse_declaration(ptx_parser *parser, ptx_declaration *declaration);
+void ptx_parse_variable(ptx_parser *parser, ptx_space space);
+/* A number of any form as its bits; `width` chooses between float and double where it has a point. */
+bool ptx_parse_number(ptx_token token, int width, uint64_t *bits);
+/* A number that must be an integer from 0 to `max`; moves past it. */
+uint64_t ptx_parse_count(ptx_parser *parser, uint64_t max);
+
+/* body.c. The kernel's body, from '{' on. */
+void ptx_parse_body(ptx_parser *parser);
+uint32_t ptx_add_registers(ptx_parser *parser, uint8_t width, uint32_t count); /* the number of the first one */
+/* The address of a variable that the kernel names; false: there is none of this name. */
+bool ptx_find_symbol(ptx_parser *parser, ptx_token name, uint64_t *address);
+
+/* decode.c. An instruction, from its opcode to its semicolon. */
+void ptx_parse_instruction(ptx_parser *parser, uint32_t predicate, bool unless);
+bool ptx_find_register(const ptx_parser *parser, ptx_token name, ptx_operand *operand);
+
+/* tables.c. The row of this opcode and these operands; NULL: none. *known: whether some row has the opcode. */
+const ptx_form *ptx_find_form(ptx_token opcode, const char *shape, bool *known);
+
+#endif

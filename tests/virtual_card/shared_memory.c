@@ -1,0 +1,98 @@
+/* Races in shared memory: two work-items access a cell, one of them writes, and nothing orders the two. */
+#include "access.h"
+
+/* In ptx_cell.writer: a copy to the cell is under way. In ptx_cell.reader: several lanes of a warp, or of several. */
+enum { IN_FLIGHT = 0x8000, SEVERAL = 0x8000, WARPS = 0xffff };
+
+/* Accesses from this time on are not ordered before one of `warp` now: bar.warp.sync orders those of its lanes too. */
+static uint32_t unordered_since(const ptx_warp *warp, uint32_t other_warp) {
+    const uint32_t barrier = warp->group->barrier;
+    return other_warp == warp->first / PTX_LANES && warp->sync_time > barrier ? warp->sync_time : barrier;
+}
+
+static bool writes_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
+    const uint32_t writer = cell->writer & ~(uint32_t)IN_FLIGHT;
+    return cell->written >= warp->group->barrier && writer != item &&
+           cell->written >= unordered_since(warp, writer / PTX_LANES);
+}
+
+static bool reads_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
+    if (cell->read < warp->group->barrier || cell->reader == item) return false;
+    if (cell->reader == WARPS) return true;
+    const uint32_t reader = cell->reader & SEVERAL ? cell->reader & ~(uint32_t)SEVERAL : cell->reader / PTX_LANES;
+    return cell->read >= unordered_since(warp, reader);
+}
+
+static void report_in_flight(ptx_warp *warp, const ptx_cell *cell, uint32_t offset, uint32_t item, const char *use) {
+    ptx_report(warp, PTX_FAULT_IN_FLIGHT,
+               "work-item %u %s offset %u of shared memory while a copy of work-item %u to it is under way", item, use,
+               offset, cell->writer & ~(unsigned)IN_FLIGHT);
+}
+
+static void record_read(const ptx_warp *warp, ptx_cell *cell, uint32_t item) {
+    const uint32_t own = warp->first / PTX_LANES;
+    if (!reads_unordered(warp, cell, item)) {
+        cell->reader = (uint16_t)item; /* earlier reads are ordered before all that can come, or this item's own */
+    } else if (cell->reader != WARPS) {
+        const uint32_t reader = cell->reader & SEVERAL ? cell->reader & ~(uint32_t)SEVERAL : cell->reader / PTX_LANES;
+        cell->reader = (uint16_t)(reader == own ? SEVERAL | own : WARPS);
+    }
+    cell->read = warp->group->time;
+}
+
+void ptx_record_read(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
+    const ptx_group *group = warp->group;
+    const uint32_t shift = group->kernel->cell_shift, item = warp->first + lane;
+    for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
+        ptx_cell *cell = &group->cells[c];
+        if (cell->written < group->begin)
+            ptx_report(warp, PTX_FAULT_UNWRITTEN,
+                       "work-item %u reads offset %u of shared memory, which its group never wrote", item, c << shift);
+        else if (cell->writer & IN_FLIGHT)
+            report_in_flight(warp, cell, c << shift, item, "reads");
+        else if (writes_unordered(warp, cell, item))
+            ptx_report(warp, PTX_FAULT_RACE,
+                       "race: work-item %u reads offset %u of shared memory, which work-item %u wrote without a "
+                       "barrier between",
+                       item, c << shift, cell->writer);
+        record_read(warp, cell, item);
+    }
+}
+
+static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane, uint16_t writer) {
+    const ptx_group *group = warp->group;
+    const uint32_t shift = group->kernel->cell_shift, item = warp->first + lane;
+    for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
+        ptx_cell *cell = &group->cells[c];
+        if (cell->written >= group->begin && cell->writer & IN_FLIGHT)
+            report_in_flight(warp, cell, c << shift, item, "writes");
+        else if (cell->written >= group->begin && writes_unordered(warp, cell, item))
+            ptx_report(warp, PTX_FAULT_RACE,
+                       "race: work-items %u and %u write offset %u of shared memory without a barrier between",
+                       cell->writer, item, c << shift);
+        else if (reads_unordered(warp, cell, item))
+            ptx_report(warp, PTX_FAULT_RACE,
+                       "race: work-item %u writes offset %u of shared memory, which another (%u) read without a "
+                       "barrier between",
+                       item, c << shift, cell->reader);
+        cell->writer = writer, cell->written = group->time;
+    }
+}
+
+void ptx_record_write(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
+    write_cells(warp, offset, bytes, lane, (uint16_t)(warp->first + lane));
+}
+
+void ptx_record_copy(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane, bool arrived) {
+    const ptx_group *group = warp->group;
+    if (!group->cells) return;
+    const uint32_t shift = group->kernel->cell_shift;
+    if (!arrived) {
+        write_cells(warp, offset, bytes, lane, (uint16_t)((warp->first + lane) | IN_FLIGHT));
+        return;
+    }
+    for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
+        group->cells[c].writer = (uint16_t)(warp->first + lane);
+        group->cells[c].written = group->time;
+    }
+}

@@ -1,0 +1,98 @@
+/* A warp from barrier to barrier: which lanes go where. */
+#include "warp.h"
+
+enum { MAX_STEPS = 1 << 30 }; /* between two barriers: more is taken for an endless loop */
+
+static void push(ptx_warp *warp, uint32_t pc, uint32_t until, uint32_t mask) {
+    if (pc == until || !mask) return;
+    warp->paths = ptx_grow(warp->paths, warp->n_paths, &warp->path_capacity, sizeof *warp->paths);
+    warp->paths[warp->n_paths++] = (ptx_path){.pc = pc, .until = until, .mask = mask};
+}
+
+/* A branch that some lanes take: both ways run to where they meet, the branch's post-dominator; then all go on. */
+static void diverge(ptx_warp *warp, const ptx_instruction *now, uint32_t next, uint32_t taken, uint32_t others) {
+    ptx_path *path = &warp->paths[warp->n_paths - 1];
+    const uint32_t until = path->until, meet = now->reconverge;
+    warp->group->counters.divergent_branches++;
+    if (meet == PTX_NOWHERE || meet == until)
+        warp->n_paths--; /* nothing is left to do behind the two ways */
+    else
+        path->pc = meet;
+    push(warp, next, meet, others);
+    push(warp, now->target, meet, taken);
+}
+
+static void stop_at_barrier(ptx_warp *warp, const ptx_instruction *now, uint32_t next, uint32_t mask) {
+    warp->group->counters.barriers++;
+    warp->barrier = now;
+    warp->paths[warp->n_paths - 1].pc = next;
+    if (mask != warp->live)
+        ptx_report(warp, PTX_FAULT_BARRIER, "a barrier in divergent flow: lanes 0x%08x of 0x%08x reach it", mask,
+                   warp->live);
+    else if (warp->live != warp->begun)
+        ptx_report(warp, PTX_FAULT_BARRIER, "a barrier after lanes 0x%08x have ended", warp->begun & ~warp->live);
+}
+
+static bool endless(ptx_warp *warp) {
+    ptx_report(warp, PTX_FAULT_ENDLESS, "more than %d instructions without a barrier: an endless loop?", MAX_STEPS);
+    return false;
+}
+
+/* Runs the path on top of the stack until it ends, splits, or meets a barrier. */
+typedef enum ptx_stop { PATH_ENDED, AT_BARRIER, ENDLESS } ptx_stop;
+static ptx_stop run_path(ptx_warp *warp, uint32_t *steps) {
+    const ptx_instruction *code = warp->group->kernel->code;
+    ptx_counters *counters = &warp->group->counters;
+    const ptx_path path = warp->paths[warp->n_paths - 1];
+    uint32_t pc = path.pc, mask = path.mask & warp->live, lanes = ptx_count_bits(mask);
+    while (mask && pc != path.until) {
+        const ptx_instruction *now = &code[pc];
+        warp->now = now;
+        uint32_t active = mask, n_active = lanes;
+        if (now->predicate != PTX_NOWHERE) {
+            const uint32_t bits = *(const uint32_t *)(warp->base[PTX_REGISTERS] + now->predicate);
+            active &= now->unless ? ~bits : bits;
+            n_active = ptx_count_bits(active);
+        }
+        counters->instructions++, counters->lanes += n_active;
+        counters->fma += now->fma, counters->mma += now->mma, counters->special += now->special;
+        if (++*steps > MAX_STEPS) return ENDLESS;
+        switch (now->kind) {
+        case PTX_PLAIN:
+            if (active) now->run(warp, now, active);
+            ++pc;
+            break;
+        case PTX_BRANCH:
+            counters->branches++;
+            if (active && active != mask) {
+                diverge(warp, now, pc + 1, active, mask & ~active);
+                return PATH_ENDED;
+            }
+            pc = active ? now->target : pc + 1;
+            break;
+        case PTX_EXIT:
+            warp->live &= ~active, mask &= ~active, lanes = ptx_count_bits(mask);
+            ++pc;
+            break;
+        default:
+            ++pc;
+            if (!active) break;
+            stop_at_barrier(warp, now, pc, active);
+            return AT_BARRIER;
+        }
+    }
+    warp->n_paths--;
+    return PATH_ENDED;
+}
+
+bool ptx_run_warp(ptx_warp *warp) {
+    uint32_t steps = 0;
+    warp->barrier = NULL;
+    while (warp->n_paths) {
+        const ptx_stop stop = run_path(warp, &steps);
+        if (stop == ENDLESS) return endless(warp);
+        if (stop == AT_BARRIER) return true;
+    }
+    warp->ended = true;
+    return true;
+}
