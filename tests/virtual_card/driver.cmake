@@ -44,15 +44,43 @@ file(WRITE ${CMAKE_BINARY_DIR}/virtual_card/cleat_virtual_card.icd "${CMAKE_BINA
 
 # --- tests
 
-set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIRTUAL_CARD=t4
-                     CLEAT_VIRTUAL_CARD_CACHE=${CLEAT_TEST_CACHE}/virtual_card CLEAT_CACHE_DIR=${CLEAT_TEST_CACHE}/virtual_card_cleat)
+set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIRTUAL_CARD_CACHE=${CLEAT_TEST_CACHE}/virtual_card
+                     CLEAT_CACHE_DIR=${CLEAT_TEST_CACHE}/virtual_card_cleat)
 file(MAKE_DIRECTORY ${CLEAT_TEST_CACHE}/virtual_card ${CLEAT_TEST_CACHE}/virtual_card_cleat)
+
+# card_test(NAME LABELS CARD "VARIABLE=VALUE;..." COMMAND...): a test on that card. It is skipped where there is no compiler.
+function(card_test name labels card settings)
+  if(VIRTUAL_CLANG)
+    cleat_test(${name} "${labels}" ${ARGN})
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${card_environment} CLEAT_VIRTUAL_CARD=${card} ${settings})
+  else()
+    cleat_test(${name} "${labels}" sh -c "exit 77")
+  endif()
+endfunction()
 
 foreach(part driver queue launch)
   add_executable(virtual_card_${part} test_${part}.c rig.c)
   target_link_libraries(virtual_card_${part} PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
   target_compile_definitions(virtual_card_${part} PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
   add_dependencies(virtual_card_${part} virtual_card)
-  cleat_test(virtual_card.${part} quick virtual_card_${part})
-  set_property(TEST virtual_card.${part} APPEND PROPERTY ENVIRONMENT ${card_environment})
+  card_test(virtual_card.${part} quick t4 "" virtual_card_${part})
+endforeach()
+
+# Op tests in the shape of GPUs, reference trajectories: any fault of the card fails them. Quick: a small row of the ops with the most kernels
+# (CARD:OP:ROW), two trajectories. Slow: every op and every trajectory on the T4; on the other cards those with matrix units.
+set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu)
+foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5)
+  string(REPLACE ":" ";" case ${case})
+  list(GET case 0 card)
+  list(GET case 1 op)
+  list(GET case 2 row)
+  card_test(virtual_card.${card}.${op}.${row} quick ${card} "${strict};CLEAT_TEST_ROW=${row}" ops_${op})
+endforeach()
+
+set(golden ${CMAKE_SOURCE_DIR}/tests/golden)
+set(strict CLEAT_VIRTUAL_CARD_STRICT=1)
+foreach(file dense text)
+  foreach(precision f32 f16)
+    card_test(virtual_card.t4.${file}.${precision} quick t4 ${strict} cleat verify --quiet --precision ${precision} ${golden}/${file}.safetensors)
+  endforeach()
 endforeach()
