@@ -124,13 +124,33 @@ missing_required() {
     missing_packages "${packages[@]}" | without_cmake
 }
 
+# virtual_card_packages: the newest clang of which this release also has libclc, as optional packages, one a line. The packages libclc-N
+# exclude each other, so an installed one decides.
+virtual_card_packages() {
+    local version installed loss="the tests of the virtual card are skipped"
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libclc-[0-9][0-9]' 2>/dev/null | sed -n 's/^installed libclc-//p' | tail -n 1)
+    for version in ${installed:-19 18 17 16 15 14}; do
+        if available "libclc-$version" && available "clang-$version"; then
+            printf '%s\n' "clang-$version:$loss" "libclc-$version:$loss"
+            return
+        fi
+    done
+    echo "libclc:$loss"
+}
+
+# all_optional: those of the tests depend on the package lists.
+all_optional() {
+    printf '%s\n' "${optional[@]}"
+    if $tests; then virtual_card_packages; fi
+}
+
 # missing_of_all: the packages to install, one a line: of the optional ones those that this release has.
 missing_of_all() {
     local word
     missing_required
-    for word in "${optional[@]}"; do
+    while read -r word; do
         ! available "${word%%:*}" || missing_packages "${word%%:*}"
-    done
+    done < <(all_optional)
 }
 
 is_root_without_asking() {
@@ -154,9 +174,9 @@ install_missing() {
 
 say_what_is_left_out() {
     local word
-    for word in "${optional[@]}"; do
+    while read -r word; do
         [[ ! $(missing_packages "${word%%:*}") ]] || echo "setup: without ${word%%:*}, which this release does not have or which is not installed: ${word#*:}"
-    done
+    done < <(all_optional)
 }
 
 packages=("${build_packages[@]}")

@@ -18,9 +18,9 @@ enum {
     VC_MAX_WORK_ITEMS = 1024,      /* of a work-group */
     VC_MAX_IN_DIMENSION_2 = 64,    /* work-items of a work-group in the last dimension */
     VC_MAX_GROUPS_ABOVE = 65535,   /* work-groups in the dimensions 1 and 2 */
-    VC_LOCAL_MEMORY = 48 * 1024,    /* of a work-group */
+    VC_LOCAL_MEMORY = 48 * 1024,   /* of a work-group */
     VC_MAX_PARAMETER_BYTES = 4352, /* of a kernel */
-    VC_ALIGNMENT = 512              /* of a sub-buffer's origin, in bytes */
+    VC_ALIGNMENT = 512             /* of a sub-buffer's origin, in bytes */
 };
 
 /* The card of CLEAT_VIRTUAL_CARD; the T4 where it is not set. NULL: no card has that key. */

@@ -1,7 +1,6 @@
 # The driver of the virtual card, its compiler, and its tests.
 
 # The newest clang with a libclc that it can read. The packages libclc-N have the same files, so one of them is installed.
-set(VIRTUAL_CLANG "" CACHE INTERNAL "")
 if(NOT VIRTUAL_CLANG OR NOT EXISTS "${VIRTUAL_CLANG}")
   set(sample ${CMAKE_CURRENT_BINARY_DIR}/sample.cl)
   file(WRITE ${sample} "__kernel void sample(__global float *x) { x[get_global_id(0)] = exp(x[get_local_id(0)]); }\n")
@@ -63,12 +62,19 @@ foreach(part driver queue launch)
   target_link_libraries(virtual_card_${part} PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
   target_compile_definitions(virtual_card_${part} PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
   add_dependencies(virtual_card_${part} virtual_card)
-  card_test(virtual_card.${part} quick t4 "" virtual_card_${part})
+  # They leak on purpose: the driver shall say so, not a sanitizer.
+  card_test(virtual_card.${part} quick t4 "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0" virtual_card_${part})
 endforeach()
 
-# Op tests in the shape of GPUs, reference trajectories: any fault of the card fails them. Quick: a small row of the ops with the most kernels
-# (CARD:OP:ROW), two trajectories. Slow: every op and every trajectory on the T4; on the other cards those with matrix units.
+# The rest would take long under a sanitizer, and the library's code is the same as on other devices.
+if(CLEAT_SANITIZE)
+  return()
+endif()
+
+# Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
 set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu)
+
+# Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)
@@ -77,10 +83,34 @@ foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:
   card_test(virtual_card.${card}.${op}.${row} quick ${card} "${strict};CLEAT_TEST_ROW=${row}" ops_${op})
 endforeach()
 
-set(golden ${CMAKE_SOURCE_DIR}/tests/golden)
-set(strict CLEAT_VIRTUAL_CARD_STRICT=1)
-foreach(file dense text)
-  foreach(precision f32 f16)
-    card_test(virtual_card.t4.${file}.${precision} quick t4 ${strict} cleat verify --quiet --precision ${precision} ${golden}/${file}.safetensors)
+# Slow: every op on the T4; those with matrix units on the other cards.
+file(GLOB ops RELATIVE ${CMAKE_SOURCE_DIR}/tests/ops ${CMAKE_SOURCE_DIR}/tests/ops/test_*.c)
+foreach(file ${ops})
+  string(REGEX REPLACE "^test_(.*)\\.c$" "\\1" op ${file})
+  if(NOT ops.${op} IN_LIST no_device_tests)
+    card_test(virtual_card.t4.${op} slow t4 "${strict}" ops_${op})
+  endif()
+endforeach()
+foreach(op linear attention cross_attention conv)
+  foreach(card v100 a100)
+    card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
+  endforeach()
+endforeach()
+
+# Trajectories: f32 on one card, the half precisions on all. Quick on the T4: two of the smallest.
+set(quick_files dense text)
+file(GLOB trajectories ${CMAKE_SOURCE_DIR}/tests/golden/*.safetensors)
+foreach(path ${trajectories})
+  get_filename_component(file ${path} NAME_WE)
+  foreach(case t4:f32 t4:f16 v100:f16 a100:f16 a100:bf16 h100:bf16)
+    string(REGEX MATCH "^(.*):(.*)$" whole ${case})
+    set(card ${CMAKE_MATCH_1})
+    set(precision ${CMAKE_MATCH_2})
+    set(labels slow)
+    if(card STREQUAL t4 AND file IN_LIST quick_files)
+      set(labels quick)
+    endif()
+    card_test(virtual_card.${card}.verify.${file}.${precision} ${labels} ${card} CLEAT_VIRTUAL_CARD_STRICT=1 cleat verify --quiet --precision
+              ${precision} ${path})
   endforeach()
 endforeach()

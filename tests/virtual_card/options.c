@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(vc_words *words, const char *word, size_t bytes) {
+static void add(vc_words *words, const char *word) {
     char **grown = realloc(words->words, (words->count + 2) * sizeof *grown);
-    char *copy = strndup(word, bytes);
+    char *copy = strdup(word);
     if (grown) words->words = grown;
     if (!grown || !copy) {
         words->failed = true;
@@ -21,8 +21,7 @@ static void add(vc_words *words, const char *word, size_t bytes) {
 void vc_words_add(vc_words *words, ...) {
     va_list list;
     va_start(list, words);
-    for (const char *word = va_arg(list, const char *); word; word = va_arg(list, const char *))
-        add(words, word, strlen(word));
+    for (const char *word = va_arg(list, const char *); word; word = va_arg(list, const char *)) add(words, word);
     va_end(list);
 }
 
@@ -89,7 +88,8 @@ static void split(const char *text, vc_words *words) {
                 quoted = !quoted;
             else
                 word[bytes++] = *at;
-        if (bytes) add(words, word, bytes);
+        word[bytes] = 0;
+        if (bytes) add(words, word);
     }
     free(word);
 }
