@@ -37,11 +37,17 @@ static cleat_status check_limit(cleat_device *device, int64_t bytes, cleat_error
     return CLEAT_OK;
 }
 
+/* In parts: NVIDIA's driver fails or hangs when it fills 2 GiB at once (inducer/pyopencl#395). */
 static cl_int fill_with_zeros(cleat_device *device, cl_mem buffer, int64_t bytes) {
     static const unsigned char zeros[16] = {0};
+    const size_t largest = (size_t)1 << 30;
     size_t pattern = sizeof zeros;
+    cl_int code = CL_SUCCESS;
     while ((size_t)bytes % pattern) pattern /= 2;
-    cl_int code = clEnqueueFillBuffer(device->compute, buffer, zeros, pattern, 0, (size_t)bytes, 0, NULL, NULL);
+    for (size_t at = 0; at < (size_t)bytes && code == CL_SUCCESS; at += largest) {
+        size_t part = (size_t)bytes - at < largest ? (size_t)bytes - at : largest;
+        code = clEnqueueFillBuffer(device->compute, buffer, zeros, pattern, at, part, 0, NULL, NULL);
+    }
     return code == CL_SUCCESS ? clFinish(device->compute) : code;
 }
 

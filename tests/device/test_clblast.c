@@ -58,6 +58,7 @@ static void write(cl_mem buffer, int64_t at, int64_t bytes, const void *values) 
 }
 
 static void read(cl_mem buffer, int64_t at, int64_t bytes, void *values) {
+    if (bytes == 0) return; /* drivers refuse it: CL_INVALID_VALUE */
     assert_int_equal(
         clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
         CL_SUCCESS);

@@ -159,6 +159,23 @@ static void test_zeroing(void **state) {
     cleat_buffer_release(device, buffer, sizeof values);
 }
 
+/* More than 2 GiB: the driver of the virtual card refuses to fill that at once, as NVIDIA's does. */
+static void test_large_buffers(void **state) {
+    const int64_t bytes = ((int64_t)2 << 30) + 77;
+    cl_mem buffer = NULL;
+    cleat_error error;
+    unsigned char last = 1;
+    (void)state;
+    if (cleat_device_get_facts(device)->max_allocation < bytes) skip();
+    if (cleat_buffer_create(device, bytes, &buffer, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (!(device->quirks & CLEAT_QUIRK_HOST_MEMORY)) {
+        assert_int_equal(
+            clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, (size_t)bytes - 1, 1, &last, 0, NULL, NULL), 0);
+        assert_int_equal(last, 0);
+    }
+    cleat_buffer_release(device, buffer, bytes);
+}
+
 static void test_impossible_buffers(void **state) {
     cl_mem none = NULL;
     cleat_error error;
@@ -218,6 +235,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_buffers_are_counted),
         cmocka_unit_test(test_zeroing),
+        cmocka_unit_test(test_large_buffers),
         cmocka_unit_test(test_impossible_buffers),
         cmocka_unit_test(test_error_names),
         cmocka_unit_test(test_no_host_memory),

@@ -211,10 +211,23 @@ static cl_int CL_API_CALL keep_device(cl_device_id device) {
     return device == &vc_device ? CL_SUCCESS : CL_INVALID_DEVICE;
 }
 
+/* OpenCL 3.0 lets a driver do without common timers, and NVIDIA's does. */
+static cl_int CL_API_CALL both_timers(cl_device_id device, cl_ulong *of_device, cl_ulong *of_host) {
+    (void)of_device;
+    (void)of_host;
+    return device == &vc_device ? CL_INVALID_OPERATION : CL_INVALID_DEVICE;
+}
+
+static cl_int CL_API_CALL host_timer(cl_device_id device, cl_ulong *of_host) {
+    return both_timers(device, NULL, of_host);
+}
+
 void vc_enter_devices(cl_icd_dispatch *table) {
     table->clGetPlatformInfo = platform_info;
     table->clGetDeviceIDs = device_ids;
     table->clGetDeviceInfo = device_info;
     table->clRetainDevice = keep_device;
     table->clReleaseDevice = keep_device;
+    table->clGetDeviceAndHostTimer = both_timers;
+    table->clGetHostTimer = host_timer;
 }
