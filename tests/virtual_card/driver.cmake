@@ -97,6 +97,13 @@ foreach(op linear attention cross_attention conv)
   endforeach()
 endforeach()
 
+foreach(card t4 v100 a100)
+  card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE_DIR:ops_linear>/ops_
+            ${CMAKE_SOURCE_DIR} ${card})
+endforeach()
+card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
+card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)
+
 # Trajectories: f32 on one card, the half precisions on all. Quick on the T4: two of the smallest.
 set(quick_files dense text)
 file(GLOB trajectories ${CMAKE_SOURCE_DIR}/tests/golden/*.safetensors)

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Every barrier, layout and wait in the kernels for matrix units is needed: without it the op test fails on the virtual card.
+#   test_mutants.sh OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
+# A mutant is one changed line of one file of cl/. Barriers are left out one by one; other changes are listed below.
+set -euo pipefail
+
+ops=$1 source=$2 card=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
+export CLEAT_KERNEL_DIR=$work/cl
+died=0 survived=0
+
+# passes OP ROW: whether the test of that row passes with the kernels in $work.
+passes() {
+    CLEAT_TEST_ROW=$2 "$ops$1" >"$work/log" 2>&1
+}
+
+fresh() {
+    rm -rf "$work/cl"
+    cp -r "$source/cl" "$work/cl"
+}
+
+# expect_death NAME OP ROW
+expect_death() {
+    if passes "$2" "$3"; then
+        echo "survived: $1 (row $3 of ops.$2)"
+        survived=$((survived + 1))
+    else
+        died=$((died + 1))
+    fi
+    fresh
+}
+
+# barriers OP ROW FILE: leaves out each barrier of the file in turn.
+barriers() {
+    local line
+    while IFS=: read -r line _; do
+        sed -i "${line}s/barrier(CLK_LOCAL_MEM_FENCE);//" "$work/cl/$3"
+        expect_death "$3:$line without barrier" "$1" "$2"
+    done < <(grep -n 'barrier(CLK_LOCAL_MEM_FENCE);' "$source/cl/$3")
+}
+
+# mutant OP ROW FILE FROM TO: changes the first occurrence of a text.
+mutant() {
+    FROM=$4 TO=$5 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$work/cl/$3"
+    if cmp -s "$work/cl/$3" "$source/cl/$3"; then
+        echo "not found in $3: $4"
+        survived=$((survived + 1))
+    else
+        expect_death "$3: $4 -> $5" "$1" "$2"
+    fi
+}
+
+linear=10 attention=5 conv=6
+fresh
+for case in linear:$linear attention:$attention conv:$conv; do
+    passes "${case%:*}" "${case#*:}" || {
+        echo "ops.$case fails as it is:"
+        tail -n 20 "$work/log"
+        exit 1
+    }
+done
+
+barriers linear $linear lib/gemm_mma.clh
+if [[ $card == t4 ]]; then
+    barriers linear $linear linear/linear_mma.cl
+    barriers attention $attention attention/attention_mma_forward.cl
+    barriers attention $attention attention/attention_mma_backward.cl
+    barriers conv $conv conv/conv_mma.cl
+    for load in a at b bt; do
+        mutant linear $linear lib/mma_nvidia.clh "mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) {" \
+            "mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) { ld = 16;"
+    done
+    mutant linear $linear lib/mma_nvidia.clh '"r"(x[0]), "r"(x[1]), "r"(y[0])' '"r"(x[1]), "r"(x[0]), "r"(y[0])'
+    mutant linear $linear lib/mma_nvidia.clh 'mma_fetch_column(lane, 0), ".trans")' 'mma_fetch_column(lane, 0), "")'
+fi
+if [[ $card == a100 ]]; then
+    mutant linear $linear lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
+    mutant linear $linear lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
+    mutant linear $linear lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
+fi
+if [[ $card == v100 ]]; then
+    mutant linear $linear lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
+    mutant linear $linear lib/mma_nvidia70.clh 'mma_copy((x) + 2, (p) + 4 * (ld), 4)' 'mma_copy((x) + 2, (p) + 8 * (ld), 4)'
+    mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'
+fi
+
+echo "$died of $((died + survived)) mutants died"
+((survived == 0 && died > 0))
