@@ -98,8 +98,8 @@ foreach(op linear attention cross_attention conv)
 endforeach()
 
 foreach(card t4 v100 a100)
-  card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE_DIR:ops_linear>/ops_
-            ${CMAKE_SOURCE_DIR} ${card})
+  card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
+            $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()
 card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
 card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Every barrier, layout and wait in the kernels for matrix units is needed: without it the op test fails on the virtual card.
-#   test_mutants.sh OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
+#   test_mutants.sh CLEAT OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
 # A mutant is one changed line of one file of cl/. Barriers are left out one by one; other changes are listed below.
 set -euo pipefail
 
-ops=$1 source=$2 card=$3
+cleat=$1 ops=$2 source=$3 card=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
@@ -52,6 +52,18 @@ mutant() {
     fi
 }
 
+# unit NAME FILE FROM TO: such a change must make cleat reject the matrix unit, and so take another one, or none.
+unit() {
+    FROM=$3 TO=$4 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$work/cl/$2"
+    if "$cleat" devices 2>/dev/null | grep -q "matrix unit *$1"; then
+        echo "survived: $2: $3 -> $4 (unit $1)"
+        survived=$((survived + 1))
+    else
+        died=$((died + 1))
+    fi
+    fresh
+}
+
 linear=10 attention=5 conv=6
 fresh
 for case in linear:$linear attention:$attention conv:$conv; do
@@ -76,9 +88,12 @@ if [[ $card == t4 ]]; then
     mutant linear $linear lib/mma_nvidia.clh 'mma_fetch_column(lane, 0), ".trans")' 'mma_fetch_column(lane, 0), "")'
 fi
 if [[ $card == a100 ]]; then
-    mutant linear $linear lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
-    mutant linear $linear lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
-    mutant linear $linear lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
+    aligned=5 # whose rows are copied asynchronously
+    mutant linear $aligned lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
+    mutant linear $aligned lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
+    "$cleat" devices 2>/dev/null | grep -q "matrix unit *nv80"
+    unit nv80 lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
+    unit nv80 lib/mma_nvidia.clh '"r"(y[0]), "r"(y[1])' '"r"(y[1]), "r"(y[0])'
 fi
 if [[ $card == v100 ]]; then
     mutant linear $linear lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
