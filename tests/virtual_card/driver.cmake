@@ -58,7 +58,7 @@ function(card_test name labels card settings)
 endfunction()
 
 foreach(part driver queue launch)
-  add_executable(virtual_card_${part} test_${part}.c rig.c)
+  add_executable(virtual_card_${part} test_${part}.c driver_rig.c)
   target_link_libraries(virtual_card_${part} PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
   target_compile_definitions(virtual_card_${part} PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
   add_dependencies(virtual_card_${part} virtual_card)

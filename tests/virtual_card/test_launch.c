@@ -1,5 +1,5 @@
 /* Programs and launches on the virtual card: what the driver refuses, and faults of kernels. */
-#include "rig.h"
+#include "driver_rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* When commands run on the virtual card: as late as OpenCL allows, and never without a flush. */
-#include "rig.h"
+#include "driver_rig.h"
 
 #include <pthread.h>
 #include <string.h>

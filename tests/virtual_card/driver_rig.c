@@ -1,5 +1,5 @@
 /* An open virtual card for tests. */
-#include "rig.h"
+#include "driver_rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What the tests of the virtual card's driver share: an open device, buffers, kernels, and the driver's faults. */
-#ifndef VIRTUAL_CARD_RIG_H
-#define VIRTUAL_CARD_RIG_H
+#ifndef VIRTUAL_CARD_DRIVER_RIG_H
+#define VIRTUAL_CARD_DRIVER_RIG_H
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
