@@ -5,7 +5,7 @@
 
 static bool has_avx2(void) {
 #if defined(PTX_HAS_AVX2)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif

@@ -10,6 +10,8 @@
 
 #include "rig.h"
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* rows */
+
 /* --- references: bits of up to four operands -> bits of the result, written without the interpreter's helpers */
 
 typedef uint64_t reference(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
