@@ -34,7 +34,7 @@ static cleat_status assign(cleat_profile *profile, const cleat_key *key, const c
     return status;
 }
 
-/* Whether the profile wants the first part of the network only. */
+/* Whether the profile requires the first part of the network only. */
 static bool is_part(const cleat_key *key, const char *own, const char *theirs) {
     double here, there;
     return key->fewer && cleat_number_parse(own, &here) && cleat_number_parse(theirs, &there) && here < there;
