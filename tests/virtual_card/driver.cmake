@@ -72,7 +72,7 @@ if(CLEAT_SANITIZE)
 endif()
 
 # Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
-set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu)
+set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
 
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5)

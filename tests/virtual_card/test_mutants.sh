@@ -7,7 +7,7 @@ set -euo pipefail
 cleat=$1 ops=$2 source=$3 card=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program CLEAT_TEST_SHAPE=gpu CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
+export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
 export CLEAT_KERNEL_DIR=$work/cl
 died=0 survived=0
 
