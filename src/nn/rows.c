@@ -2,13 +2,6 @@
 #include "nn/rows.h"
 
 cleat_tensor *cleat_nn_read_rows(cleat_graph *graph, cleat_tensor *x, const cleat_read_rows *rows) {
-    switch (rows->which) {
-    case CLEAT_READ_ONE:
-        return cleat_select_row(graph, x, rows->lengths, rows->row);
-    case CLEAT_READ_MARKED:
-        return cleat_select_marked(graph, x, rows->marks, rows->count, rows->chosen);
-    case CLEAT_READ_ALL:
-        break;
-    }
+    if (rows->which == CLEAT_READ_ONE) return cleat_select_row(graph, x, rows->lengths, rows->row);
     return x;
 }

@@ -90,13 +90,6 @@ static void the_last_step(void **state) {
     assert_rows(series, LENGTH, ALL, BATCH);
 }
 
-static void the_masked_tokens(void **state) {
-    static const char *const pretrain[SETTINGS] = {"model.type=text_pretrain", "model.layers=2",
-                                                   "data.mask_fraction=0.25"};
-    (void)state;
-    assert_rows(pretrain, LENGTH, ALL, BATCH * LENGTH / 4);
-}
-
 static void everything_where_everything_is_read(void **state) {
     static const char *const readers[][SETTINGS] = {
         {"model.type=text_classifier", "model.layers=2", "model.pooling=mean"},
@@ -107,7 +100,7 @@ static void everything_where_everything_is_read(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_token), cmocka_unit_test(the_class_token),
-                                       cmocka_unit_test(the_last_step), cmocka_unit_test(the_masked_tokens),
+                                       cmocka_unit_test(the_last_step),
                                        cmocka_unit_test(everything_where_everything_is_read)};
     return cmocka_run_group_tests_name("models.read_rows", tests, NULL, NULL);
 }
