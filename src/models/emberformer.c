@@ -139,7 +139,7 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
     shape.samples = batch;
     cleat_tensor *x = cleat_nn_linear(graph, "inp", steps, shape.d_model, NULL); /* [B N, T, D] */
     x = cleat_positional_encoding(graph, x, NULL);
-    const cleat_read_rows last = {.which = CLEAT_READ_ONE, .row = CLEAT_ROW_LAST, .lengths = lengths};
+    const cleat_read_row last = {.row = CLEAT_ROW_LAST, .lengths = lengths};
     x = cleat_nn_encoder(graph, x, lengths, rng, &shape, &last); /* [B N, D] */
     x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * s->features, NULL);
     if (!x) return NULL;

@@ -231,7 +231,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     x = cleat_positional_encoding(graph, x,
                                   settings_of(model)->positions == POSITIONS_BOTH_ENDS ? target.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
-    x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape, &(cleat_read_rows){0});
+    x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape, NULL);
     head_output found = build_head(model, graph, x, target.lengths);
     found.x = cleat_model_output(graph, found.x, built);
     if (mode == CLEAT_MODE_PREDICT) return;

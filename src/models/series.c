@@ -176,7 +176,7 @@ static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *gr
     /* [B, T, D] */
     x = cleat_positional_encoding(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
-    const cleat_read_rows last = {.which = CLEAT_READ_ONE, .row = CLEAT_ROW_LAST};
+    const cleat_read_row last = {.row = CLEAT_ROW_LAST};
     return cleat_nn_encoder(graph, x, NULL, rng, &shape, &last); /* [B, D] */
 }
 

@@ -96,7 +96,7 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
 
 /* Embedding and pre-norm encoder of cleat's own. */
 static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                    const cleat_text_inputs *inputs, const cleat_read_rows *read) {
+                                    const cleat_text_inputs *inputs, const cleat_read_row *read) {
     const cleat_transformer encoder = cleat_encoder_shape(shape->encoder, mode);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", inputs->tokens, shape->vocabulary, &encoder); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x, NULL);
@@ -126,7 +126,7 @@ static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shap
 }
 
 cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                          const cleat_text_inputs *inputs, const cleat_read_rows *read) {
+                                          const cleat_text_inputs *inputs, const cleat_read_row *read) {
     if (shape->network->network == CLEAT_TEXT_CLEAT) return cleat_features(graph, shape, mode, inputs, read);
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const cleat_bert bert = bert_shape(shape, &s, mode);
@@ -145,9 +145,8 @@ cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shap
                                        const cleat_text_inputs *inputs) {
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const bool first = !shape->tags && (s.network != CLEAT_TEXT_CLEAT || shape->pooling == CLEAT_POOLING_FIRST);
-    const cleat_read_rows read = {
-        .which = first ? CLEAT_READ_ONE : CLEAT_READ_ALL, .row = CLEAT_ROW_FIRST, .lengths = inputs->lengths};
-    cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs, &read);
+    const cleat_read_row read = {.row = CLEAT_ROW_FIRST, .lengths = inputs->lengths};
+    cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs, first ? &read : NULL);
     if (s.network == CLEAT_TEXT_CLEAT) return cleat_head(graph, shape, x, inputs);
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }

@@ -122,9 +122,9 @@ typedef struct cleat_text_inputs {
 /* The logits: [B, classes], or for tags [B, L, classes]. */
 cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                        const cleat_text_inputs *inputs);
-/* The features of the tokens, without a head: [B, L, D], or the rows to read. */
+/* The features of the tokens, without a head: [B, L, D], or the row to read. */
 cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
-                                          const cleat_text_inputs *inputs, const cleat_read_rows *read);
+                                          const cleat_text_inputs *inputs, const cleat_read_row *read);
 /* Name of the table of word embeddings. */
 const char *cleat_text_network_words(const cleat_text_network_settings *network);
 /* Whether the graph reads the types of tokens. */

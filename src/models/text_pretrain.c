@@ -179,8 +179,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode != CLEAT_MODE_PREDICT) labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, few);
     texts.rng = inputs.rng;
-    const cleat_read_rows all = {0};
-    cleat_tensor *x = cleat_text_network_features(graph, &shape, mode, &texts, &all); /* [B, L, D] */
+    cleat_tensor *x = cleat_text_network_features(graph, &shape, mode, &texts, NULL); /* [B, L, D] */
     if (labels) x = cleat_select_marked(graph, x, labels, few[1], &chosen);           /* [B, M, D] */
     cleat_tensor *logits = cleat_model_output(graph, build_head(model, graph, x), built);
     if (mode == CLEAT_MODE_PREDICT) return;

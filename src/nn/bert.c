@@ -44,7 +44,7 @@ cleat_tensor *cleat_nn_bert_embeddings(cleat_graph *graph, cleat_tensor *tokens,
 }
 
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                           const cleat_bert *shape, const cleat_read_rows *read) {
+                           const cleat_bert *shape, const cleat_read_row *read) {
     const cleat_transformer *encoder = &shape->encoder;
     cleat_transformer attention = *encoder;
     char prefix[CLEAT_NAME];
@@ -52,8 +52,8 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
 #define PART(part) (snprintf(prefix, sizeof prefix, "blocks.%lld.%s", (long long)layer, part), prefix)
     cleat_tensor *y = cleat_nn_linear_normal(graph, PART("att.qkv"), x, 3 * encoder->d_model, encoder->init_std, NULL);
     cleat_scope(graph, "%s/", PART("att"));
-    y = cleat_nn_read_rows(graph, cleat_attention(graph, y, lengths, (int)encoder->heads), read);
-    x = cleat_nn_read_rows(graph, x, read);
+    y = cleat_nn_read_row(graph, cleat_attention(graph, y, lengths, (int)encoder->heads), read);
+    x = cleat_nn_read_row(graph, x, read);
     x = cleat_nn_residual(graph, PART("att.out"), x, y, rng, &attention);
     x = cleat_nn_layer_norm_eps(graph, PART("n1"), x, shape->norm_eps);
     y = cleat_nn_linear_normal(graph, PART("f1"), x, encoder->d_ff, encoder->init_std, NULL); /* [B, L, F] */
@@ -64,12 +64,11 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
 }
 
 cleat_tensor *cleat_nn_bert_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                                    const cleat_bert *shape, const cleat_read_rows *read) {
-    const cleat_read_rows all = {0};
+                                    const cleat_bert *shape, const cleat_read_row *read) {
     for (int64_t layer = 0; layer < shape->encoder.layers; ++layer) {
         const bool last = layer + 1 == shape->encoder.layers;
         cleat_segment(graph);
-        x = block(graph, layer, x, lengths, rng, shape, last ? read : &all);
+        x = block(graph, layer, x, lengths, rng, shape, last ? read : NULL);
     }
     cleat_segment(graph);
     return x;

@@ -55,10 +55,10 @@ static void map_positions(cleat_graph *graph, int64_t layer, cleat_tensor *posit
         *keys = linear(graph, in_block(&name, layer, "att.pos_key"), positions, width, shape);
 }
 
-/* x [B, L, D], positions [2S, D] -> [B, L, D], or the rows to read */
+/* x [B, L, D], positions [2S, D] -> [B, L, D], or the row to read */
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *positions,
                            cleat_tensor *lengths, cleat_tensor *rng, const cleat_deberta *shape,
-                           const cleat_read_rows *read) {
+                           const cleat_read_row *read) {
     layer_name name;
     const cleat_transformer *encoder = &shape->bert.encoder;
     const float eps = shape->bert.norm_eps;
@@ -69,8 +69,8 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
     map_positions(graph, layer, positions, rng, shape, &keys, &queries);
     cleat_tensor *y = linear(graph, in_block(&name, layer, "att.qkv"), x, 3 * encoder->d_model, shape); /* [B, L, 3D] */
     cleat_scope(graph, "%s/", in_block(&name, layer, "att"));
-    y = cleat_nn_read_rows(graph, cleat_disentangled_attention(graph, y, keys, queries, lengths, &spec), read);
-    x = cleat_nn_read_rows(graph, x, read);
+    y = cleat_nn_read_row(graph, cleat_disentangled_attention(graph, y, keys, queries, lengths, &spec), read);
+    x = cleat_nn_read_row(graph, x, read);
     x = cleat_nn_residual(graph, in_block(&name, layer, "att.out"), x, y, rng, encoder);
     x = cleat_nn_layer_norm_eps(graph, in_block(&name, layer, "n1"), x, eps);
     y = cleat_gelu(graph, linear(graph, in_block(&name, layer, "f1"), x, encoder->d_ff, shape));
@@ -79,13 +79,12 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
 }
 
 cleat_tensor *cleat_nn_deberta_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                                       const cleat_deberta *shape, const cleat_read_rows *read) {
-    const cleat_read_rows all = {0};
+                                       const cleat_deberta *shape, const cleat_read_row *read) {
     cleat_tensor *positions = embed_positions(graph, shape);
     for (int64_t layer = 0; layer < shape->bert.encoder.layers; ++layer) {
         const bool last = layer + 1 == shape->bert.encoder.layers;
         cleat_segment(graph);
-        x = block(graph, layer, x, positions, lengths, rng, shape, last ? read : &all);
+        x = block(graph, layer, x, positions, lengths, rng, shape, last ? read : NULL);
     }
     cleat_segment(graph);
     return x;

@@ -90,14 +90,14 @@ static float norm_eps(const cleat_transformer *shape) {
 }
 
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                           const cleat_transformer *shape, const cleat_read_rows *read) {
+                           const cleat_transformer *shape, const cleat_read_row *read) {
     char prefix[CLEAT_NAME];
 #define PART(part) (snprintf(prefix, sizeof prefix, "blocks.%lld.%s", (long long)layer, part), prefix)
     cleat_tensor *y = cleat_nn_layer_norm_eps(graph, PART("n1"), x, norm_eps(shape));
     y = cleat_nn_linear_normal(graph, PART("att.qkv"), y, 3 * shape->d_model, shape->init_std, NULL); /* [B, L, 3D] */
     cleat_scope(graph, "%s/", PART("att"));
-    y = cleat_nn_read_rows(graph, cleat_attention(graph, y, lengths, (int)shape->heads), read);
-    x = cleat_nn_read_rows(graph, x, read);
+    y = cleat_nn_read_row(graph, cleat_attention(graph, y, lengths, (int)shape->heads), read);
+    x = cleat_nn_read_row(graph, x, read);
     x = cleat_nn_residual(graph, PART("att.out"), x, y, rng, shape);
     y = cleat_nn_layer_norm_eps(graph, PART("n2"), x, norm_eps(shape));
     y = cleat_nn_linear_normal(graph, PART("f1"), y, shape->d_ff, shape->init_std, NULL); /* [B, L, F] */
@@ -107,19 +107,18 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
 }
 
 cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                                      const cleat_transformer *shape, const cleat_read_rows *read) {
-    const cleat_read_rows all = {0};
+                                      const cleat_transformer *shape, const cleat_read_row *read) {
     for (int64_t layer = 0; layer < shape->layers; ++layer) {
         const bool last = layer + 1 == shape->layers;
         cleat_segment(graph);
-        x = block(graph, layer, x, lengths, rng, shape, last ? read : &all);
+        x = block(graph, layer, x, lengths, rng, shape, last ? read : NULL);
     }
     cleat_segment(graph);
     return x;
 }
 
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                               const cleat_transformer *shape, const cleat_read_rows *read) {
+                               const cleat_transformer *shape, const cleat_read_row *read) {
     x = cleat_nn_encoder_blocks(graph, x, lengths, rng, shape, read);
     return cleat_nn_layer_norm_eps(graph, "norm", x, norm_eps(shape));
 }

@@ -35,7 +35,7 @@ cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_
 cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps);
 
 /* The end of a block's branch: x + dropout(linear layer PREFIX of `inner`). cleat_graph_fuse merges the addition into
- * the layer's GEMM, or into the dropout. inner [B, L, K], x [B, L, D] -> [B, L, D] */
+ * the layer's GEMM, or into the dropout. inner [B, ..., K], x [B, ..., D] -> [B, ..., D] */
 cleat_tensor *cleat_nn_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
                                 cleat_tensor *rng, const cleat_transformer *shape);
 
@@ -47,13 +47,13 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
 /* Pre-norm blocks blocks.0 ... (Xiong et al. 2020): x += out(attention(n1(x))); x += f2(gelu(f1(n2(x))));
  * then the final norm. Dropout is applied before each residual addition; the caller applies it after the sum
  * of embeddings. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL if
- * dropout is 0. After the attention of the last block each row is mapped alone, so only the rows to read go on there.
- * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the rows to read (nn/rows.h) */
+ * dropout is 0. After the attention of the last block each row is mapped alone, so only the row to read goes on there.
+ * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                               const cleat_transformer *shape, const cleat_read_rows *read);
+                               const cleat_transformer *shape, const cleat_read_row *read);
 /* The same without the final norm. */
 cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
-                                      const cleat_transformer *shape, const cleat_read_rows *read);
+                                      const cleat_transformer *shape, const cleat_read_row *read);
 
 /* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that
  * of blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are

@@ -34,11 +34,11 @@ static cleat_tensor *mean(cleat_graph *graph, cleat_tensor *x, const cleat_vit *
 }
 
 cleat_tensor *cleat_nn_vit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, const cleat_vit *shape) {
-    const cleat_read_rows all = {0}, first = {.which = CLEAT_READ_ONE, .row = CLEAT_ROW_FIRST};
+    const cleat_read_row first = {.row = CLEAT_ROW_FIRST};
     cleat_segment(graph);
     x = add_positions(graph, embed(graph, x, shape), shape);
     if (shape->blocks.dropout > 0) x = cleat_dropout(graph, x, rng, shape->blocks.dropout);
-    x = cleat_nn_encoder_blocks(graph, x, NULL, rng, &shape->blocks, shape->mean ? &all : &first);
+    x = cleat_nn_encoder_blocks(graph, x, NULL, rng, &shape->blocks, shape->mean ? NULL : &first);
     if (shape->mean) x = mean(graph, x, shape);
     return cleat_nn_layer_norm_eps(graph, "norm", x, shape->blocks.norm_eps);
 }

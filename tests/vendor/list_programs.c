@@ -274,7 +274,7 @@ static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, s.vocabulary, &encoder);
     x = cleat_positional_encoding(graph, x, s.width % 4 == 0 ? lengths : NULL);
     if (dropout) x = cleat_dropout(graph, x, rng, encoder.dropout);
-    x = cleat_nn_encoder(graph, x, lengths, rng, &encoder, &(cleat_read_rows){0});
+    x = cleat_nn_encoder(graph, x, lengths, rng, &encoder, NULL);
     cleat_autocast(graph, CLEAT_F32);
     cleat_tensor *rigid_frames = NULL;
     x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &rigid_frames);

@@ -27,38 +27,9 @@ static uint32_t add_floats(uint32_t a, uint32_t b) {
     return a;
 }
 
-/* What the memory holds afterwards; `swap` is the second operand of cas. */
-static uint32_t after_32(int operation, uint32_t old, uint32_t value, uint32_t swap) {
-    switch (operation) {
-    case ADD:
-        return old + value;
-    case MIN:
-        return old < value ? old : value;
-    case MAX:
-        return old > value ? old : value;
-    case MIN_SIGNED:
-        return (int32_t)old < (int32_t)value ? old : value;
-    case MAX_SIGNED:
-        return (int32_t)old > (int32_t)value ? old : value;
-    case AND:
-        return old & value;
-    case OR:
-        return old | value;
-    case XOR:
-        return old ^ value;
-    case COMPARE_AND_SWAP:
-        return old == value ? swap : old;
-    case INCREMENT:
-        return old >= value ? 0 : old + 1;
-    case DECREMENT:
-        return old == 0 || old > value ? value : old - 1;
-    case ADD_FLOAT:
-        return add_floats(old, value);
-    default:
-        return value;
-    }
-}
-static uint64_t after_64(int operation, uint64_t old, uint64_t value, uint64_t swap) {
+/* What the memory holds afterwards; `swap` is the second operand of cas. Operands of 32 bits arrive with their sign
+ * extended, which keeps their order with and without sign; the lower half of the result is theirs. */
+static uint64_t after(int operation, uint64_t old, uint64_t value, uint64_t swap) {
     switch (operation) {
     case ADD:
         return old + value;
@@ -78,13 +49,26 @@ static uint64_t after_64(int operation, uint64_t old, uint64_t value, uint64_t s
         return old ^ value;
     case COMPARE_AND_SWAP:
         return old == value ? swap : old;
+    case INCREMENT:
+        return old >= value ? 0 : old + 1;
+    case DECREMENT:
+        return old == 0 || old > value ? value : old - 1;
+    case ADD_FLOAT:
+        return add_floats((uint32_t)old, (uint32_t)value);
     default:
         return value;
     }
 }
 
+static uint64_t extended_32(uint32_t x) {
+    return (uint64_t)(int64_t)(int32_t)x;
+}
+static uint64_t extended_64(uint64_t x) {
+    return x;
+}
+
 /* One lane after the other. Other threads of the host run other groups, which may use the same memory. */
-#define UPDATE(name, type, after)                                                                                      \
+#define UPDATE(name, type, extended)                                                                                   \
     static void name(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {                                      \
         uint64_t addresses[PTX_LANES];                                                                                 \
         unsigned char *where[PTX_LANES];                                                                               \
@@ -96,34 +80,47 @@ static uint64_t after_64(int operation, uint64_t old, uint64_t value, uint64_t s
         for (int l = 0; l < PTX_LANES; ++l) {                                                                          \
             if (!(mask >> l & 1)) continue;                                                                            \
             type *at = (type *)(void *)where[l], old = __atomic_load_n(at, __ATOMIC_SEQ_CST);                          \
-            while (!__atomic_compare_exchange_n(at, &old, after(now->code, old, value[l], swap[l]), false,             \
-                                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {                                 \
-            }                                                                                                          \
+            type next;                                                                                                 \
+            do {                                                                                                       \
+                next = (type)after(now->code, extended(old), extended(value[l]), extended(swap[l]));                   \
+            } while (!__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));         \
             if (to) to[l] = old;                                                                                       \
         }                                                                                                              \
     }
-UPDATE(update_32, uint32_t, after_32)
-UPDATE(update_64, uint64_t, after_64)
+UPDATE(update_32, uint32_t, extended_32)
+UPDATE(update_64, uint64_t, extended_64)
 
 #define SCOPES "[.relaxed|.acquire|.release|.acq_rel][.cta|.gpu|.sys][.global|.shared|.shared::cta]"
 #define BOTH(name, types, letter, action, operation, size)                                                             \
-    {"atom" SCOPES name types, letter "=m" letter, action, operation, size, 1},                                        \
-        {"red" SCOPES name types, "=m" letter, action, operation, size, 1},
+    {"atom" SCOPES name types, letter "=m" letter, action, operation, size, 1}, {                                      \
+        "red" SCOPES name types, "=m" letter, action, operation, size, 1                                               \
+    }
+/* clang-format off: a row a line */
 static const ptx_form forms[] = {
-    BOTH(".add", "(.u32|.s32)", "w", update_32, ADD, 4) BOTH(".min", ".u32", "w", update_32, MIN, 4)
-        BOTH(".max", ".u32", "w", update_32, MAX, 4) BOTH(".min", ".s32", "w", update_32, MIN_SIGNED, 4)
-            BOTH(".max", ".s32", "w", update_32, MAX_SIGNED, 4) BOTH(".and", ".b32", "w", update_32, AND,
-                                                                     4) BOTH(".or", ".b32", "w", update_32, OR, 4)
-                BOTH(".xor", ".b32", "w", update_32, XOR, 4) BOTH(".inc", ".u32", "w", update_32, INCREMENT, 4) BOTH(
-                    ".dec", ".u32", "w", update_32, DECREMENT, 4) BOTH(".add", ".f32", "w", update_32, ADD_FLOAT, 4)
-                    BOTH(".add", "(.u64|.s64)", "l", update_64, ADD, 8) BOTH(".min", ".u64", "l", update_64, MIN, 8)
-                        BOTH(".max", ".u64", "l", update_64, MAX, 8) BOTH(".min", ".s64", "l", update_64, MIN_SIGNED, 8)
-                            BOTH(".max", ".s64", "l", update_64, MAX_SIGNED, 8)
-                                BOTH(".and", ".b64", "l", update_64, AND, 8) BOTH(".or", ".b64", "l", update_64, OR, 8)
-                                    BOTH(".xor", ".b64", "l", update_64, XOR, 8){"atom" SCOPES ".exch.b32", "w=mw",
-                                                                                 update_32, EXCHANGE, 4, 1},
+    BOTH(".add", "(.u32|.s32)", "w", update_32, ADD, 4),
+    BOTH(".min", ".u32", "w", update_32, MIN, 4),
+    BOTH(".max", ".u32", "w", update_32, MAX, 4),
+    BOTH(".min", ".s32", "w", update_32, MIN_SIGNED, 4),
+    BOTH(".max", ".s32", "w", update_32, MAX_SIGNED, 4),
+    BOTH(".and", ".b32", "w", update_32, AND, 4),
+    BOTH(".or", ".b32", "w", update_32, OR, 4),
+    BOTH(".xor", ".b32", "w", update_32, XOR, 4),
+    BOTH(".inc", ".u32", "w", update_32, INCREMENT, 4),
+    BOTH(".dec", ".u32", "w", update_32, DECREMENT, 4),
+    BOTH(".add", ".f32", "w", update_32, ADD_FLOAT, 4),
+    BOTH(".add", "(.u64|.s64)", "l", update_64, ADD, 8),
+    BOTH(".min", ".u64", "l", update_64, MIN, 8),
+    BOTH(".max", ".u64", "l", update_64, MAX, 8),
+    BOTH(".min", ".s64", "l", update_64, MIN_SIGNED, 8),
+    BOTH(".max", ".s64", "l", update_64, MAX_SIGNED, 8),
+    BOTH(".and", ".b64", "l", update_64, AND, 8),
+    BOTH(".or", ".b64", "l", update_64, OR, 8),
+    BOTH(".xor", ".b64", "l", update_64, XOR, 8),
+    {"atom" SCOPES ".exch.b32", "w=mw", update_32, EXCHANGE, 4, 1},
     {"atom" SCOPES ".exch.b64", "l=ml", update_64, EXCHANGE, 8, 1},
     {"atom" SCOPES ".cas.b32", "w=mww", update_32, COMPARE_AND_SWAP, 4, 1},
     {"atom" SCOPES ".cas.b64", "l=mll", update_64, COMPARE_AND_SWAP, 8, 1},
 };
+/* clang-format on */
+
 const ptx_table ptx_atomic_table = PTX_TABLE(forms);

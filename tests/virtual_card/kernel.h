@@ -137,7 +137,7 @@ struct ptx_module {
 /* flow.c: sets `reconverge` of each branch to the block that follows it on every way (its immediate post-dominator). */
 void ptx_find_reconvergence(ptx_kernel *kernel);
 
-/* registers.c: gives each register its bytes; registers that never hold values at the same time share them. */
+/* registers.c: gives each register its own bytes. */
 void ptx_place_registers(ptx_kernel *kernel);
 
 /* Room for one more element of an array: its new address, with the capacity updated. A test ends where memory does. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rig.h"
+#include "ptx_rig.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* rows */
 

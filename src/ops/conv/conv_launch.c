@@ -42,11 +42,7 @@ static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat
     cleat_launch_kernel(binder, node, "conv/conv_cpu.cl", kernel, c->y->dtype);
     cleat_conv_launch_result(binder, c);
     cleat_launch_define(binder, "CONV_KIND", c->kind);
-    cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
-    cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
-    cleat_launch_define(binder, "CHUNK", s->chunk);
-    cleat_launch_define(binder, "BLOCK_ROWS", s->rows_max);
-    cleat_launch_define(binder, "BLOCK_PANELS", s->panels_max);
+    cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->rows_max, s->panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 

@@ -72,11 +72,7 @@ static void begin_pixels(cleat_binder *binder, const cleat_node *node, const cle
                          const pixel_shape *s) {
     cleat_launch_kernel(binder, node, "conv/conv_winograd.cl", kernel, c->y->dtype);
     cleat_launch_define(binder, "CONV_KIND", c->kind);
-    cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
-    cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
-    cleat_launch_define(binder, "CHUNK", s->chunk);
-    cleat_launch_define(binder, "BLOCK_ROWS", s->tiles_max);
-    cleat_launch_define(binder, "BLOCK_PANELS", s->panels_max);
+    cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->tiles_max, s->panels_max});
     cleat_launch_define(binder, "GLOBAL_PANELS", s->stored);
 }
 
@@ -142,11 +138,7 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     const filter_shape s = shape_filters(c, binder->facts);
     cleat_launch_kernel(binder, node, "conv/conv_winograd_dw.cl", "conv_winograd_filters", c->y->dtype);
     cleat_conv_launch_result(binder, c);
-    cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
-    cleat_launch_define(binder, "TILE_VECS", s.tile_vecs);
-    cleat_launch_define(binder, "CHUNK", s.chunk);
-    cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
-    cleat_launch_define(binder, "BLOCK_PANELS", s.panels);
+    cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels});
     cleat_conv_launch_filters(binder, c, s.splits);
     const int64_t numbers[] = {c->batch,   c->height,   c->width,   c->channels, c->rows,
                                c->columns, c->features, c->padding, s.rows,      s.split_tiles};

@@ -188,3 +188,11 @@ void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
     cleat_launch_define(binder, "ITEM_N", t.item_n);
     cleat_launch_define(binder, "ITEMS_N", t.items_n);
 }
+
+void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile) {
+    cleat_launch_define(binder, "TILE_ROWS", tile->tile_rows);
+    cleat_launch_define(binder, "TILE_VECS", tile->tile_vecs);
+    cleat_launch_define(binder, "CHUNK", tile->chunk);
+    cleat_launch_define(binder, "BLOCK_ROWS", tile->block_rows);
+    cleat_launch_define(binder, "BLOCK_PANELS", tile->block_panels);
+}

@@ -1,5 +1,5 @@
-/* Partition of a matrix product on a GPU (cl/lib/gemm_gpu.clh, cl/lib/gemm_mma.clh): the tile of a work-group
- * and the split of k. */
+/* Partition of a matrix product: on a GPU (cl/lib/gemm_gpu.clh, cl/lib/gemm_mma.clh) the tile of a work-group and the
+ * split of k, on a CPU the tile and the blocks of a work-item. */
 #ifndef CLEAT_SRC_OPS_TILES_H
 #define CLEAT_SRC_OPS_TILES_H
 
@@ -61,6 +61,14 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* Adds the tile's defines to the most recent launch. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
+
+/* Partition of a product on a CPU (cl/lib/gemm_cpu.clh): members are the -D of the kernels, by their names. */
+typedef struct cleat_cpu_tile {
+    int64_t tile_rows, tile_vecs, chunk, block_rows, block_panels;
+} cleat_cpu_tile;
+
+/* Adds them to the most recent launch. */
+void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 
 /* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 

@@ -351,11 +351,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
-    cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
-    cleat_launch_define(binder, "TILE_VECS", s.tile_vecs);
-    cleat_launch_define(binder, "CHUNK", s.chunk);
-    cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
-    cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
+    cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.rows);

@@ -1,6 +1,6 @@
 /* Small kernels of PTX in tests: their text, a launch, and what it did. */
-#ifndef VIRTUAL_CARD_RIG_H
-#define VIRTUAL_CARD_RIG_H
+#ifndef VIRTUAL_CARD_PTX_RIG_H
+#define VIRTUAL_CARD_PTX_RIG_H
 
 #include "ptx.h"
 

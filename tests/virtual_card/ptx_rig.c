@@ -1,5 +1,5 @@
 /* Small kernels of PTX in tests: their text, a launch, and what it did. */
-#include "rig.h"
+#include "ptx_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
