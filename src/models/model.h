@@ -82,6 +82,8 @@ struct cleat_model_class {
     const cleat_architecture *const *architectures;
     /* The one that the model's settings describe; NULL: a network of cleat's own. Set where `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model);
+    /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
+    const char *init_profile;
 };
 
 struct cleat_model {

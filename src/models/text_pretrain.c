@@ -7,6 +7,7 @@
 #include "data/text/set.h"
 #include "models/classes.h"
 #include "models/model.h"
+#include "models/published/text.h"
 #include "models/text_networks.h"
 
 #include <math.h>
@@ -15,13 +16,13 @@
 static const char *const terms[] = {"cross_entropy"};
 
 /* Indices of the dataset's fields. */
-enum { TOKENS, LENGTHS, LABELS, FIELDS };
+enum { TOKENS, LENGTHS, LABELS, TYPES };
 
 enum { MAX_ENCODERS = 16 };
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-typedef struct pretrain_settings {
+typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
     cleat_text_network_settings network;
@@ -59,7 +60,7 @@ static const cleat_key keys[] = {
     {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, .help = "Number of tokens in a learned vocabulary."},
     {AT(data, lowercase), BOOL("true"), SHAPES,
      .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},
-    {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 0.9, "0.15"), COMPUTES,
+    {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 1, "0.15"), COMPUTES,
      .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
     {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
      .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
@@ -132,12 +133,19 @@ static int64_t most_chosen(const cleat_model *model, int64_t length) {
     return chosen < 1 ? 1 : chosen;
 }
 
+/* Texts have no types; batches that others computed with (cleat_model_sizes.pairs) may. */
+static bool has_types(const cleat_model *model) {
+    return model->sizes.pairs > 0 && cleat_text_network_has_types(&settings_of(model)->network);
+}
+
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const int64_t row[1] = {-1};
     made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
     made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
     made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
-    return FIELDS;
+    if (!has_types(model)) return LABELS + 1;
+    made[TYPES] = cleat_synthetic_integers("types", 2, 1, row);
+    return TYPES + 1;
 }
 
 /* sample_weight [B, chosen]: one by the number of chosen tokens of the global batch. */
@@ -177,11 +185,14 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
     cleat_tensor *labels = NULL, *chosen = NULL;
     if (mode != CLEAT_MODE_PREDICT) labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
+    if (has_types(model)) texts.types = cleat_input(graph, "types", CLEAT_I32, 2, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, few);
     texts.rng = inputs.rng;
+    const bool all = !labels || few[1] == length;
     const cleat_read_rows read = {
-        .which = labels ? CLEAT_READ_MARKED : CLEAT_READ_ALL, .marks = labels, .count = few[1], .chosen = &chosen};
+        .which = all ? CLEAT_READ_ALL : CLEAT_READ_MARKED, .marks = labels, .count = few[1], .chosen = &chosen};
     cleat_tensor *x = cleat_text_network_features(graph, &shape, mode, &texts, &read); /* [B, M, D] or [B, L, D] */
+    if (all) chosen = labels;
     cleat_tensor *logits = cleat_model_output(graph, build_head(model, graph, x), built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, chosen, inputs.sample_weight, 0);
@@ -224,6 +235,7 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         int64_t row = b * rows;
         for (int64_t l = 0; l < batch->length && row < (b + 1) * rows; ++l) {
             const int32_t label = labels[b * batch->length + l];
+            if (rows == batch->length) row = b * rows + l; /* no position is left out */
             if (label < 0) continue;
             const float *logits = output + row++ * vocabulary;
             metric_state[COUNT] += 1;
@@ -238,6 +250,10 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     (void)model;
     cleat_metrics_add(found, "accuracy", metric_state[RIGHT] / metric_state[COUNT]);
     cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
+}
+
+static const cleat_architecture *architecture(const cleat_model *model) {
+    return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
 }
 
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
@@ -265,4 +281,7 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_state_size = metric_state_size,
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
-                                               .write = write};
+                                               .write = write,
+                                               .architectures = cleat_published_masked,
+                                               .architecture = architecture,
+                                               .init_profile = "text_adapt"};

@@ -96,6 +96,9 @@ typedef struct cleat_weight_sources {
 bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
                                 const char *param, cleat_weight_sources *sources);
 
+/* Whether the file has the tensors of the architecture's head, of whatever shapes; also if there is none. */
+bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights);
+
 /* --- loading -------------------------------------------------------------------------------------------------- */
 
 typedef enum cleat_weight_fate {

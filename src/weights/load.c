@@ -200,7 +200,7 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
 
 /* Without an architecture, names and layouts are those of cleat. */
 static void own_sources(const cleat_tensor *param, cleat_weight_sources *sources) {
-    static const char *const heads[] = {"head.", "fc.", "cls.", "out."};
+    static const char *const heads[] = {"head.", "fc.", "cls.", "out.", "mlm."};
     *sources = (cleat_weight_sources){.count = 1};
     snprintf(sources->names[0], CLEAT_WEIGHT_NAME, "%s", param->name);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i)
