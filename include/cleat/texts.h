@@ -61,8 +61,9 @@ typedef struct cleat_text_options {
     /* Training: probability of replacing a token by [UNK] (word dropout; Iyyer et al., "Deep unordered
      * composition rivals syntactic methods for text classification", ACL 2015, delete the tokens instead). */
     double word_dropout;
-    bool labelled; /* false: for prediction; classes and tags in the files are ignored */
-    bool plain;    /* with `labelled` false, classes: texts to train on without labels (cleat_masked_open) */
+    bool labelled;  /* false: for prediction; classes and tags in the files are ignored */
+    bool plain;     /* with `labelled` false, classes: texts to train on without labels (cleat_masked_open) */
+    bool predicted; /* with `plain`: texts to predict, which have no splits */
     cleat_text_empty empty;
     bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
     bool repair_tags;     /* true: an I-x that does not continue an entity becomes B-x; false: an error */
@@ -99,12 +100,17 @@ CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_option
  * fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1 at all
  * others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen; 80 % of these become
  * the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and sample; without a seed
- * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. `options` as of
+ * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. A fraction of 0 is for
+ * prediction: nothing is chosen, and mask tokens stand in the texts themselves. `options` as of
  * cleat_text_open, `plain` and not labelled. CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
 CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */
 CLEAT_API const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset);
+/* The text of a sample, borrowed, NULL for another kind of dataset; and the number of mask tokens that it has itself,
+ * among the tokens that are kept. */
+CLEAT_API const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample);
+CLEAT_API int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample);
 /* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt
  * (one label per line, in order) and label_samples.txt (number of training samples of each label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);

@@ -4,13 +4,17 @@
  * global batch. A checkpoint is a start (model.init) for text_classifier and text_tagger of the same network. */
 #include "cleat/ops.h"
 #include "core/cpus.h"
+#include "core/memory.h"
+#include "data/dataset.h"
 #include "data/text/set.h"
 #include "models/classes.h"
+#include "models/masked_tokens.h"
 #include "models/model.h"
 #include "models/published/text.h"
 #include "models/text_networks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const terms[] = {"cross_entropy"};
@@ -93,20 +97,50 @@ static int encoders(void) {
     return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
 }
 
+enum { NAMED = 5 };
+
+/* What is predicted are mask tokens of the texts themselves. */
+static cleat_status check_masks(const char *path, const cleat_dataset *dataset, cleat_error *error) {
+    const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(dataset);
+    const char *mask = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_mask(tokenizer));
+    const size_t count = cleat_dataset_count(dataset);
+    size_t without = 0;
+    cleat_text names = {0};
+    for (size_t i = 0; i < count; ++i) {
+        if (cleat_masked_count(dataset, i) > 0) continue;
+        if (without++ < NAMED) cleat_text_add(&names, "%s%s", names.size ? ", " : "", cleat_dataset_id(dataset, i));
+    }
+    if (without > 0 && without < count)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu texts have no %s, and nothing is predicted for them: %s%s", path,
+                  without, count, mask, names.data ? names.data : "", without > NAMED ? ", ..." : "");
+    cleat_text_free(&names);
+    if (without < count) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: no text has the mask token %s: write it in place of each word that is to be found, as in "
+                      "\"the flight was %s again\"; to predict classes or tags of texts, train a text_classifier or "
+                      "text_tagger from this run (model.init)",
+                      path, mask, mask);
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const pretrain_settings *s = settings_of(model);
     cleat_text_options options = s->data;
     cleat_dataset *opened = NULL;
-    (void)mode;
+    const bool predicts = mode == CLEAT_MODE_PREDICT;
     options.task = CLEAT_TEXT_CLASSES;
     options.max_length = s->common.max_length;
     options.labelled = false;
     options.plain = true;
+    options.predicted = predicts;
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
-    cleat_status status = cleat_masked_open(path, &options, s->mask_fraction, &opened, error);
-    if (status) return status;
+    cleat_status status = cleat_masked_open(path, &options, predicts ? 0 : s->mask_fraction, &opened, error);
+    if (!status && predicts) status = check_masks(path, opened, error);
+    if (status) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
     const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_masked_tokenizer(opened)),
                   rows = s->network.embedding_rows;
     if (rows != CLEAT_AUTO && tokens > rows) {
@@ -256,13 +290,67 @@ static const cleat_architecture *architecture(const cleat_model *model) {
     return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
 }
 
+/* --- predictions and examples --------------------------------------------------------------------------------- */
+
+static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
+                             int64_t each, float **kept, cleat_error *error) {
+    const int32_t *tokens = batch->fields[TOKENS], *labels = batch->fields[LABELS];
+    const cleat_masked_logits from = {.logits = output,
+                                      .rows = each / vocabulary_of(model),
+                                      .vocabulary = vocabulary_of(model),
+                                      .tokens = tokens + b * batch->length,
+                                      .labels = labels ? labels + b * batch->length : NULL,
+                                      .length = batch->length,
+                                      .tokenizer = cleat_masked_tokenizer(batch->dataset)};
+    return cleat_masked_condense(&from, kept, error);
+}
+
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
-    (void)model, (void)predictions, (void)count, (void)folder;
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "a model of type text_pretrain predicts nothing; train a text_classifier or text_tagger from it "
-                      "(model.init)");
+    (void)model;
+    return cleat_masked_write(predictions, count, folder, error);
 }
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    (void)model;
+    return cleat_masked_add_example(&evaluated->predictions[index], json, error);
+}
+
+/* counts [vocabulary] of the chosen tokens of a sample. */
+static cleat_status count_chosen(const cleat_dataset *dataset, size_t sample, double *counts, cleat_error *error) {
+    const int64_t length = cleat_dataset_length(dataset, sample);
+    int32_t *labels = cleat_alloc((size_t)length, sizeof *labels);
+    void *const slots[] = {NULL, NULL, labels};
+    if (!labels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)length);
+    cleat_status status = cleat_dataset_fill(dataset, sample, length, NULL, slots, error);
+    for (int64_t l = 0; l < length && !status; ++l)
+        if (labels[l] >= 0) counts[labels[l]] += 1;
+    cleat_free(labels);
+    return status;
+}
+
+/* Without the texts around them tokens can be told by their frequency alone, here that among the evaluated ones. */
+static cleat_status baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                             char *text, cleat_error *error) {
+    const int64_t vocabulary = vocabulary_of(model);
+    cleat_status status = CLEAT_OK;
+    double *counts = cleat_alloc((size_t)vocabulary, sizeof *counts);
+    if (!counts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
+    for (size_t i = 0; i < evaluated->n_samples && !status; ++i)
+        status = count_chosen(evaluated->dataset, evaluated->samples[i], counts, error);
+    for (int64_t v = 0; v < vocabulary && !status; ++v) {
+        metric_state[COUNT] += counts[v];
+        metric_state[RIGHT] = fmax(metric_state[RIGHT], counts[v]);
+    }
+    for (int64_t v = 0; v < vocabulary && !status; ++v)
+        if (counts[v] > 0) metric_state[NEGATIVE_LOG] -= counts[v] * log(counts[v] / metric_state[COUNT]);
+    cleat_free(counts);
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s", "telling tokens by their frequency alone, not by the text around them");
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .keys = keys,
@@ -282,6 +370,8 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
                                                .write = write,
+                                               .condense = condense,
+                                               .examples = &examples,
                                                .architectures = cleat_published_masked,
                                                .architecture = architecture,
                                                .init_profile = "text_adapt"};

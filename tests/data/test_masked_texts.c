@@ -10,6 +10,7 @@
 
 #include "cleat/data.h"
 #include "core/text.h"
+#include "data/dataset.h"
 #include "files.h"
 
 /* Token ids: 5 special ones, then w0, w1, ... */
@@ -136,6 +137,44 @@ static void texts_without_labels_are_split(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* Texts to predict have mask tokens of their own, which stay; one behind the greatest length is lost, and said. */
+static void mask_tokens_of_texts_to_predict_stay(void **state) {
+    char vocabulary[600], lines[600], text[400] = "w1 [MASK] w2 [MASK]\nw1 w2\n";
+    cleat_text_options options = cleat_text_defaults();
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    (void)state;
+    for (int i = 0; i < LONGEST - 4; ++i) strcat(text, "w3 ");
+    strcat(text, "[MASK] w4\n"); /* as long as may be */
+    for (int i = 0; i < LONGEST - 3; ++i) strcat(text, "w3 ");
+    strcat(text, "[MASK] [MASK]\n"); /* one more */
+    snprintf(vocabulary, sizeof vocabulary, "%s", test_path("vocab.txt"));
+    write_vocabulary(vocabulary, "[MASK]");
+    snprintf(lines, sizeof lines, "%s", test_path("predicted.txt"));
+    test_write_text(lines, text);
+    options.vocabulary = vocabulary;
+    options.labelled = false;
+    options.plain = options.predicted = true;
+    options.val_fraction = 0;
+    options.max_length = LONGEST;
+    if (cleat_masked_open(lines, &options, 0, &dataset, &error)) fail_msg("%s", error.text);
+    const int64_t masks[] = {2, 0, 1, 1};
+    assert_int_equal(cleat_dataset_count(dataset), 4);
+    for (size_t s = 0; s < 4; ++s) {
+        const cleat_rng_key key = {.seed = 3};
+        const filled f = fill(dataset, s, &key);
+        assert_int_equal(cleat_masked_count(dataset, s), masks[s]);
+        assert_int_equal(cleat_dataset_items(dataset, s), 0);
+        assert_int_equal(cleat_dataset_sample_state(dataset, s), s == 3 ? CLEAT_SAMPLE_CUT : CLEAT_SAMPLE_WHOLE);
+        for (int64_t i = 0; i < LONGEST; ++i) assert_int_equal(f.labels[i], -1);
+        if (s == 0) assert_int_equal(f.tokens[2], MASK);
+        if (s == 1) assert_int_equal(f.tokens[2], FIRST_WORD + 2);
+    }
+    assert_string_equal(cleat_masked_text(dataset, 0), "w1 [MASK] w2 [MASK]");
+    assert_int_equal(cleat_masked_count(dataset, 4), 0);
+    cleat_dataset_destroy(dataset);
+}
+
 static void a_vocabulary_without_mask_is_refused(void **state) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
@@ -150,6 +189,7 @@ int main(void) {
         cmocka_unit_test(chosen_tokens_are_counted_and_replaced),
         cmocka_unit_test(the_choice_follows_from_seed_and_epoch),
         cmocka_unit_test(texts_without_labels_are_split),
+        cmocka_unit_test(mask_tokens_of_texts_to_predict_stay),
         cmocka_unit_test(a_vocabulary_without_mask_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);

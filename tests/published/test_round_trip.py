@@ -98,6 +98,25 @@ def make_masked(source, folder):
             shutil.copy(source / file, folder)
 
 
+def compare_found(out, network, tokenizer, texts, work):
+    """The tokens that `cleat predict` finds at mask tokens, and their probabilities."""
+    masked = [" ".join([*text.split()[:1], tokenizer.mask_token, *text.split()[1:], tokenizer.mask_token]) for text in texts]
+    (work / "masked.txt").write_text("\n".join(masked) + "\n")
+    run("predict", "--checkpoint", out, "--data", work / "masked.txt", "--out", out / "found", "--quiet")
+    encoded = tokenizer(masked, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        wanted = torch.softmax(network(**encoded).logits, -1)[encoded["input_ids"] == tokenizer.mask_token_id]
+    rows = list(csv.DictReader(open(out / "found/predictions.csv")))
+    assert len(rows) == len(wanted) == 2 * len(texts), (len(rows), len(wanted))
+    for row, probabilities in zip(rows, wanted):
+        best = probabilities[:len(tokenizer)].topk(5)
+        for k in range(5):
+            assert abs(float(row[f"probability_{k + 1}"]) - best.values[k].item()) < 1e-5, (row, best)
+        if best.values[0] - best.values[1] > 1e-5:
+            piece = tokenizer.convert_ids_to_tokens(best.indices[0].item())
+            assert row["token_1"] in (piece, piece.replace("▁", " "), tokenizer.decode(best.indices[:1])), (row, piece)
+
+
 def round_trip_masked(name, work):
     """Names and values; transformers says nothing, and computes what it computes with the original."""
     folder, out = work / f"masked-{name}", work / f"masked-out-{name}"
@@ -110,6 +129,7 @@ def round_trip_masked(name, work):
     assert not any(loading.values()), loading
     tokenizer = transformers.AutoTokenizer.from_pretrained(out / "exported")
     assert tokenizer.mask_token and len(tokenizer(tokenizer.mask_token)["input_ids"]) == 3, tokenizer.mask_token
+    compare_found(out, network.eval(), tokenizer, texts, work)
     encoded = tokenizer(texts, padding=True, return_tensors="pt")
     original = transformers.AutoModelForMaskedLM.from_pretrained(folder)
     with torch.no_grad():

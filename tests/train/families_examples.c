@@ -189,6 +189,45 @@ static void check_tags(const shown *s) {
     cleat_free(val);
 }
 
+/* --- masked tokens ---------------------------------------------------------------------------------------------- */
+
+static const char *text_at(const cJSON *array, int index) {
+    return cJSON_GetStringValue(cJSON_GetArrayItem(array, index));
+}
+
+/* Every word of a line is the same. */
+static void check_masked(const shown *s) {
+    char *lines = data_file(s, ""), word[64];
+    const cJSON *baseline = member(s->json, "baseline");
+    assert_true(cJSON_IsNull(member(s->json, "confusion")));
+    assert_string_equal(string_of(baseline, "metric"), "accuracy");
+    assert_non_null(strstr(string_of(baseline, "text"), "frequency"));
+    assert_true(number_of(baseline, "value") >= 0.1 && number_of(baseline, "value") < 0.4);
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i), *words = member(example, "words"),
+                    *truth = member(example, "truth"), *prediction = member(example, "prediction"),
+                    *confidence = member(example, "confidence");
+        const int count = cJSON_GetArraySize(words);
+        const char *line = lines;
+        int found = 0;
+        for (int n = atoi(string_of(example, "name")); n > 1; --n) line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%63s", word), 1);
+        assert_string_equal(string_of(example, "kind"), "tokens");
+        assert_string_equal(text_at(words, 0), "[CLS]");
+        assert_string_equal(text_at(words, count - 1), "[SEP]");
+        for (int w = 0; w < count; ++w) {
+            const bool hidden = text_at(truth, w) != NULL;
+            found += hidden;
+            assert_int_equal(text_at(prediction, w) != NULL, hidden);
+            if (hidden) assert_string_equal(text_at(truth, w), word);
+            if (hidden) assert_true(item(confidence, w) > 0 && item(confidence, w) <= 1);
+            if (!hidden && w > 0 && w < count - 1) assert_string_equal(text_at(words, w), word);
+        }
+        assert_int_equal(found, fmax(1, round(0.3 * (count - 2))));
+    }
+    cleat_free(lines);
+}
+
 /* --- images --------------------------------------------------------------------------------------------------- */
 
 static int sextet(char c) {
@@ -402,6 +441,7 @@ void assert_shows_examples(const tiny *t, const char *family, const char *data, 
         assert_int_equal(cJSON_GetArraySize(s.examples), 12);
     if (strcmp(family, "text_classifier") == 0) check_texts(&s);
     if (strcmp(family, "text_tagger") == 0) check_tags(&s);
+    if (strcmp(family, "text_pretrain") == 0) check_masked(&s);
     if (strncmp(family, "image_", 6) == 0) check_stripes(&s);
     if (strcmp(family, "mask_segformer") == 0) check_masks(&s, 32, 6, false);
     if (strcmp(family, "emberformer") == 0) check_masks(&s, 16, 6, true);

@@ -273,7 +273,7 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
     const cleat_text_summary *s = &texts->set.summary;
     const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
-    if (!options->labelled && !options->plain)
+    if (!options->labelled && (!options->plain || options->predicted))
         cleat_log(CLEAT_LOG_INFO, "%s: %zu %s to predict; %zu tokens (%.2f %% unknown)", path, texts->base.count,
                   tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens);
     else

@@ -11,7 +11,8 @@ typedef struct masked_dataset {
     cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_dataset *texts;
     const cleat_tokenizer *tokenizer; /* of `texts` */
-    double fraction;
+    double fraction;                  /* 0: nothing is chosen; the texts have mask tokens of their own */
+    int64_t max_length;
 } masked_dataset;
 
 enum { TOKENS, LENGTHS, LABELS, TEXT_FIELDS };
@@ -49,7 +50,7 @@ static int64_t words_of(const masked_dataset *m, int64_t length) {
 
 static int64_t chosen_of(const masked_dataset *m, int64_t words) {
     const int64_t chosen = llround(m->fraction * (double)words);
-    return words == 0 ? 0 : chosen < 1 ? 1 : chosen;
+    return words == 0 || m->fraction <= 0 ? 0 : chosen < 1 ? 1 : chosen;
 }
 
 static int64_t masked_items(const cleat_dataset *dataset, size_t sample) {
@@ -94,6 +95,28 @@ static cleat_status masked_fill(const cleat_dataset *dataset, size_t sample, int
     return status;
 }
 
+/* Mask tokens in the whole text; below 0: no memory. */
+static int64_t count_in_text(const masked_dataset *m, size_t sample) {
+    const char *text = cleat_text_sample(m->texts, sample);
+    cleat_error ignored;
+    size_t count = 0;
+    int64_t found = 0;
+    if (cleat_tokenizer_encode(m->tokenizer, text, strlen(text), NULL, 0, &count, &ignored)) return -1;
+    cleat_token *tokens = cleat_alloc(count + 1, sizeof *tokens);
+    if (!tokens || cleat_tokenizer_encode(m->tokenizer, text, strlen(text), tokens, count, &count, &ignored))
+        found = -1;
+    for (size_t i = 0; i < count && found >= 0; ++i) found += tokens[i].id == cleat_tokenizer_mask(m->tokenizer);
+    cleat_free(tokens);
+    return found;
+}
+
+/* A text that ends at the greatest length may have lost mask tokens. */
+static cleat_sample_state masked_state(const cleat_dataset *dataset, size_t sample) {
+    const masked_dataset *m = masked_of(dataset);
+    if (m->fraction > 0 || masked_length(dataset, sample) < m->max_length) return CLEAT_SAMPLE_WHOLE;
+    return count_in_text(m, sample) > cleat_masked_count(dataset, sample) ? CLEAT_SAMPLE_CUT : CLEAT_SAMPLE_WHOLE;
+}
+
 static cleat_status masked_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     return cleat_dataset_save(masked_of(dataset)->texts, folder, error);
 }
@@ -112,6 +135,7 @@ static const cleat_dataset_class masked_class = {
     .split = masked_split,
     .fill = masked_fill,
     .items = masked_items,
+    .state = masked_state,
     .save = masked_save,
     .destroy = masked_destroy,
 };
@@ -125,7 +149,8 @@ cleat_status cleat_masked_open(const char *path, const cleat_text_options *optio
         *made = (masked_dataset){.base = {.type = &masked_class, .count = cleat_dataset_count(made->texts)},
                                  .texts = made->texts,
                                  .tokenizer = cleat_text_tokenizer(made->texts),
-                                 .fraction = fraction};
+                                 .fraction = fraction,
+                                 .max_length = options ? options->max_length : cleat_text_defaults().max_length};
         if (cleat_tokenizer_mask(made->tokenizer) < 0)
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
                                 "%s: the vocabulary has no mask token, which a masked language model needs", path);
@@ -140,4 +165,22 @@ cleat_status cleat_masked_open(const char *path, const cleat_text_options *optio
 
 const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset) {
     return dataset->type == &masked_class ? masked_of(dataset)->tokenizer : NULL;
+}
+
+const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample) {
+    return dataset->type == &masked_class ? cleat_text_sample(masked_of(dataset)->texts, sample) : NULL;
+}
+
+int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample) {
+    if (dataset->type != &masked_class || sample >= dataset->count) return 0;
+    const masked_dataset *m = masked_of(dataset);
+    const int64_t length = masked_length(dataset, sample);
+    cleat_error ignored;
+    int64_t found = 0;
+    int32_t *tokens = cleat_alloc((size_t)length, sizeof *tokens);
+    void *const slots[TEXT_FIELDS] = {[TOKENS] = tokens};
+    if (tokens && !cleat_dataset_fill(m->texts, sample, length, NULL, slots, &ignored))
+        for (int64_t i = 0; i < length; ++i) found += tokens[i] == cleat_tokenizer_mask(m->tokenizer);
+    cleat_free(tokens);
+    return found;
 }
