@@ -37,7 +37,7 @@ typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
 #define RECORD pretrain_settings
 #include "ini/rows.h"
 
-static const char *const encoding_names[] = {"error", "replace", NULL};
+static const char *const encoding_names[] = {"error", "replace", NULL}, *const long_names[] = {"cut", "split", NULL};
 
 static const cleat_key keys[] = {
     ENCODER_ROWS(encoder),
@@ -68,6 +68,8 @@ static const cleat_key keys[] = {
      .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
     {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
      .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
+    {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES, .later = true,
+     .help = "Training texts of more than max_length tokens: cut them, or split them into several samples."},
     {FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,
      .help = "Invalid UTF-8 bytes: report an error, or drop them."},
     {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
