@@ -62,6 +62,7 @@ typedef struct cleat_architecture {
     const char *const
         *ignored; /* patterns (`*`: any text) of tensors that are left out on purpose; NULL-terminated; NULL: none */
     const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
+    bool tied;                      /* the last layer of the head is the table of word embeddings */
     /* Whether the file is of this architecture; NULL: its model_type is `name`. */
     bool (*matches)(const cleat_weights *weights);
     /* Sets what `config` cannot say, such as lists and sizes found in the tensors; NULL: nothing. */

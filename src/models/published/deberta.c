@@ -173,4 +173,4 @@ const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS] = {
     [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(classifier_names, config_rows, configure_classifier, describe)},
     [CLEAT_HEAD_TAGS] = {ARCHITECTURE(tagger_names, config_rows, configure_tagger, describe)},
     [CLEAT_HEAD_MASKED] = {ARCHITECTURE(masked_names, masked_config_rows, configure_masked, describe_masked),
-                           .other_names = masked_other_names}};
+                           .other_names = masked_other_names, .tied = true}};
