@@ -100,14 +100,11 @@ static void add_words(const cJSON *example, const char *none, cleat_text *page) 
         cleat_html_text(page, item_text(words, i));
         if (!plain) {
             char shown[CLEAT_SHOWN];
-            cleat_text_add(page, "<small>");
-            if (!right) {
-                cleat_text_add(page, "<s>");
-                cleat_html_text(page, guess);
-                cleat_text_add(page, "</s> ");
-            }
-            cleat_html_text(page, tag);
+            cleat_text_add(page, "<small>%s", right ? "" : "<s>");
+            cleat_html_text(page, guess);
             if (cJSON_IsNumber(sure)) cleat_text_add(page, " %s", cleat_show_share(sure->valuedouble, shown));
+            cleat_text_add(page, "%s", right ? "" : "</s> ");
+            if (!right) cleat_html_text(page, tag);
             cleat_text_add(page, "</small>");
         }
         cleat_text_add(page, "</span> ");

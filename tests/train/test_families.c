@@ -79,8 +79,8 @@ static void make_tags(const tiny *t, const char *name, int sentences, uint32_t s
 }
 
 /* A word again and again: a masked one is found by those around it. */
-static void make_repeated(const tiny *t, const char *name, int lines, bool masked) {
-    cleat_random random = cleat_random_stream(10, (uint32_t)masked, 0);
+static void make_repeated(const tiny *t, const char *name, int lines, uint32_t stream, bool masked) {
+    cleat_random random = cleat_random_stream(10, stream, 0);
     cleat_text text = {0};
     for (int i = 0; i < lines; ++i) {
         const char *word = pick(&random, fillers, 10);
@@ -167,8 +167,8 @@ static int setup(void **state) {
     if (tiny_setup(state) != 0) return -1;
     const tiny *t = *state;
     char path[TINY_PATH];
-    static const char *const folders[] = {"texts", "tags",         "stripes",     "stripes/train", "stripes/val",
-                                          "boxes", "boxes/images", "boxes/masks", "fronts"};
+    static const char *const folders[] = {"texts",       "lines", "tags",         "stripes",     "stripes/train",
+                                          "stripes/val", "boxes", "boxes/images", "boxes/masks", "fronts"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i)
         if (cleat_folder_make(tiny_path(t, folders[i], path), NULL) != CLEAT_OK) return -1;
     make_texts(t, "texts/train.csv", 300, 0);
@@ -177,8 +177,9 @@ static int setup(void **state) {
     make_tags(t, "tags/my.train.conll", 150, 0);
     make_tags(t, "tags/my.dev.conll", 40, 1);
     make_tags(t, "other.conll", 3, 2);
-    make_repeated(t, "lines.txt", 300, false);
-    make_repeated(t, "other.txt", 9, true);
+    make_repeated(t, "lines/train.txt", 240, 0, false);
+    make_repeated(t, "lines/val.txt", 60, 1, false);
+    make_repeated(t, "other.txt", 9, 2, true);
     make_waves(t, "waves.csv", 28 * 24);
     for (int down = 0; down < 2; ++down) {
         make_stripes(t, down ? "stripes/train/down" : "stripes/train/across", 40, down, 0);
@@ -221,10 +222,9 @@ static const family rows[] = {
      "other.conll",
      "predictions.conll"},
     {"text_pretrain",
-     "lines.txt",
+     "lines",
      {TRANSFORMER, TEXT_TRAIN, "train.epochs=24", "model.network=bert", "model.max_positions=32",
-      "data.vocabulary_size=64", "data.mask_fraction=0.3", "data.max_length=32", "data.val_fraction=0.2",
-      "run.metric=accuracy"},
+      "data.vocabulary_size=64", "data.mask_fraction=0.3", "data.max_length=32", "run.metric=accuracy"},
      "other.txt",
      "predictions.csv"},
     {"series_lstm",

@@ -130,6 +130,11 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     bool lines = takes_lines(options) && !is_table(path) && cleat_text_may_be_lines(path);
+    if (takes_lines(options) && options->plain && !is_table(path) && !lines)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv; the "
+                          "texts of JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt",
+                          path);
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
