@@ -123,7 +123,7 @@ def round_trip_masked(name, work):
     make_masked(SHARED / name, folder)
     texts = [" ".join(random.choices(WORDS, k=2 + i % 9)) for i in range(24)]
     (work / "lines.txt").write_text("\n".join(texts) + "\n")
-    train("text_adapt.ini", folder, {"data.path": work / "lines.txt", "data.max_length": 32}, out, "hf")
+    train("text_adapt.ini", folder, {"data.path": work / "lines.txt", "data.max_length": 62}, out, "hf")
     count = compare_tensors(folder, out, lambda tensor: False)
     network, loading = transformers.AutoModelForMaskedLM.from_pretrained(out / "exported", output_loading_info=True)
     assert not any(loading.values()), loading
