@@ -71,7 +71,8 @@ struct cleat_model_class {
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
     /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output [each], where
-     * that is too large to be kept for thousands of samples. The caller frees *kept. NULL: they read the output. */
+     * that is too large to be kept for thousands of samples. The caller frees *kept. NULL: they read the output
+     * itself (cleat_model_keep). */
     cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
@@ -133,11 +134,6 @@ cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_mode
 /* Retains and records `loss` as term 0 and as the total loss, and in training mode appends its gradients. */
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built);
-
-/* Copies the output of slot b of a batch, [each], or condenses it, for cleat_model_write and examples. The caller frees
- * prediction->output. */
-cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
-                              int64_t each, cleat_prediction *prediction, cleat_error *error);
 
 extern const cleat_model_class *const cleat_model_classes[]; /* list.c; terminated by NULL */
 

@@ -116,6 +116,11 @@ cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *
     return CLEAT_OK;
 }
 
+void cleat_prediction_free(cleat_prediction *prediction) {
+    cleat_free((float *)prediction->output);
+    prediction->output = NULL;
+}
+
 bool cleat_model_writes_each(const cleat_model *model) {
     return model->type->writes_each;
 }

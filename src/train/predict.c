@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "data/dataset.h"
 #include "exec/copy.h"
-#include "models/model.h"
 #include "train/load_model.h"
 #include "train/output_check.h"
 
@@ -26,7 +25,7 @@ static cleat_status outputs_create(const cleat_dataset *dataset, outputs *made, 
 }
 
 static void outputs_free(outputs *kept) {
-    for (size_t i = 0; kept->predictions && i < kept->count; ++i) cleat_free((float *)kept->predictions[i].output);
+    for (size_t i = 0; kept->predictions && i < kept->count; ++i) cleat_prediction_free(&kept->predictions[i]);
     cleat_free(kept->predictions);
 }
 
@@ -69,11 +68,8 @@ static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fe
         if (is_readable(loaded->dataset, fed->micro_batch->samples[i]))
             micro_batch[count++] = kept->predictions[fed->micro_batch->samples[i]];
     cleat_status status = count ? cleat_model_write(loaded->model, micro_batch, count, folder, error) : CLEAT_OK;
-    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
-        cleat_prediction *written = &kept->predictions[fed->micro_batch->samples[i]];
-        cleat_free((float *)written->output);
-        written->output = NULL;
-    }
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i)
+        cleat_prediction_free(&kept->predictions[fed->micro_batch->samples[i]]);
     cleat_free(micro_batch);
     return status;
 }

@@ -8,7 +8,7 @@
 
 /* Forgets the last evaluation, but not the baseline. */
 static void clear(cleat_run_examples *examples) {
-    for (size_t i = 0; i < examples->n_chosen; ++i) cleat_free((float *)examples->predictions[i].output);
+    for (size_t i = 0; i < examples->n_chosen; ++i) cleat_prediction_free(&examples->predictions[i]);
     memset(examples->predictions, 0, sizeof examples->predictions);
     cleat_free(examples->metric_state);
     examples->metric_state = NULL;
