@@ -134,13 +134,19 @@ CLEAT_API cleat_status cleat_model_metric_update(const cleat_model *model, const
 /* Appends the metrics computed from metric_state; NaN for those without data. */
 CLEAT_API void cleat_model_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
 
-/* One prediction for cleat_model_write. All pointers are borrowed. */
+/* One prediction for cleat_model_write. The dataset is borrowed. */
 typedef struct cleat_prediction {
     const cleat_dataset *dataset;
     size_t sample;
-    const float *output; /* this sample's part, [L, ...] */
+    const float *output; /* what cleat_model_keep keeps of the sample's output */
     int64_t length;      /* padded length L */
 } cleat_prediction;
+/* Keeps the output of slot b of a batch in *prediction: a copy of its part [each] of `output` [B, each], or what the
+ * family needs of it, where that is much less. The caller frees it with cleat_prediction_free. */
+CLEAT_API cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *batch, int64_t b,
+                                        const float *output, int64_t each, cleat_prediction *prediction,
+                                        cleat_error *error);
+CLEAT_API void cleat_prediction_free(cleat_prediction *prediction); /* output becomes NULL, which is accepted too */
 /* Writes predictions into `folder`. cleat_model_writes_each is true if the family writes each prediction to
  * separate files, so that predictions may be written in several calls. */
 CLEAT_API bool cleat_model_writes_each(const cleat_model *model);

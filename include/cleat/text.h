@@ -154,6 +154,10 @@ CLEAT_API bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece);
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
+/* Writes what a piece stands for in a text, and a zero, to text [size], which cuts it: the bytes of a byte-level piece
+ * (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece that is no text by
+ * itself, such as half a character, is written as it is. false: no such id. */
+CLEAT_API bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size);
 /* Ids of special tokens; -1: none, which for a vocab.txt only [MASK] can be. cls and sep are the first and the last
  * special token of the template for one text (RoBERTa: <s> and </s>). */
 CLEAT_API int32_t cleat_tokenizer_pad(const cleat_tokenizer *tokenizer);

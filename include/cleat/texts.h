@@ -61,8 +61,10 @@ typedef struct cleat_text_options {
     /* Training: probability of replacing a token by [UNK] (word dropout; Iyyer et al., "Deep unordered
      * composition rivals syntactic methods for text classification", ACL 2015, delete the tokens instead). */
     double word_dropout;
-    bool labelled; /* false: for prediction; classes and tags in the files are ignored */
-    bool plain;    /* with `labelled` false, classes: texts to train on without labels (cleat_masked_open) */
+    bool labelled;   /* false: for prediction; classes and tags in the files are ignored */
+    bool plain;      /* with `labelled` false, classes: texts to train on without labels (cleat_masked_open) */
+    bool split_long; /* with `plain`: a text of more than max_length tokens becomes several samples, and loses none */
+    bool predicted;  /* with `plain`: texts to predict, which have no splits */
     cleat_text_empty empty;
     bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
     bool repair_tags;     /* true: an I-x that does not continue an entity becomes B-x; false: an error */
@@ -89,8 +91,9 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  *     lines are omitted. Classes: any file that is not a table. Tags: a .lines file, or a .txt file whose lines are not
  *     those of a CoNLL file; words are split at blanks, and punctuation from the start and end of words
  *   a folder with one file for each part. Files not named in the options are found by name: for classes
- *     train.csv|tsv, val|valid|validation|dev.csv|tsv and test.csv|tsv; for tags the files whose names
- *     contain train, dev or val, and test. A test table found this way is omitted if it has no label column
+ *     train.csv|tsv, val|valid|validation|dev.csv|tsv and test.csv|tsv (with `plain` also .txt, of plain lines); for
+ *     tags the files whose names contain train, dev or val, and test. A test table found this way is omitted if it has
+ *     no label column
  * CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input, or a label that does not occur in the
  * training part. The numbers of repaired, truncated and omitted items are logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
@@ -99,12 +102,19 @@ CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_option
  * fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1 at all
  * others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen; 80 % of these become
  * the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and sample; without a seed
- * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. `options` as of
- * cleat_text_open, `plain` and not labelled. CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
+ * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. A fraction of 0 is for
+ * prediction: nothing is chosen, and mask tokens stand in the texts themselves. `options` as of
+ * cleat_text_open, `plain` and not labelled. With `split_long` a long text is divided evenly into samples with special
+ * tokens around each; all are in the text's split, and the ids of those behind the first are ID/2, ID/3, ...
+ * CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
 CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */
 CLEAT_API const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset);
+/* The text of a sample, borrowed, NULL for another kind of dataset; and the number of mask tokens that it has itself,
+ * among the tokens that are kept. */
+CLEAT_API const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample);
+CLEAT_API int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample);
 /* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt
  * (one label per line, in order) and label_samples.txt (number of training samples of each label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);

@@ -21,6 +21,20 @@ static bool make_room(cleat_text *text, size_t more) {
     return true;
 }
 
+void cleat_text_reserve(cleat_text *text, size_t size) {
+    const size_t wanted = text->size + size + 1;
+    if (text->failed || wanted <= text->capacity) return;
+    char *made = cleat_alloc(wanted, 1);
+    if (!made) {
+        text->failed = true;
+        return;
+    }
+    if (text->data) memcpy(made, text->data, text->size + 1);
+    cleat_free(text->data);
+    text->data = made;
+    text->capacity = wanted;
+}
+
 void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size) {
     if (!make_room(text, size)) return;
     memcpy(text->data + text->size, bytes, size);

@@ -12,6 +12,8 @@ typedef struct cleat_text {
 
 void cleat_text_add(cleat_text *text, const char *format, ...) CLEAT_PRINTF(2, 3);
 void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size);
+/* Makes room for `size` further bytes at once, where growing by doubling would need twice as much. */
+void cleat_text_reserve(cleat_text *text, size_t size);
 /* Appends a field of a CSV file, in quotes where RFC 4180 requires them. */
 void cleat_text_add_field(cleat_text *text, const char *field);
 void cleat_text_free(cleat_text *text);

@@ -4,7 +4,7 @@
  *   {"step": 1900, "epoch": 50, "split": "val",
  *    "baseline": {"text": "...", "metric": "accuracy", "value": 0.1, "ascends": true} or null,
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
- *    "examples": [{"kind": "class" | "mask" | "tags" | "rna" | "series", "name": "...", ...}, ...]}
+ *    "examples": [{"kind": "class" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
  *
  * Numbers that are not finite, and what is unknown, are null. */
 #ifndef CLEAT_SRC_EXAMPLES_H

@@ -78,6 +78,11 @@ struct cleat_model_class {
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
+    /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output [each], where
+     * that is too large to be kept for thousands of samples. The caller frees *kept. NULL: they read the output
+     * itself (cleat_model_keep). */
+    cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
+                             int64_t each, float **kept, cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
      * dataset, with the kind of synthetic values to use without data; returns their number. */
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
@@ -91,6 +96,8 @@ struct cleat_model_class {
     /* The one that the model's settings describe; NULL: a network of cleat's own. Set where `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
+    /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
+    const char *init_profile;
 };
 
 /* The entry of `origins` for a family; NULL: none. */

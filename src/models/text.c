@@ -32,11 +32,11 @@ static bool is_tagger(const cleat_model *model) {
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-typedef struct text_settings {
+typedef struct text_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
-    cleat_text_pooling pooling; /* classifiers only */
     cleat_text_network_settings network;
+    cleat_text_pooling pooling; /* classifiers only */
     cleat_text_options data;
     cleat_class_loss_settings loss;
 } text_settings;
@@ -252,12 +252,9 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
-cleat_text_network_settings cleat_text_network_of(const cleat_model *model) {
-    return cleat_text_network_resolve(&settings_of(model)->network, &settings_of(model)->encoder);
-}
-
 static const cleat_architecture *architecture(const cleat_model *model) {
-    return cleat_published_text(settings_of(model)->network.network, is_tagger(model));
+    return cleat_published_text(settings_of(model)->network.network,
+                                is_tagger(model) ? CLEAT_HEAD_TAGS : CLEAT_HEAD_CLASSES);
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
@@ -547,7 +544,8 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
                                                  .architecture = architecture,
-                                                 .origins = classifier_origins};
+                                                 .origins = classifier_origins,
+                                                 .init_profile = "text_classify"};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
@@ -570,4 +568,5 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .examples = &tag_examples,
                                              .architectures = cleat_published_taggers,
                                              .architecture = architecture,
-                                             .origins = tagger_origins};
+                                             .origins = tagger_origins,
+                                             .init_profile = "text_tag"};

@@ -1,6 +1,7 @@
 /* The networks of the text families. */
 #include "models/text_networks.h"
 
+#include "models/model.h"
 #include "nn/bert.h"
 #include "nn/deberta.h"
 
@@ -59,6 +60,11 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
     if (s.norm_eps == CLEAT_AUTO) s.norm_eps = usual->norm_eps;
     if (s.head_dropout == CLEAT_AUTO) s.head_dropout = encoder->dropout;
     return s;
+}
+
+cleat_text_network_settings cleat_text_network_of(const cleat_model *model) {
+    const cleat_text_model_settings *s = model->settings;
+    return cleat_text_network_resolve(&s->network, &s->encoder);
 }
 
 bool cleat_text_network_has_types(const cleat_text_network_settings *network) {

@@ -40,6 +40,13 @@ typedef struct cleat_text_network_settings {
     bool shared_positions, normed_positions;
 } cleat_text_network_settings;
 
+/* How the settings of every text family begin. */
+typedef struct cleat_text_model_settings {
+    cleat_data_settings common;
+    cleat_encoder_settings encoder;
+    cleat_text_network_settings network;
+} cleat_text_model_settings;
+
 /* MEMBER: a cleat_text_network_settings. */
 #define TEXT_NETWORK_ROWS(MEMBER)                                                                                      \
     {FIELD(model, network, MEMBER.network), CHOICE(cleat_text_network_names, "cleat"), SHAPES, .later = true,          \
@@ -132,7 +139,7 @@ bool cleat_text_network_has_types(const cleat_text_network_settings *network);
 /* The settings with the network's usual values in place of CLEAT_AUTO; embedding_rows stays as it is. */
 cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
                                                        const cleat_encoder_settings *encoder);
-/* The resolved settings of a model of a text family (models/text.c). */
+/* The resolved settings of a model of a text family. */
 cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
 /* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,

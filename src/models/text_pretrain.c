@@ -4,24 +4,29 @@
  * global batch. A checkpoint is a start (model.init) for text_classifier and text_tagger of the same network. */
 #include "cleat/ops.h"
 #include "core/cpus.h"
+#include "core/memory.h"
+#include "data/dataset.h"
 #include "data/text/set.h"
 #include "models/classes.h"
+#include "models/masked_tokens.h"
 #include "models/model.h"
+#include "models/published/text.h"
 #include "models/text_networks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const terms[] = {"cross_entropy"};
 
 /* Indices of the dataset's fields. */
-enum { TOKENS, LENGTHS, LABELS, FIELDS };
+enum { TOKENS, LENGTHS, LABELS, TYPES };
 
 enum { MAX_ENCODERS = 16 };
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
-typedef struct pretrain_settings {
+typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
     cleat_text_network_settings network;
@@ -32,7 +37,7 @@ typedef struct pretrain_settings {
 #define RECORD pretrain_settings
 #include "ini/rows.h"
 
-static const char *const encoding_names[] = {"error", "replace", NULL};
+static const char *const encoding_names[] = {"error", "replace", NULL}, *const long_names[] = {"cut", "split", NULL};
 
 static const cleat_key keys[] = {
     ENCODER_ROWS(encoder),
@@ -59,10 +64,12 @@ static const cleat_key keys[] = {
     {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, .help = "Number of tokens in a learned vocabulary."},
     {AT(data, lowercase), BOOL("true"), SHAPES,
      .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},
-    {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 0.9, "0.15"), COMPUTES,
+    {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 1, "0.15"), COMPUTES,
      .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
     {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
      .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
+    {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES, .later = true,
+     .help = "Training texts of more than max_length tokens: cut them, or split them into several samples."},
     {FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,
      .help = "Invalid UTF-8 bytes: report an error, or drop them."},
     {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
@@ -92,20 +99,50 @@ static int encoders(void) {
     return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
 }
 
+enum { NAMED = 5 };
+
+/* What is predicted are mask tokens of the texts themselves. */
+static cleat_status check_masks(const char *path, const cleat_dataset *dataset, cleat_error *error) {
+    const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(dataset);
+    const char *mask = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_mask(tokenizer));
+    const size_t count = cleat_dataset_count(dataset);
+    size_t without = 0;
+    cleat_text names = {0};
+    for (size_t i = 0; i < count; ++i) {
+        if (cleat_masked_count(dataset, i) > 0) continue;
+        if (without++ < NAMED) cleat_text_add(&names, "%s%s", names.size ? ", " : "", cleat_dataset_id(dataset, i));
+    }
+    if (without > 0 && without < count)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu texts have no %s, and nothing is predicted for them: %s%s", path,
+                  without, count, mask, names.data ? names.data : "", without > NAMED ? ", ..." : "");
+    cleat_text_free(&names);
+    if (without < count) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: no text has the mask token %s: write it in place of each word that is to be found, as in "
+                      "\"the flight was %s again\"; to predict classes or tags of texts, train a text_classifier or "
+                      "text_tagger from this run (model.init)",
+                      path, mask, mask);
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const pretrain_settings *s = settings_of(model);
     cleat_text_options options = s->data;
     cleat_dataset *opened = NULL;
-    (void)mode;
+    const bool predicts = mode == CLEAT_MODE_PREDICT;
     options.task = CLEAT_TEXT_CLASSES;
     options.max_length = s->common.max_length;
     options.labelled = false;
     options.plain = true;
+    options.predicted = predicts;
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
-    cleat_status status = cleat_masked_open(path, &options, s->mask_fraction, &opened, error);
-    if (status) return status;
+    cleat_status status = cleat_masked_open(path, &options, predicts ? 0 : s->mask_fraction, &opened, error);
+    if (!status && predicts) status = check_masks(path, opened, error);
+    if (status) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
     const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_masked_tokenizer(opened)),
                   rows = s->network.embedding_rows;
     if (rows != CLEAT_AUTO && tokens > rows) {
@@ -132,12 +169,19 @@ static int64_t most_chosen(const cleat_model *model, int64_t length) {
     return chosen < 1 ? 1 : chosen;
 }
 
+/* Texts have no types; batches that others computed with (cleat_model_sizes.pairs) may. */
+static bool has_types(const cleat_model *model) {
+    return model->sizes.pairs > 0 && cleat_text_network_has_types(&settings_of(model)->network);
+}
+
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const int64_t row[1] = {-1};
     made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
     made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
     made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
-    return FIELDS;
+    if (!has_types(model)) return LABELS + 1;
+    made[TYPES] = cleat_synthetic_integers("types", 2, 1, row);
+    return TYPES + 1;
 }
 
 /* sample_weight [B, chosen]: one by the number of chosen tokens of the global batch. */
@@ -175,12 +219,14 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                     .tags = true};
     cleat_text_inputs texts = {.tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row),
                                .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
-    cleat_tensor *labels = NULL, *chosen = NULL;
+    cleat_tensor *labels = NULL;
     if (mode != CLEAT_MODE_PREDICT) labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
+    if (has_types(model)) texts.types = cleat_input(graph, "types", CLEAT_I32, 2, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, few);
     texts.rng = inputs.rng;
     cleat_tensor *x = cleat_text_network_features(graph, &shape, mode, &texts, NULL); /* [B, L, D] */
-    if (labels) x = cleat_select_marked(graph, x, labels, few[1], &chosen);           /* [B, M, D] */
+    cleat_tensor *chosen = labels;
+    if (labels && few[1] < length) x = cleat_select_marked(graph, x, labels, few[1], &chosen); /* [B, M, D] */
     cleat_tensor *logits = cleat_model_output(graph, build_head(model, graph, x), built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, chosen, inputs.sample_weight, 0);
@@ -223,6 +269,7 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         int64_t row = b * rows;
         for (int64_t l = 0; l < batch->length && row < (b + 1) * rows; ++l) {
             const int32_t label = labels[b * batch->length + l];
+            if (rows == batch->length) row = b * rows + l; /* no position is left out */
             if (label < 0) continue;
             const float *logits = output + row++ * vocabulary;
             metric_state[COUNT] += 1;
@@ -239,15 +286,95 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
 }
 
+static const cleat_architecture *architecture(const cleat_model *model) {
+    return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
+}
+
+/* --- predictions and examples --------------------------------------------------------------------------------- */
+
+static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
+                             int64_t each, float **kept, cleat_error *error) {
+    const int32_t *tokens = batch->fields[TOKENS], *labels = batch->fields[LABELS];
+    const cleat_masked_logits from = {.logits = output,
+                                      .rows = each / vocabulary_of(model),
+                                      .vocabulary = vocabulary_of(model),
+                                      .tokens = tokens + b * batch->length,
+                                      .labels = labels ? labels + b * batch->length : NULL,
+                                      .length = batch->length,
+                                      .tokenizer = cleat_masked_tokenizer(batch->dataset)};
+    return cleat_masked_condense(&from, kept, error);
+}
+
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
-    (void)model, (void)predictions, (void)count, (void)folder;
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "a model of type text_pretrain predicts nothing; train a text_classifier or text_tagger from it "
-                      "(model.init)");
+    (void)model;
+    return cleat_masked_write(predictions, count, folder, error);
 }
 
 static const cleat_model_origin origins[] = {{"text_classifier", NULL}, {"text_tagger", NULL}, {NULL, NULL}};
+static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
+                                cleat_text *json, cleat_error *error) {
+    (void)model;
+    return cleat_masked_add_example(&evaluated->predictions[index], json, error);
+}
+
+/* counts [vocabulary] of the chosen tokens of a sample. */
+static cleat_status count_chosen(const cleat_dataset *dataset, size_t sample, double *counts, cleat_error *error) {
+    const int64_t length = cleat_dataset_length(dataset, sample);
+    int32_t *labels = cleat_alloc((size_t)length, sizeof *labels);
+    void *const slots[] = {NULL, NULL, labels};
+    if (!labels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)length);
+    cleat_status status = cleat_dataset_fill(dataset, sample, length, NULL, slots, error);
+    for (int64_t l = 0; l < length && !status; ++l)
+        if (labels[l] >= 0) counts[labels[l]] += 1;
+    cleat_free(labels);
+    return status;
+}
+
+enum { COUNTED_TEXTS = 20000 };
+
+/* counts [vocabulary] of the chosen tokens of training texts, at even distances. */
+static cleat_status count_training(const cleat_dataset *dataset, double *counts, cleat_error *error) {
+    const size_t all = cleat_dataset_count(dataset), step = all / COUNTED_TEXTS + 1;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < all && !status; i += step)
+        if (cleat_dataset_split(dataset, i) == CLEAT_SPLIT_TRAIN) status = count_chosen(dataset, i, counts, error);
+    return status;
+}
+
+/* Metrics of tokens `truth` [vocabulary] that are guessed by their frequency in `known`, each of which counts once
+ * more. */
+static void score_frequencies(const double *truth, const double *known, int64_t vocabulary, double *metric_state) {
+    int64_t best = 0;
+    double all = 0;
+    for (int64_t v = 0; v < vocabulary; ++v) {
+        all += known[v];
+        if (known[v] > known[best]) best = v;
+    }
+    for (int64_t v = 0; v < vocabulary; ++v) {
+        metric_state[COUNT] += truth[v];
+        metric_state[NEGATIVE_LOG] -= truth[v] * log((known[v] + 1) / (all + (double)vocabulary));
+    }
+    metric_state[RIGHT] = all > 0 ? truth[best] : NAN;
+    if (all <= 0) metric_state[NEGATIVE_LOG] = NAN; /* there are no training texts here */
+}
+
+/* Without the text around it a token can be guessed by its frequency alone. */
+static cleat_status baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+                             char *text, cleat_error *error) {
+    const int64_t vocabulary = vocabulary_of(model);
+    double *truth = cleat_alloc((size_t)vocabulary, 2 * sizeof *truth), *known = truth ? truth + vocabulary : NULL;
+    if (!truth) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
+    cleat_status status = count_training(evaluated->dataset, known, error);
+    for (size_t i = 0; i < evaluated->n_samples && !status; ++i)
+        status = count_chosen(evaluated->dataset, evaluated->samples[i], truth, error);
+    if (!status) score_frequencies(truth, known, vocabulary, metric_state);
+    cleat_free(truth);
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s", "guessing tokens by their frequency in the training texts");
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .keys = keys,
@@ -267,4 +394,9 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
                                                .write = write,
-                                               .origins = origins};
+                                               .origins = origins,
+                                               .condense = condense,
+                                               .examples = &examples,
+                                               .architectures = cleat_published_masked,
+                                               .architecture = architecture,
+                                               .init_profile = "text_adapt"};

@@ -61,6 +61,31 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
     return status;
 }
 
+/* --- masked tokens ---------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
+                                    cleat_error *error) {
+    cleat_text text = {0};
+    cleat_text_add(&text, "id,mask");
+    for (int k = 1; k <= CLEAT_TOKENS_FOUND; ++k) cleat_text_add(&text, ",token_%d,probability_%d", k, k);
+    cleat_text_add(&text, "\n");
+    for (size_t i = 0; i < count; ++i) {
+        cleat_text_add_field(&text, found[i].id);
+        cleat_text_add(&text, ",%zu", found[i].mask);
+        for (int k = 0; k < CLEAT_TOKENS_FOUND; ++k) {
+            cleat_text_add_bytes(&text, ",", 1);
+            if (!found[i].tokens[k]) {
+                cleat_text_add_bytes(&text, ",", 1);
+                continue;
+            }
+            cleat_text_add_field(&text, found[i].tokens[k]);
+            add_probability(&text, found[i].probabilities[k]);
+        }
+        cleat_text_add_bytes(&text, "\n", 1);
+    }
+    return cleat_file_write_text(path, &text, error);
+}
+
 /* --- tags ----------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *sentence, size_t row,

@@ -15,6 +15,20 @@ typedef struct cleat_text_prediction {
 cleat_status cleat_text_write_classes(const char *path, const char *const *names, size_t classes,
                                       const cleat_text_prediction *predictions, size_t count, cleat_error *error);
 
+enum { CLEAT_TOKENS_FOUND = 5 };
+
+/* What a masked language model finds at a mask token of a text. */
+typedef struct cleat_found_tokens {
+    const char *id;                          /* of the text */
+    size_t mask;                             /* number of the mask token in the text, from 1 */
+    const char *tokens[CLEAT_TOKENS_FOUND];  /* the most probable one first; NULL: there are no more */
+    float probabilities[CLEAT_TOKENS_FOUND]; /* as above */
+} cleat_found_tokens;
+
+/* Columns: id,mask,token_1,probability_1, and so on; fields without a token are empty. RFC 4180. */
+cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
+                                    cleat_error *error);
+
 typedef struct cleat_tagged_sentence {
     const char *const *words; /* [count] */
     const int32_t *labels;    /* [count], 0 .. labels - 1 */

@@ -47,10 +47,13 @@ static cleat_status compare(const adopter *a, const cleat_key *key, const char *
     cleat_status status = value_of(a->profile, setting, own, error);
     if (!status) status = value_of(a->trial, setting, theirs, error);
     if (status || !key->shapes || strcmp(own, theirs) == 0 || is_part(key, own, theirs)) return status;
-    return cleat_fail(error, CLEAT_ERR_PROFILE,
-                      "%s contradicts %s: the weights of model.init have this shape; remove the setting, or start "
-                      "without model.init",
-                      given, place);
+    const char *better = a->profile->family->init_profile;
+    return cleat_fail(
+        error, CLEAT_ERR_PROFILE,
+        "%s contradicts %s: the weights of model.init have this shape; remove the setting%s%s%s, or start "
+        "without model.init",
+        given, place, better ? ", train the profile " : "", better ? better : "",
+        better ? ", which leaves the network to them" : "");
 }
 
 static cleat_status set(void *user, const char *setting, const char *value, const char *key_of_source,

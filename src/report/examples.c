@@ -85,29 +85,44 @@ static const char *item_text(const cJSON *array, int i) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-static void add_tags(const cJSON *example, cleat_text *page) {
+/* Words with what stands below them; `none`: the text of a tag that says nothing. */
+static void add_words(const cJSON *example, const char *none, cleat_text *page) {
     const cJSON *words = cleat_json_member(example, "words"), *truth = cleat_json_member(example, "truth"),
-                *prediction = cleat_json_member(example, "prediction");
+                *prediction = cleat_json_member(example, "prediction"),
+                *confidence = cleat_json_member(example, "confidence");
     int count = cJSON_GetArraySize(words);
-    cleat_text_add(page, "<figure class=\"example tags\" data-drawn=\"tags\"><p>");
+    cleat_text_add(page, "<p>");
     for (int i = 0; i < count; ++i) {
         const char *tag = item_text(truth, i), *guess = item_text(prediction, i);
-        bool right = strcmp(tag, guess) == 0, plain = right && strcmp(tag, "O") == 0;
+        const cJSON *sure = cJSON_GetArrayItem(confidence, i);
+        bool right = strcmp(tag, guess) == 0, plain = right && strcmp(tag, none) == 0;
         cleat_text_add(page, "<span class=\"word %s\">", plain ? "" : right ? "right" : "wrong");
         cleat_html_text(page, item_text(words, i));
         if (!plain) {
-            cleat_text_add(page, "<small>");
-            if (!right) {
-                cleat_text_add(page, "<s>");
-                cleat_html_text(page, guess);
-                cleat_text_add(page, "</s> ");
-            }
-            cleat_html_text(page, tag);
+            char shown[CLEAT_SHOWN];
+            cleat_text_add(page, "<small>%s", right ? "" : "<s>");
+            cleat_html_text(page, guess);
+            if (cJSON_IsNumber(sure)) cleat_text_add(page, " %s", cleat_show_share(sure->valuedouble, shown));
+            cleat_text_add(page, "%s", right ? "" : "</s> ");
+            if (!right) cleat_html_text(page, tag);
             cleat_text_add(page, "</small>");
         }
         cleat_text_add(page, "</span> ");
     }
     cleat_text_add(page, "</p>");
+}
+
+static void add_tags(const cJSON *example, cleat_text *page) {
+    cleat_text_add(page, "<figure class=\"example tags\" data-drawn=\"tags\">");
+    add_words(example, "O", page);
+    add_name(example, page);
+    cleat_text_add(page, "</figure>");
+}
+
+/* Tokens that were to be found again; the truth of the others is null. */
+static void add_tokens(const cJSON *example, cleat_text *page) {
+    cleat_text_add(page, "<figure class=\"example tags\" data-drawn=\"tokens\">");
+    add_words(example, "", page);
     add_name(example, page);
     cleat_text_add(page, "</figure>");
 }
@@ -144,6 +159,10 @@ static const struct {
     {"tags", add_tags,
      "<p class=\"note\">Below a word: its tag, if it has one. A wrong prediction is struck through; "
      "the correct tag follows (O: none).</p>"},
+    {"tokens", add_tokens,
+     "<p class=\"note\">The texts as the network was given them. Below a token that it was to find again: what it "
+     "found, "
+     "with its probability; a wrong one is struck through, and the token of the text follows.</p>"},
     {"rna", add_rna,
      "<p class=\"note\"><i class=\"key b0\"></i>truth <i class=\"key b1\"></i>prediction. Left: the chain of C1' "
      "atoms; drag to turn it. Right: pairs nearer "

@@ -176,7 +176,7 @@ static void prepend(const cleat_normaliser *n, const cleat_aligned *from, cleat_
 }
 
 /* Printable bytes stand for themselves; the others, in order, are the characters from U+0100 on. */
-static int32_t byte_char(unsigned char byte) {
+int32_t cleat_byte_char(unsigned char byte) {
     if ((byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE) return byte;
     if (byte <= ' ') return 0x100 + byte;
     return byte == 0xAD ? 0x143 : 0x100 + 33 + (byte - 0x7F);
@@ -185,7 +185,7 @@ static int32_t byte_char(unsigned char byte) {
 void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, cleat_aligned *to) {
     if (!cleat_aligned_reserve(to, 2 * size)) return;
     for (size_t i = from; i < from + size; ++i)
-        cleat_aligned_add_char(to, byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
+        cleat_aligned_add_char(to, cleat_byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
 }
 
 /* --- public --------------------------------------------------------------------------------------------------- */

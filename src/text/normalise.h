@@ -36,8 +36,9 @@ cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *
                              cleat_error *error);
 void cleat_normaliser_free(cleat_normaliser *normaliser);
 
-/* Appends the characters that stand for the bytes of text from .. from + size - 1, one for each byte: those of GPT-2's
- * byte-level vocabulary. */
+/* The character that stands for a byte in GPT-2's byte-level vocabulary. */
+int32_t cleat_byte_char(unsigned char byte);
+/* Appends the characters that stand for the bytes of text from .. from + size - 1, one for each byte. */
 void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, cleat_aligned *to);
 
 /* By normal_forms.c: the normal forms of Unicode. */

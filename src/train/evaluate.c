@@ -17,10 +17,10 @@ typedef struct collected {
     cleat_run_examples *examples; /* or NULL */
 } collected;
 
-static void keep_examples(cleat_run_examples *examples, const cleat_work_graph *graph, const cleat_fed *fed,
-                          const float *output) {
+static void keep_examples(cleat_run_examples *examples, const cleat_session *session, const cleat_work_graph *graph,
+                          const cleat_fed *fed, const float *output) {
     const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
-    if (examples) cleat_run_examples_keep(examples, &fed->host, output, each);
+    if (examples) cleat_run_examples_keep(examples, session->model, &fed->host, output, each);
 }
 
 static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
@@ -31,7 +31,7 @@ static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, con
     if (status == CLEAT_OK)
         status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK) cleat_output_check_add(&found->bad, session, fed, output);
-    if (status == CLEAT_OK) keep_examples(found->examples, graph, fed, output);
+    if (status == CLEAT_OK) keep_examples(found->examples, session, graph, fed, output);
     if (status == CLEAT_OK)
         status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
     cleat_feed_release(feed, fed);

@@ -100,6 +100,12 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
     else if (architecture->timm != timm && format != CLEAT_WEIGHTS_PEFT)
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: networks of type '%s' are exported with --format %s",
                    e->checkpoint->folder, architecture->name, timm ? "hf" : "timm");
+    else if (architecture->tied && format == CLEAT_WEIGHTS_PEFT)
+        cleat_fail(
+            error, CLEAT_ERR_NOT_SUPPORTED,
+            "%s: PEFT saves heads whole, and that of a masked language model has the table of word embeddings as "
+            "its last layer; --format hf merges the adapters into the weights",
+            e->checkpoint->folder);
     else
         return architecture;
     return NULL;

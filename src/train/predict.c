@@ -11,25 +11,21 @@
 #include <string.h>
 
 typedef struct outputs {
-    float **values; /* [samples] */
-    cleat_prediction *predictions;
+    cleat_prediction *predictions; /* [samples] each owns its output */
     size_t count;
     cleat_output_check bad;
 } outputs;
 
 static cleat_status outputs_create(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);
-    made->values = cleat_alloc(count, sizeof *made->values);
     made->predictions = cleat_alloc(count, sizeof *made->predictions);
     made->count = count;
-    if (!made->values || !made->predictions)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
+    if (!made->predictions) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
     return CLEAT_OK;
 }
 
 static void outputs_free(outputs *kept) {
-    for (size_t i = 0; kept->values && i < kept->count; ++i) cleat_free(kept->values[i]);
-    cleat_free(kept->values);
+    for (size_t i = 0; kept->predictions && i < kept->count; ++i) cleat_prediction_free(&kept->predictions[i]);
     cleat_free(kept->predictions);
 }
 
@@ -40,25 +36,25 @@ static bool is_readable(const cleat_dataset *dataset, size_t sample) {
 /* Moves the predictions that exist to the front; their number. */
 static size_t drop_unreadable(const cleat_dataset *dataset, outputs *kept) {
     size_t count = 0;
-    for (size_t i = 0; i < kept->count; ++i)
-        if (is_readable(dataset, i)) kept->predictions[count++] = kept->predictions[i];
+    for (size_t i = 0; i < kept->count; ++i) {
+        const cleat_prediction prediction = kept->predictions[i];
+        if (!is_readable(dataset, i)) continue;
+        kept->predictions[i] = (cleat_prediction){0};
+        kept->predictions[count++] = prediction;
+    }
     return count;
 }
 
 static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const float *output,
                                 int64_t elements, outputs *kept, cleat_error *error) {
-    int64_t each = elements / fed->host.batch;
-    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
-        uint32_t sample = fed->micro_batch->samples[i];
+    const int64_t each = elements / fed->host.batch;
+    cleat_status status = CLEAT_OK;
+    for (uint32_t i = 0; i < fed->micro_batch->count && !status; ++i) {
+        const uint32_t sample = fed->micro_batch->samples[i];
         if (!is_readable(loaded->dataset, sample)) continue;
-        float *copy = cleat_alloc((size_t)each, sizeof *copy);
-        if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
-        memcpy(copy, output + i * each, (size_t)each * sizeof *copy);
-        kept->values[sample] = copy;
-        kept->predictions[sample] = (cleat_prediction){
-            .dataset = loaded->dataset, .sample = sample, .output = copy, .length = fed->host.length};
+        status = cleat_model_keep(loaded->model, &fed->host, i, output, each, &kept->predictions[sample], error);
     }
-    return CLEAT_OK;
+    return status;
 }
 
 /* Writes the predictions of the batch into the folder and frees their values, because thousands of images
@@ -72,10 +68,8 @@ static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fe
         if (is_readable(loaded->dataset, fed->micro_batch->samples[i]))
             micro_batch[count++] = kept->predictions[fed->micro_batch->samples[i]];
     cleat_status status = count ? cleat_model_write(loaded->model, micro_batch, count, folder, error) : CLEAT_OK;
-    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
-        cleat_free(kept->values[fed->micro_batch->samples[i]]);
-        kept->values[fed->micro_batch->samples[i]] = NULL;
-    }
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i)
+        cleat_prediction_free(&kept->predictions[fed->micro_batch->samples[i]]);
     cleat_free(micro_batch);
     return status;
 }

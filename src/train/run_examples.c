@@ -8,7 +8,7 @@
 
 /* Forgets the last evaluation, but not the baseline. */
 static void clear(cleat_run_examples *examples) {
-    for (size_t i = 0; i < examples->n_chosen; ++i) cleat_free((float *)examples->predictions[i].output);
+    for (size_t i = 0; i < examples->n_chosen; ++i) cleat_prediction_free(&examples->predictions[i]);
     memset(examples->predictions, 0, sizeof examples->predictions);
     cleat_free(examples->metric_state);
     examples->metric_state = NULL;
@@ -26,16 +26,13 @@ void cleat_run_examples_begin(cleat_run_examples *examples, const cleat_model *m
     for (size_t i = 0; i < examples->n_chosen; ++i) examples->chosen[i] = samples[i * count / examples->n_chosen];
 }
 
-void cleat_run_examples_keep(cleat_run_examples *examples, const cleat_host_batch *batch, const float *output,
-                             int64_t each) {
+void cleat_run_examples_keep(cleat_run_examples *examples, const cleat_model *model, const cleat_host_batch *batch,
+                             const float *output, int64_t each) {
     for (int64_t b = 0; b < batch->count; ++b)
         for (size_t i = 0; i < examples->n_chosen; ++i) {
+            cleat_error ignored;
             if (examples->chosen[i] != batch->samples[b] || examples->predictions[i].output) continue;
-            float *copy = cleat_alloc((size_t)each, sizeof *copy);
-            if (!copy) continue;
-            memcpy(copy, output + b * each, (size_t)each * sizeof *copy);
-            examples->predictions[i] = (cleat_prediction){
-                .dataset = batch->dataset, .sample = batch->samples[b], .output = copy, .length = batch->length};
+            cleat_model_keep(model, batch, b, output, each, &examples->predictions[i], &ignored);
         }
 }
 

@@ -20,10 +20,10 @@ typedef struct cleat_run_examples {
  * ones each time. Nothing is chosen for a family without examples. */
 void cleat_run_examples_begin(cleat_run_examples *examples, const cleat_model *model, const cleat_dataset *dataset,
                               const uint32_t *samples, size_t count);
-/* Copies the outputs of the chosen samples of a batch; `each` values a sample. Without memory, they are
+/* Keeps the outputs of the chosen samples of a batch; `each` values a sample. Without memory, they are
  * not shown. */
-void cleat_run_examples_keep(cleat_run_examples *examples, const cleat_host_batch *batch, const float *output,
-                             int64_t each);
+void cleat_run_examples_keep(cleat_run_examples *examples, const cleat_model *model, const cleat_host_batch *batch,
+                             const float *output, int64_t each);
 /* Takes over the state of the metrics. */
 void cleat_run_examples_end(cleat_run_examples *examples, double *metric_state);
 /* Frees everything, including the baseline. */

@@ -96,7 +96,7 @@ static const cleat_synthetic_field *label_field(const cleat_synthetic_field *fie
     return NULL;
 }
 
-/* Of the families that know the network, the one whose labels have the rank of those expected. */
+/* Whether labels of the family have the rank of those expected. */
 static cleat_status suits(const cleat_model_class *family, const converter *c, bool *suitable, cleat_error *error) {
     cleat_data_settings *settings = NULL;
     cleat_model *model = NULL;
@@ -113,7 +113,10 @@ static cleat_status suits(const cleat_model_class *family, const converter *c, b
     return status;
 }
 
+/* Of the families that know the network, and whose labels have this rank, the one whose head the file has; else the
+ * first, which then says what is missing. */
 static cleat_status find_family(const converter *c, const cleat_model_class **family, cleat_error *error) {
+    const cleat_model_class *first = NULL;
     cleat_error why = {0};
     for (size_t i = 0; cleat_model_classes[i]; ++i) {
         const cleat_architecture *architecture;
@@ -123,7 +126,13 @@ static cleat_status find_family(const converter *c, const cleat_model_class **fa
         cleat_status status = suits(cleat_model_classes[i], c, &suitable, error);
         if (status) return status;
         if (!suitable) continue;
-        *family = cleat_model_classes[i];
+        if (!first) first = cleat_model_classes[i];
+        if (!cleat_architecture_has_head(architecture, c->weights)) continue;
+        first = cleat_model_classes[i];
+        break;
+    }
+    if (first) {
+        *family = first;
         return CLEAT_OK;
     }
     const char *type = cleat_weights_config_text(c->weights, "model_type");
@@ -176,6 +185,8 @@ static cleat_status make_profile(converter *c, cleat_error *error) {
     cleat_text_free(&text);
     snprintf(size, sizeof size, "%lld", (long long)c->length);
     if (!status) status = assign(c->profile, "model.dropout", "0", error);
+    /* All positions of a masked language model are compared, whichever have a label. */
+    if (!status) status = assign(c->profile, "data.mask_fraction", "1", error);
     if (!status) status = assign(c->profile, c->channels ? "data.image_size" : "data.max_length", size, error);
     snprintf(size, sizeof size, "%lld", (long long)c->channels);
     if (!status && c->channels) status = assign(c->profile, "data.channels", size, error);

@@ -63,6 +63,7 @@ typedef struct cleat_architecture {
     const char *const
         *ignored; /* patterns (`*`: any text) of tensors that are left out on purpose; NULL-terminated; NULL: none */
     const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
+    bool tied;                      /* the last layer of the head is the table of word embeddings */
     /* Whether the file is of this architecture; NULL: its model_type is `name`. */
     bool (*matches)(const cleat_weights *weights);
     /* Sets what `config` cannot say, such as lists and sizes found in the tensors; NULL: nothing. */
@@ -96,6 +97,9 @@ typedef struct cleat_weight_sources {
  * there is no `renumber`. */
 bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
                                 const char *param, cleat_weight_sources *sources);
+
+/* Whether the file has the tensors of the architecture's head, of whatever shapes; also if there is none. */
+bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights);
 
 /* --- loading -------------------------------------------------------------------------------------------------- */
 

@@ -61,3 +61,31 @@ bool cleat_architecture_sources(const cleat_architecture *architecture, const cl
     }
     return false;
 }
+
+/* Whether the file has the tensor, or one of a layer of this name: "classifier.weight". */
+static bool has_layer(const cleat_weights *weights, const char *name) {
+    const size_t size = strlen(name);
+    for (size_t i = 0; i < cleat_weights_count(weights); ++i) {
+        const char *there = cleat_weights_at(weights, i)->name;
+        if (strncmp(there, name, size) == 0 && (there[size] == 0 || there[size] == '.')) return true;
+    }
+    return false;
+}
+
+static bool has_row(const cleat_weight_row *rows, const char *param, const cleat_weights *weights) {
+    for (const cleat_weight_row *row = rows; row && row->param; ++row) {
+        bool found = strcmp(row->param, param) == 0;
+        for (size_t i = 0; found && i < CLEAT_WEIGHT_PARTS && row->sources[i]; ++i)
+            found = has_layer(weights, row->sources[i]);
+        if (found) return true;
+    }
+    return false;
+}
+
+bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights) {
+    for (const cleat_weight_row *row = architecture->names; row->param; ++row)
+        if (row->head && !has_row(architecture->names, row->param, weights) &&
+            !has_row(architecture->other_names, row->param, weights))
+            return false;
+    return true;
+}

@@ -17,6 +17,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/philox.h"
+#include "core/text.h"
 
 /* --- errors --- */
 
@@ -374,6 +375,28 @@ static void chosen_allocation_fails_once(void **state) {
     assert_null(cleat_alloc(SIZE_MAX / 2, 3));
 }
 
+/* Room that is made once is not made again, and keeps what was there. */
+static void texts_reserve_room(void **state) {
+    cleat_text text = {0};
+    (void)state;
+    cleat_text_add(&text, "abc");
+    cleat_text_reserve(&text, 1000);
+    const size_t capacity = text.capacity;
+    assert_true(capacity >= 1004 && capacity < 1100);
+    assert_string_equal(text.data, "abc");
+    for (int i = 0; i < 1000; ++i) cleat_text_add_bytes(&text, "x", 1);
+    assert_int_equal(text.capacity, capacity);
+    assert_int_equal(strlen(text.data), 1003);
+    cleat_text_reserve(&text, 0);
+    assert_int_equal(text.capacity, capacity);
+    cleat_fail_allocation(1);
+    cleat_text_reserve(&text, 5000);
+    cleat_fail_allocation(0);
+    assert_true(text.failed);
+    assert_string_equal(text.data + 1000, "xxx");
+    cleat_text_free(&text);
+}
+
 static void arrays_grow_zeroed(void **state) {
     (void)state;
     int *items = NULL;
@@ -494,6 +517,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),
         cmocka_unit_test(hash_is_xxh3),
         cmocka_unit_test(chosen_allocation_fails_once),
+        cmocka_unit_test(texts_reserve_room),
         cmocka_unit_test(arrays_grow_zeroed),
         cmocka_unit_test(floats_round_to_halves),
         cmocka_unit_test(halves_become_floats),

@@ -141,9 +141,9 @@ static cleat_profile *adopt(const folder *f, const char *type, const char *const
     return profile;
 }
 
-static void expect_refused(const folder *f, const char *const *settings, const char *key, const char *value,
-                           const char *says) {
-    cleat_profile *profile = profile_of("text_classifier", settings);
+static void expect_type_refused(const folder *f, const char *type, const char *const *settings, const char *key,
+                                const char *value, const char *says) {
+    cleat_profile *profile = profile_of(type, settings);
     cleat_weights *weights = open_config(f, key, value);
     cleat_error error = {0};
     assert_int_equal(cleat_profile_set(profile, "data.path=texts.csv", NULL), CLEAT_OK);
@@ -153,6 +153,11 @@ static void expect_refused(const folder *f, const char *const *settings, const c
     if (!strstr(error.text, says)) fail_msg("'%s' lacks '%s'", error.text, says);
     cleat_weights_close(weights);
     cleat_profile_destroy(profile);
+}
+
+static void expect_refused(const folder *f, const char *const *settings, const char *key, const char *value,
+                           const char *says) {
+    expect_type_refused(f, "text_classifier", settings, key, value, says);
 }
 
 /* --- tensors -------------------------------------------------------------------------------------------------- */
@@ -225,6 +230,66 @@ static void every_tensor_has_its_place(void **state) {
         cleat_weight_report_free(&report);
         cleat_weights_close(weights);
     }
+}
+
+/* Files of a masked language model have its head, under the names of transformers or of the authors. */
+static void a_masked_language_model_has_its_head(void **state) {
+    static const char *const names[] = {"bert_masked", "roberta_masked", "distilbert_masked", "electra_masked",
+                                        "deberta_masked"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        cleat_weight_report report = load(names[i], "text_pretrain", 2);
+        bool decoder = false;
+        assert_int_equal(report.tensors[CLEAT_WEIGHT_NEW], 0);
+        for (size_t k = 0; k < report.count; ++k) {
+            if (report.lines[k].fate != CLEAT_WEIGHT_LEFT) continue;
+            assert_string_equal(report.lines[k].reason, "not needed here");
+            decoder |= strcmp(report.lines[k].name, "cls.predictions.decoder.weight") == 0;
+        }
+        assert_int_equal(decoder, i == 0); /* the one file with a copy of the word embeddings */
+        cleat_weight_report_free(&report);
+    }
+}
+
+static size_t count_like(const cleat_weight_report *report, cleat_weight_fate fate, const char *part) {
+    size_t found = 0;
+    for (size_t i = 0; i < report->count; ++i)
+        if (report->lines[i].fate == fate && strstr(report->lines[i].name, part)) found += report->lines[i].count;
+    return found;
+}
+
+/* Pretraining goes on from a classifier, and a classifier starts from pretraining: all but the heads is taken. */
+static void heads_of_masked_language_models_are_exchanged(void **state) {
+    (void)state;
+    cleat_weight_report report = load("roberta_classifier", "text_pretrain", 2);
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_NEW], 5);
+    assert_int_equal(count_like(&report, CLEAT_WEIGHT_NEW, "mlm."), 5);
+    assert_int_equal(count_like(&report, CLEAT_WEIGHT_LEFT, "classifier."), 4);
+    cleat_weight_report_free(&report);
+    report = load("electra_masked", "text_classifier", 3);
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_NEW], 4);
+    assert_int_equal(count_like(&report, CLEAT_WEIGHT_NEW, "head."), 4);
+    assert_int_equal(count_like(&report, CLEAT_WEIGHT_LEFT, "generator_"), report.tensors[CLEAT_WEIGHT_LEFT]);
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT], 5);
+    cleat_weight_report_free(&report);
+}
+
+/* The table of word embeddings is the last layer, and may not be another one in the file. */
+static void an_untied_head_is_refused(void **state) {
+    const char *const length[] = {"data.max_length=32", NULL};
+    expect_type_refused(*state, "text_pretrain", length, "tie_word_embeddings", "false", "tie_word_embeddings");
+    cleat_profile *profile = adopt(*state, "text_pretrain", NULL, "tie_word_embeddings", "true");
+    expect_setting(profile, "model.embedding_rows", "50");
+    cleat_profile_destroy(profile);
+    profile = adopt(*state, "text_classifier", NULL, "tie_word_embeddings", "false");
+    cleat_profile_destroy(profile);
+}
+
+/* The sizes of a profile are not those of the weights: the message names a profile without sizes. */
+static void a_profile_without_sizes_is_named(void **state) {
+    const char *const width[] = {"model.d_model=128", NULL};
+    expect_type_refused(*state, "text_pretrain", width, NULL, NULL, "train the profile text_adapt");
+    expect_refused(*state, width, NULL, NULL, "train the profile text_classify");
 }
 
 /* A tagger starts from a classifier: the blocks are taken, the heads are not. */
@@ -425,6 +490,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_has_its_place),
         cmocka_unit_test(the_head_of_another_task_is_drawn_anew),
+        cmocka_unit_test(a_masked_language_model_has_its_head),
+        cmocka_unit_test(heads_of_masked_language_models_are_exchanged),
+        cmocka_unit_test_setup_teardown(an_untied_head_is_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_profile_without_sizes_is_named, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_sizes_come_from_config, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(positions_of_roberta_start_after_the_padding, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(labels_keep_their_order, make_folder, remove_folder),

@@ -104,6 +104,20 @@ static void writes_tags(void **state) {
     assert_written("Ann\tB-person\nsays\tO\n\"hi,\"\tO\n\nAnn\tI-person\n\n");
 }
 
+static void writes_found_tokens(void **state) {
+    (void)state;
+    const cleat_found_tokens found[] = {
+        {"a,1", 1, {" the", "\"", ",", "##x", "y"}, {0.5f, 0.25f, 0.125f, 0.0625f, 0}},
+        {"a,1", 2, {"only"}, {NAN}},
+    };
+    cleat_error error = {0};
+    assert_int_equal(cleat_text_write_found(path, found, 2, &error), CLEAT_OK);
+    assert_written("id,mask,token_1,probability_1,token_2,probability_2,token_3,probability_3,token_4,probability_4,"
+                   "token_5,probability_5\n"
+                   "\"a,1\",1, the,0.500000,\"\"\"\",0.250000,\",\",0.125000,##x,0.062500,y,0.000000\n"
+                   "\"a,1\",2,only,nan,,,,,,,,\n");
+}
+
 static void refuses_what_is_wrong(void **state) {
     (void)state;
     static const float negative[] = {-0.5f, 0, 0}, too_large[] = {2, 0, 0};
@@ -202,9 +216,10 @@ static void survives_failing_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_classes),    cmocka_unit_test(writes_classes_of_bad_logits),
-        cmocka_unit_test(writes_tags),       cmocka_unit_test(refuses_what_is_wrong),
-        cmocka_unit_test(writes_all_chains), cmocka_unit_test(survives_failing_memory),
+        cmocka_unit_test(writes_classes),          cmocka_unit_test(writes_classes_of_bad_logits),
+        cmocka_unit_test(writes_found_tokens),     cmocka_unit_test(writes_tags),
+        cmocka_unit_test(refuses_what_is_wrong),   cmocka_unit_test(writes_all_chains),
+        cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -126,6 +126,34 @@ class Tags(Texts):
         compare("text_tagger, equal tags", np.array([a == b for a, b in zip(tags, expected, strict=True)]), np.ones(len(expected)))
 
 
+class Masked(Texts):
+    """Texts with a mask token each, where the five most probable tokens are predicted."""
+    settings = [*TRANSFORMER, "data.vocabulary_size=80", "model.network=bert", "model.max_positions=32", "data.max_length=32"]
+
+    def train_data(self, folder):
+        (folder / "lines.txt").write_text("".join(" ".join(sentence(n)) + "\n" for n in random.integers(1, 9, 40)))
+        return folder / "lines.txt"
+
+    def predict_data(self, folder):
+        lines = [" ".join([*words[:1], "[MASK]", *words[1:]]) for words in self.predicted]
+        (folder / "in.txt").write_text("\n".join(lines) + "\n")
+        return folder / "in.txt"
+
+    def compare(self, out, facts, run, compare):
+        vocabulary = vocabulary_of(facts)
+        mask = vocabulary["[MASK]"]
+        found = [framed(words, vocabulary) for words in self.predicted]
+        at = [begins[1] if len(begins) > 1 else len(tokens) - 1 for tokens, begins in found]
+        logits = run(padded([[*tokens[:i], mask, *tokens[i:]] for i, (tokens, _) in zip(at, found)]))
+        best = softmax(np.array([row[i] for i, row in zip(at, logits)]))
+        rows = read_csv(out / "predictions.csv")
+        chosen = [[vocabulary[row[f"token_{k}"]] for k in range(1, 6)] for row in rows]
+        expected = np.array([[float(row[f"probability_{k}"]) for k in range(1, 6)] for row in rows])
+        near = 1e-6 / expected.max()  # of six decimals
+        compare("text_pretrain, probabilities", np.take_along_axis(best, np.array(chosen), 1), expected, near)
+        compare("text_pretrain, the best five", -np.sort(-best)[:, :5], expected, near)
+
+
 # --- series
 
 
@@ -291,6 +319,7 @@ class Rna:
 FAMILIES = {
     "text_classifier": Texts(),
     "text_tagger": Tags(),
+    "text_pretrain": Masked(),
     "series_lstm": Series("model.hidden=8", "model.layers=2"),
     "series_transformer": Series(*TRANSFORMER),
     "series_dense": Series("model.hidden=16", "model.layers=2"),

@@ -5,6 +5,7 @@
 
 Exits with 77 where torch, transformers or peft is not installed.
 """
+import csv
 import json
 import pathlib
 import shutil
@@ -15,7 +16,7 @@ import tempfile
 try:
     import torch
     from peft import PeftModel
-    from transformers import AutoModelForSequenceClassification
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -24,9 +25,9 @@ CLEAT, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 LAYERS = ["query value", "all-linear", "att.qkv f1"]
 
 
-def make_base(folder):
+def make_base(folder, name="bert_classifier"):
     """A published network, with a vocabulary."""
-    shutil.copytree(SOURCE / "tests/published/bert_classifier", folder)
+    shutil.copytree(SOURCE / "tests/published" / name, folder)
     words = json.loads((folder / "config.json").read_text())["vocab_size"]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{i}" for i in range(words - 5)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
@@ -44,6 +45,31 @@ def run(*words):
 def logits(network, tokens):
     with torch.no_grad():
         return network.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+
+
+def merge_masked(folder):
+    """Adapters of a masked language model: PEFT has no place for its head, so they are merged, and said to be."""
+    base, trained = folder / "masked", folder / "adapted"
+    make_base(base, "bert_masked")
+    (folder / "lines.txt").write_text("".join(f"w{i % 7} w{3 * i % 11} w{i % 5}\n" for i in range(40)))
+    settings = {"data.path": folder / "lines.txt", "data.max_length": 12, "train.epochs": 2, "train.learning_rate": 1e-2,
+                "train.lora_rank": 3, "run.self_check": "never", "train.precision": "f32"}
+    run("train", SOURCE / "profiles/text_adapt.ini", "--init", base, "--out", trained, "--quiet",
+        *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")))
+    refused = subprocess.run([CLEAT, "export", trained, "--format", "peft", "--out", folder / "adapters"],
+                             capture_output=True, text=True)
+    assert refused.returncode != 0 and "--format hf" in refused.stderr and not (folder / "adapters").exists(), refused
+    run("export", trained, "--format", "hf", "--out", folder / "merged")
+    (folder / "masked.txt").write_text("w1 [MASK] w3\n")
+    run("predict", "--checkpoint", trained, "--data", folder / "masked.txt", "--out", folder / "found", "--quiet")
+    row = next(csv.DictReader(open(folder / "found/predictions.csv")))
+    encoded = AutoTokenizer.from_pretrained(folder / "merged")("w1 [MASK] w3", return_tensors="pt")
+    network, loading = AutoModelForMaskedLM.from_pretrained(folder / "merged", output_loading_info=True)
+    assert not any(loading.values()), loading
+    with torch.no_grad():
+        best = torch.softmax(network.eval()(**encoded).logits[0, 2], -1).max().item()
+    assert abs(float(row["probability_1"]) - best) < 1e-5, (row, best)
+    print(f"masked language model: merged, {best:.6f}")
 
 
 def compare(folder, layers):
@@ -75,6 +101,8 @@ def main():
             make_base(folder / "base")
             make_data(folder / "texts.csv")
             good = compare(folder, layers) and good
+    with tempfile.TemporaryDirectory() as made:
+        merge_masked(pathlib.Path(made))
     return 0 if good else 1
 
 

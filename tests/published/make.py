@@ -110,7 +110,7 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
     expected.update({"labels": labels, "output": output.float(), "loss": torch.tensor(curve)})
     expected.update({"grad/" + n: g.float() for n, g in gradients.items()})
     expected.update({"after/" + n: p.detach().float() for n, p in model.named_parameters()})
-    stored = {rename(n): v.to(dtype) if v.is_floating_point() else v for n, v in state.items()}
+    stored = {rename(n): v.to(dtype) if v.is_floating_point() else v for n, v in state.items() if rename(n)}
     stored.update(extra or {})
     write_weights(folder, {n: v.contiguous() for n, v in stored.items()}, shards)
     save_file({n: v.contiguous() for n, v in expected.items()}, os.path.join(folder, "expected.safetensors"),
@@ -166,6 +166,45 @@ def deberta_tagger():
                                           share_att_key=True, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm",
                                           position_biased_input=False, pooler_dropout=0, **TINY)
     of_transformers("deberta_tagger", transformers.DebertaV2ForTokenClassification, config, 5, rank=2)
+
+
+def of_masked(name, cls, config, types=0, left_out=(), **options):
+    """A masked language model. The last layer is the table of word embeddings: a copy of it in the file, and one of its
+    bias, are `left_out` where transformers leaves them out."""
+    of_transformers(name, cls, config, config.vocab_size, rank=2, types=types,
+                    rename=lambda n: None if n in left_out else n, **options)
+
+
+def bert_masked():
+    config = transformers.BertConfig(vocab_size=40, max_position_embeddings=16, **TINY)
+    of_masked("bert_masked", transformers.BertForMaskedLM, config, types=2, left_out=["cls.predictions.bias"])
+
+
+def roberta_masked():
+    config = transformers.RobertaConfig(vocab_size=40, max_position_embeddings=18, type_vocab_size=1, pad_token_id=1,
+                                        **TINY)
+    of_masked("roberta_masked", transformers.RobertaForMaskedLM, config, dtype=torch.float16,
+              left_out=["lm_head.decoder.weight", "lm_head.decoder.bias"])
+
+
+def distilbert_masked():
+    config = transformers.DistilBertConfig(vocab_size=40, max_position_embeddings=16, dim=16, n_layers=2, n_heads=2,
+                                           hidden_dim=24, dropout=0.0, attention_dropout=0.0)
+    of_masked("distilbert_masked", transformers.DistilBertForMaskedLM, config, left_out=["vocab_projector.weight"])
+
+
+def electra_masked():
+    config = transformers.ElectraConfig(vocab_size=40, max_position_embeddings=16, embedding_size=12, **TINY)
+    of_masked("electra_masked", transformers.ElectraForMaskedLM, config, types=2, left_out=["generator_lm_head.weight"])
+
+
+def deberta_masked():
+    """With the head of the authors' files."""
+    config = transformers.DebertaV2Config(vocab_size=40, max_position_embeddings=16, type_vocab_size=0, legacy=False,
+                                          relative_attention=True, position_buckets=4, max_relative_positions=-1,
+                                          share_att_key=True, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm",
+                                          position_biased_input=False, pooler_dropout=0, **TINY)
+    of_masked("deberta_masked", transformers.DebertaV2ForMaskedLM, config)
 
 
 def images(side, classes, rank=1, batch=BATCH):
@@ -268,8 +307,9 @@ def convnext_torchvision():
     of_timm("convnext_torchvision", model, None, 32, 4)
 
 
-ALL = [bert_classifier, bert_tagger, roberta_classifier, distilbert_tagger, electra_tagger, deberta_tagger, segformer,
-       resnet, vit, vit_mean, vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision]
+ALL = [bert_classifier, bert_tagger, roberta_classifier, distilbert_tagger, electra_tagger, deberta_tagger, bert_masked,
+       roberta_masked, distilbert_masked, electra_masked, deberta_masked, segformer, resnet, vit, vit_mean,
+       vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision]
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()

@@ -5,13 +5,14 @@ texts its probabilities are those of `cleat predict`, tokenizer included.
 
     test_round_trip.py CLEAT SOURCE
 
-Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers; images: tests/published. Exits
-with 77 where torch, transformers or the shared folder is missing."""
+Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers, and masked language models of
+the same sizes; images: tests/published. Exits with 77 where torch, transformers or the shared folder is missing."""
 import csv
 import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,59 @@ def round_trip_text(name, work):
     assert worst < 1e-5
 
 
+def make_masked(source, folder):
+    """A masked language model of random weights, as save_pretrained writes it, with the tokenizer of `source`."""
+    config = transformers.AutoConfig.from_pretrained(source)
+    network = transformers.AutoModelForMaskedLM.from_config(config).eval()
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            value.add_(torch.randn_like(value) * (0.05 if value.dim() < 2 else 0.2))
+    network.save_pretrained(folder)
+    for file in ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "unigram.json"):
+        if (source / file).exists():
+            shutil.copy(source / file, folder)
+
+
+def compare_found(out, network, tokenizer, texts, work):
+    """The tokens that `cleat predict` finds at mask tokens, and their probabilities."""
+    masked = [" ".join([*text.split()[:1], tokenizer.mask_token, *text.split()[1:], tokenizer.mask_token]) for text in texts]
+    (work / "masked.txt").write_text("\n".join(masked) + "\n")
+    run("predict", "--checkpoint", out, "--data", work / "masked.txt", "--out", out / "found", "--quiet")
+    encoded = tokenizer(masked, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        wanted = torch.softmax(network(**encoded).logits, -1)[encoded["input_ids"] == tokenizer.mask_token_id]
+    rows = list(csv.DictReader(open(out / "found/predictions.csv")))
+    assert len(rows) == len(wanted) == 2 * len(texts), (len(rows), len(wanted))
+    for row, probabilities in zip(rows, wanted):
+        best = probabilities[:len(tokenizer)].topk(5)
+        for k in range(5):
+            assert abs(float(row[f"probability_{k + 1}"]) - best.values[k].item()) < 1e-5, (row, best)
+        if best.values[0] - best.values[1] > 1e-5:
+            piece = tokenizer.convert_ids_to_tokens(best.indices[0].item())
+            assert row["token_1"] in (piece, piece.replace("▁", " "), tokenizer.decode(best.indices[:1])), (row, piece)
+
+
+def round_trip_masked(name, work):
+    """Names and values; transformers says nothing, and computes what it computes with the original."""
+    folder, out = work / f"masked-{name}", work / f"masked-out-{name}"
+    make_masked(SHARED / name, folder)
+    texts = [" ".join(random.choices(WORDS, k=2 + i % 9)) for i in range(24)]
+    (work / "lines.txt").write_text("\n".join(texts) + "\n")
+    train("text_adapt.ini", folder, {"data.path": work / "lines.txt", "data.max_length": 62}, out, "hf")
+    count = compare_tensors(folder, out, lambda tensor: False)
+    network, loading = transformers.AutoModelForMaskedLM.from_pretrained(out / "exported", output_loading_info=True)
+    assert not any(loading.values()), loading
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out / "exported")
+    assert tokenizer.mask_token and len(tokenizer(tokenizer.mask_token)["input_ids"]) == 3, tokenizer.mask_token
+    compare_found(out, network.eval(), tokenizer, texts, work)
+    encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    original = transformers.AutoModelForMaskedLM.from_pretrained(folder)
+    with torch.no_grad():
+        worst = (network.eval()(**encoded).logits - original.eval()(**encoded).logits).abs().max().item()
+    print(f"{name}, masked: {count} tensors, logits differ by {worst:.2g}")
+    assert worst < 1e-5
+
+
 def make_images(folder, side, masks):
     for i in range(20):
         picture = Image.frombytes("RGB", (side, side), random.randbytes(3 * side * side))
@@ -126,6 +180,7 @@ def main():
             round_trip_image(SHARED / "segformer", 64, "hf", {"data.classes": 5}, work, "masks_finetune.ini")
         for name in names:
             round_trip_text(name, work)
+            round_trip_masked(name, work)
     if not names:
         print(f"{SHARED} is missing: no texts")
         sys.exit(77)

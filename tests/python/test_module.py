@@ -156,6 +156,24 @@ class EveryKind(Case):
         found = cleat.predict(run, [["off", "to", "Rome"], ["here"]])
         self.assertEqual([tag for sentence in found for tag in sentence], [line.split("\t")[1] for line in lines if line])
 
+    def test_masked_tokens(self):
+        texts = [" ".join([str(word)] * 6) for word in random.choice("good fine great poor".split(), 60)]
+        small = {"model.d_model": 16, "model.heads": 2, "model.layers": 1, "model.d_ff": 16, "data.vocabulary_size": 100}
+        run = self.train("text_pretrain", {"texts": texts}, small)
+        inputs = ["good [MASK] good [MASK]", "nothing here", "[MASK], fine"]
+        (self.folder / "in.txt").write_text("\n".join(inputs) + "\n")
+        rows = read_csv(self.program(run, self.folder / "in.txt") / "predictions.csv")
+        self.assertEqual([row["id"] for row in rows], ["1", "1", "3"])
+        best = [row["token_1"] for row in rows]
+        self.assertEqual(cleat.predict(run, inputs), [best[:2], [], best[2:]])
+        found = cleat.predict(run, inputs, probabilities=True)
+        self.assertEqual([len(tokens) for tokens in found], [2, 0, 1])
+        expected = [[(row[f"token_{k}"], float(row[f"probability_{k}"])) for k in range(1, 6)] for row in rows]
+        self.assertEqual(found[0] + found[2], expected)
+        self.assertEqual(cleat.predict(run, self.folder / "in.txt"), [best[:2], best[2:]])
+        with self.assertRaisesRegex(cleat.Error, "mask token"):
+            cleat.predict(run, ["nothing here"])
+
     def test_series(self):
         times = np.datetime64("2026-01-01T00:00:00") + np.arange(240) * np.timedelta64(1, "h")
         values = np.sin(np.arange(240)[:, None] / [3, 5]) + 0.01 * random.standard_normal((240, 2))

@@ -259,6 +259,7 @@ def main():
         check(seconds["long"] < 20, f"long: {seconds['long']:.1f} s")  # about 0.5 s; this only catches what is quadratic
         check_escapes(pages["evil"], (folder / "evil" / "report.html").read_text())
         check(pages["rna"].drawn.count("rna") == 6 and pages["masks"].drawn.count("mask") == 6 and pages["series"].drawn.count("series") == 4, "examples are missing")
+        check(pages["masks"].drawn.count("tags") == 1 and pages["masks"].drawn.count("tokens") == 1, "masks: no words, or no tokens")
         check("roofline" in pages["healthy"].drawn, "healthy: no roofline")
         check("1 damaged line" not in pages["killed"].text, "killed: the incomplete last line is no damage")
         check_csv(folder)

@@ -251,6 +251,36 @@ static cleat_status load_text(const char *json, cleat_tokenizer **tokenizer, cle
     return cleat_tokenizer_load(json_path(), false, tokenizer, error);
 }
 
+static void expect_text(const cleat_tokenizer *tokenizer, const char *piece, const char *text) {
+    char found[64];
+    const int32_t id = cleat_tokenizer_id(tokenizer, piece);
+    if (id < 0) fail_msg("there is no piece '%s'", piece);
+    assert_true(cleat_tokenizer_piece_text(tokenizer, id, found, sizeof found));
+    assert_string_equal(found, text);
+}
+
+static void pieces_are_shown_as_text(void **state) {
+    char text[3];
+    (void)state;
+    cleat_tokenizer *bytes = load(FOLDER "byte_bpe.json", false), *spaces = load(FOLDER "unigram.json", false),
+                    *pieces = load(FOLDER "wordpiece.json", false);
+    expect_text(bytes, "\u0120the", " the");
+    expect_text(bytes, "e", "e");
+    expect_text(bytes, "\u010A", "\u010A"); /* a line feed is not printed */
+    expect_text(bytes, "\u00C3", "\u00C3"); /* nor half a character */
+    expect_text(bytes, "<mask>", "<mask>");
+    expect_text(spaces, "\u2581the", " the");
+    expect_text(pieces, "##e", "##e");
+    expect_text(pieces, "[MASK]", "[MASK]");
+    assert_true(cleat_tokenizer_piece_text(bytes, cleat_tokenizer_id(bytes, "\u0120the"), text, sizeof text));
+    assert_int_equal(strlen(text), 2);
+    assert_false(cleat_tokenizer_piece_text(bytes, -1, text, sizeof text));
+    assert_false(cleat_tokenizer_piece_text(pieces, 1 << 20, text, sizeof text));
+    cleat_tokenizer_destroy(pieces);
+    cleat_tokenizer_destroy(spaces);
+    cleat_tokenizer_destroy(bytes);
+}
+
 static void expect_failure(const char *json, cleat_status status, const char *text) {
     cleat_tokenizer *tokenizer = NULL;
     cleat_error error = {0};
@@ -417,6 +447,7 @@ int main(void) {
         cmocka_unit_test(bert_has_the_same_words_in_one_pass),
         cmocka_unit_test(byte_level_words_of_sentences_have_a_space),
         cmocka_unit_test(special_tokens_have_roles),
+        cmocka_unit_test(pieces_are_shown_as_text),
         cmocka_unit_test(damaged_files_are_errors),
         cmocka_unit_test(damaged_models_are_errors),
         cmocka_unit_test(deep_nesting_is_an_error),

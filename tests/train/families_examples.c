@@ -189,6 +189,71 @@ static void check_tags(const shown *s) {
     cleat_free(val);
 }
 
+/* --- masked tokens ---------------------------------------------------------------------------------------------- */
+
+static const char *text_at(const cJSON *array, int index) {
+    return cJSON_GetStringValue(cJSON_GetArrayItem(array, index));
+}
+
+/* Tokens that are chosen in a line of a word again and again. */
+static double chosen_in(const char *line, const char *end) {
+    double words = 1;
+    for (; line < end; ++line) words += *line == ' ';
+    return fmax(1, round(0.3 * words));
+}
+
+/* Chosen tokens of lines of this word; NULL: of all lines. */
+static double count_chosen(const char *lines, const char *word) {
+    double count = 0;
+    for (const char *line = lines, *end; *line; line = end + 1) {
+        const size_t size = strcspn(line, " \n");
+        end = strchr(line, '\n');
+        if (!word || (strlen(word) == size && strncmp(line, word, size) == 0)) count += chosen_in(line, end);
+    }
+    return count;
+}
+
+/* Always guessing the token that is chosen most often in training. */
+static void check_frequencies(const shown *s, const char *val) {
+    char *train = data_file(s, "train.txt"), word[64], most[64] = "";
+    for (const char *line = train; *line; line = strchr(line, '\n') + 1) {
+        assert_int_equal(sscanf(line, "%63s", word), 1);
+        if (count_chosen(train, word) > count_chosen(train, most)) snprintf(most, sizeof most, "%s", word);
+    }
+    assert_baseline(s, "accuracy", count_chosen(val, most) / count_chosen(val, NULL), true, "frequency");
+    cleat_free(train);
+}
+
+/* Every word of a line is the same. */
+static void check_masked(const shown *s) {
+    char *lines = data_file(s, "val.txt"), word[64];
+    assert_true(cJSON_IsNull(member(s->json, "confusion")));
+    check_frequencies(s, lines);
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i), *words = member(example, "words"),
+                    *truth = member(example, "truth"), *prediction = member(example, "prediction"),
+                    *confidence = member(example, "confidence");
+        const int count = cJSON_GetArraySize(words);
+        const char *line = lines;
+        int found = 0;
+        for (int n = atoi(string_of(example, "name") + strlen("val-")); n > 1; --n) line = strchr(line, '\n') + 1;
+        assert_int_equal(sscanf(line, "%63s", word), 1);
+        assert_string_equal(string_of(example, "kind"), "tokens");
+        assert_string_equal(text_at(words, 0), "[CLS]");
+        assert_string_equal(text_at(words, count - 1), "[SEP]");
+        for (int w = 0; w < count; ++w) {
+            const bool hidden = text_at(truth, w) != NULL;
+            found += hidden;
+            assert_int_equal(text_at(prediction, w) != NULL, hidden);
+            if (hidden) assert_string_equal(text_at(truth, w), word);
+            if (hidden) assert_true(item(confidence, w) > 0 && item(confidence, w) <= 1);
+            if (!hidden && w > 0 && w < count - 1) assert_string_equal(text_at(words, w), word);
+        }
+        assert_int_equal(found, (int)chosen_in(line, strchr(line, '\n')));
+    }
+    cleat_free(lines);
+}
+
 /* --- images --------------------------------------------------------------------------------------------------- */
 
 static int sextet(char c) {
@@ -402,6 +467,7 @@ void assert_shows_examples(const tiny *t, const char *family, const char *data, 
         assert_int_equal(cJSON_GetArraySize(s.examples), 12);
     if (strcmp(family, "text_classifier") == 0) check_texts(&s);
     if (strcmp(family, "text_tagger") == 0) check_tags(&s);
+    if (strcmp(family, "text_pretrain") == 0) check_masked(&s);
     if (strncmp(family, "image_", 6) == 0) check_stripes(&s);
     if (strcmp(family, "mask_segformer") == 0) check_masks(&s, 32, 6, false);
     if (strcmp(family, "emberformer") == 0) check_masks(&s, 16, 6, true);

@@ -78,6 +78,20 @@ static void make_tags(const tiny *t, const char *name, int sentences, uint32_t s
     write_text(t, name, &text);
 }
 
+/* A word again and again: a masked one is found by those around it. */
+static void make_repeated(const tiny *t, const char *name, int lines, uint32_t stream, bool masked) {
+    cleat_random random = cleat_random_stream(10, stream, 0);
+    cleat_text text = {0};
+    for (int i = 0; i < lines; ++i) {
+        const char *word = pick(&random, fillers, 10);
+        const uint32_t words = 3 + cleat_random_below(&random, 10), at = cleat_random_below(&random, words);
+        for (uint32_t w = 0; w < words; ++w)
+            cleat_text_add(&text, "%s%s", w ? " " : "", masked && w == at ? "[MASK]" : word);
+        cleat_text_add(&text, "\n");
+    }
+    write_text(t, name, &text);
+}
+
 /* Two waves of hourly steps with a phase difference of a quarter period, and a little noise. */
 static void make_waves(const tiny *t, const char *name, int rows) {
     cleat_random random = cleat_random_stream(7, 0, 0);
@@ -153,8 +167,8 @@ static int setup(void **state) {
     if (tiny_setup(state) != 0) return -1;
     const tiny *t = *state;
     char path[TINY_PATH];
-    static const char *const folders[] = {"texts", "tags",         "stripes",     "stripes/train", "stripes/val",
-                                          "boxes", "boxes/images", "boxes/masks", "fronts"};
+    static const char *const folders[] = {"texts",       "lines", "tags",         "stripes",     "stripes/train",
+                                          "stripes/val", "boxes", "boxes/images", "boxes/masks", "fronts"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i)
         if (cleat_folder_make(tiny_path(t, folders[i], path), NULL) != CLEAT_OK) return -1;
     make_texts(t, "texts/train.csv", 300, 0);
@@ -163,6 +177,9 @@ static int setup(void **state) {
     make_tags(t, "tags/my.train.conll", 150, 0);
     make_tags(t, "tags/my.dev.conll", 40, 1);
     make_tags(t, "other.conll", 3, 2);
+    make_repeated(t, "lines/train.txt", 240, 0, false);
+    make_repeated(t, "lines/val.txt", 60, 1, false);
+    make_repeated(t, "other.txt", 9, 2, true);
     make_waves(t, "waves.csv", 28 * 24);
     for (int down = 0; down < 2; ++down) {
         make_stripes(t, down ? "stripes/train/down" : "stripes/train/across", 40, down, 0);
@@ -204,6 +221,12 @@ static const family rows[] = {
      {TRANSFORMER, TEXT_TRAIN, "data.vocabulary_size=120", "data.max_length=48", "run.metric=entity_f1"},
      "other.conll",
      "predictions.conll"},
+    {"text_pretrain",
+     "lines",
+     {TRANSFORMER, TEXT_TRAIN, "train.epochs=24", "model.network=bert", "model.max_positions=32",
+      "data.vocabulary_size=64", "data.mask_fraction=0.3", "data.max_length=32", "run.metric=accuracy"},
+     "other.txt",
+     "predictions.csv"},
     {"series_lstm",
      "waves.csv",
      {"model.hidden=16", "model.layers=2", "model.dropout=0", WAVES},
@@ -297,6 +320,8 @@ static void assert_has_converged(const family *f, const cleat_metrics *best) {
         assert_true(metric_of(best, "entity_f1") > 0.9 && metric_of(best, "accuracy") > 0.9);
     else if (strncmp(f->name, "image_", 6) == 0)
         assert_true(metric_of(best, "accuracy") > 0.9);
+    else if (strcmp(f->name, "text_pretrain") == 0)
+        assert_true(metric_of(best, "accuracy") > 0.9 && metric_of(best, "perplexity") < 2);
     else if (strcmp(f->name, "mask_segformer") == 0)
         assert_true(metric_of(best, "iou") > 0.6 && metric_of(best, "f1") > metric_of(best, "iou"));
     else if (strcmp(f->name, "emberformer") == 0)
@@ -323,6 +348,26 @@ static size_t lines_of(const char *path) {
     return lines;
 }
 
+/* Each line has one mask token, whose word is the line's. */
+static void assert_finds_words(const char *data, const char *predictions) {
+    char word[64], token[64], header[256], line[256];
+    FILE *texts = fopen(data, "r"), *found = fopen(predictions, "r");
+    int number, mask, lines = 0, right = 0;
+    double probability;
+    assert_true(texts && found && fgets(header, sizeof header, found));
+    while (fgets(line, sizeof line, texts)) {
+        assert_int_equal(sscanf(strncmp(line, "[MASK] ", 7) == 0 ? line + 7 : line, "%63s", word), 1);
+        assert_int_equal(fscanf(found, "%d,%d,%63[^,],%lf%*[^\n]\n", &number, &mask, token, &probability), 4);
+        assert_int_equal(number, ++lines);
+        assert_int_equal(mask, 1);
+        right += strcmp(word, token) == 0 && probability > 0.5;
+    }
+    assert_true(lines == 9 && right >= 8);
+    assert_int_equal(fgetc(found), EOF);
+    fclose(found);
+    fclose(texts);
+}
+
 /* The training data are moved away in the meantime. */
 static void assert_predicts(const tiny *t, const family *f, const cleat_profile *profile, const char *run) {
     char other[TINY_PATH], out[TINY_PATH], data[TINY_PATH], away[TINY_PATH + 8], path[TINY_PATH + 64];
@@ -346,6 +391,8 @@ static void assert_predicts(const tiny *t, const family *f, const cleat_profile 
         assert_true(count > 0 && lines_of(path) > 0);
     else if (strcmp(f->name, "text_tagger") == 0)
         assert_int_equal(lines_of(path), lines_of(other)); /* words and sentence ends */
+    else if (strcmp(f->name, "text_pretrain") == 0)
+        assert_finds_words(other, path);
     else
         assert_int_equal(lines_of(path), 1 + 6 * count);
 }
@@ -369,29 +416,32 @@ static void the_classifier_learns(void **state) {
 static void the_tagger_learns(void **state) {
     one_family(state, &rows[1]);
 }
-static void the_lstm_learns(void **state) {
+static void the_masked_language_model_learns(void **state) {
     one_family(state, &rows[2]);
 }
-static void the_series_transformer_learns(void **state) {
+static void the_lstm_learns(void **state) {
     one_family(state, &rows[3]);
 }
-static void the_dense_network_learns(void **state) {
+static void the_series_transformer_learns(void **state) {
     one_family(state, &rows[4]);
 }
-static void the_vision_transformer_learns(void **state) {
+static void the_dense_network_learns(void **state) {
     one_family(state, &rows[5]);
 }
-static void the_convnext_learns(void **state) {
+static void the_vision_transformer_learns(void **state) {
     one_family(state, &rows[6]);
 }
-static void the_residual_network_learns(void **state) {
+static void the_convnext_learns(void **state) {
     one_family(state, &rows[7]);
 }
-static void the_segformer_learns(void **state) {
+static void the_residual_network_learns(void **state) {
     one_family(state, &rows[8]);
 }
-static void the_emberformer_learns(void **state) {
+static void the_segformer_learns(void **state) {
     one_family(state, &rows[9]);
+}
+static void the_emberformer_learns(void **state) {
+    one_family(state, &rows[10]);
 }
 
 /* In half precision the families learn the same tasks as in f32, evaluated in the precision of the run. */
@@ -470,7 +520,7 @@ static void micro_batches_add_up(void **state) {
 static void data_of_another_kind_are_refused(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
-    cleat_profile *profile = profile_of(t, &rows[2]);
+    cleat_profile *profile = profile_of(t, &rows[3]);
     cleat_train_report report;
     cleat_error error;
     const cleat_train_options options = {.out = tiny_path(t, "refused", path)};
@@ -482,7 +532,7 @@ static void data_of_another_kind_are_refused(void **state) {
 }
 
 static void a_dense_network_has_all_its_layers(void **state) {
-    cleat_profile *profile = profile_of(*state, &rows[4]);
+    cleat_profile *profile = profile_of(*state, &rows[5]);
     cleat_model *model;
     cleat_store *store;
     cleat_graph *graph;
@@ -506,6 +556,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_classifier_learns),
         cmocka_unit_test(the_tagger_learns),
+        cmocka_unit_test(the_masked_language_model_learns),
         cmocka_unit_test(the_lstm_learns),
         cmocka_unit_test(the_series_transformer_learns),
         cmocka_unit_test(the_dense_network_learns),

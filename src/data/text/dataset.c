@@ -273,7 +273,7 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
     const cleat_text_summary *s = &texts->set.summary;
     const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
-    if (!options->labelled && !options->plain)
+    if (!options->labelled && (!options->plain || options->predicted))
         cleat_log(CLEAT_LOG_INFO, "%s: %zu %s to predict; %zu tokens (%.2f %% unknown)", path, texts->base.count,
                   tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens);
     else
@@ -294,8 +294,10 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
                   "%s: %zu sentences have more than %lld tokens and are truncated, %zu words are lost", path, s->cut,
                   (long long)max_length, s->cut_words);
     if (s->cut && !tags)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu texts have more than %lld tokens and are truncated", path, s->cut,
-                  (long long)max_length);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu texts have more than %lld tokens and are truncated%s", path, s->cut,
+                  (long long)max_length,
+                  options->plain && !options->predicted ? "; data.long_texts = split makes several samples of each"
+                                                        : "");
 }
 
 static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_error *error) {
@@ -363,6 +365,12 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
     }
     if (status != CLEAT_OK || !texts->labels.count) return status; /* plain texts */
     return cleat_text_save_labels(&texts->labels, folder, error);
+}
+
+const int32_t *cleat_text_ids(const cleat_dataset *dataset, size_t sample, size_t *count) {
+    const cleat_text_tokens *tokens = &texts_of(dataset)->tokens;
+    *count = tokens->starts[sample + 1] - tokens->starts[sample];
+    return tokens->ids + tokens->starts[sample];
 }
 
 const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset) {

@@ -12,7 +12,7 @@ enum { TEXTS_A_BLOCK = 256, TOKENS_AT_ONCE = 1024 };
 
 typedef struct block {
     int32_t *ids;    /* [size] */
-    uint8_t *starts; /* [size] */
+    uint8_t *starts; /* [size]; NULL: not wanted */
     size_t size, capacity;
     uint32_t counts[TEXTS_A_BLOCK]; /* number of tokens of each text */
     cleat_status status;
@@ -37,18 +37,18 @@ typedef struct job {
 /* --- a block -------------------------------------------------------------------------------------------------- */
 
 /* Ensures room for `more` tokens. */
-static cleat_status reserve(block *b, size_t more, cleat_error *error) {
+static cleat_status reserve(block *b, bool word_starts, size_t more, cleat_error *error) {
     if (b->size + more <= b->capacity) return CLEAT_OK;
     size_t capacity = b->capacity * 2 + more + TOKENS_AT_ONCE;
     int32_t *ids = cleat_alloc(capacity, sizeof *ids);
-    uint8_t *starts = cleat_alloc(capacity, sizeof *starts);
-    if (!ids || !starts) {
+    uint8_t *starts = word_starts ? cleat_alloc(capacity, sizeof *starts) : NULL;
+    if (!ids || (word_starts && !starts)) {
         cleat_free(ids);
         cleat_free(starts);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", capacity);
     }
     if (b->size) memcpy(ids, b->ids, b->size * sizeof *ids);
-    if (b->size) memcpy(starts, b->starts, b->size);
+    if (b->size && starts) memcpy(starts, b->starts, b->size);
     cleat_free(b->ids);
     cleat_free(b->starts);
     b->ids = ids;
@@ -75,11 +75,11 @@ static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, b
     cleat_token few[TOKENS_AT_ONCE], *tokens;
     size_t count = 0;
     cleat_status status = get_tokens(setup, setup->texts[index], few, &tokens, &count, error);
-    if (status == CLEAT_OK) status = reserve(b, count, error);
+    if (status == CLEAT_OK) status = reserve(b, setup->word_starts, count, error);
     if (status == CLEAT_OK) {
         for (size_t i = 0; i < count; ++i) {
             b->ids[b->size + i] = tokens[i].id;
-            b->starts[b->size + i] = i == 0 || tokens[i].word != tokens[i - 1].word;
+            if (b->starts) b->starts[b->size + i] = i == 0 || tokens[i].word != tokens[i - 1].word;
         }
         b->size += count;
         b->counts[index % TEXTS_A_BLOCK] = (uint32_t)count;
@@ -201,9 +201,11 @@ static cleat_status join(const job *j, cleat_encoded *encoded, cleat_error *erro
     for (size_t i = 0; i < n; ++i)
         made.offsets[i + 1] = made.offsets[i] + j->blocks[i / TEXTS_A_BLOCK].counts[i % TEXTS_A_BLOCK];
     for (size_t i = 0; i < j->n_blocks; at += j->blocks[i++].size) {
-        const block *b = &j->blocks[i];
+        block *b = &j->blocks[i];
         if (b->size) memcpy(made.ids + at, b->ids, b->size * sizeof *b->ids);
         if (b->size && made.starts) memcpy(made.starts + at, b->starts, b->size);
+        cleat_free(b->ids); /* of gigabytes of text there are not two copies of all tokens */
+        b->ids = NULL;
     }
     *encoded = made;
     return CLEAT_OK;

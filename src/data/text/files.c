@@ -22,12 +22,18 @@ static bool is_table(const char *name) {
     return ends_in(name, ".csv") || ends_in(name, ".tsv") || ends_in(name, ".tab");
 }
 
-/* Whether the name is that of a split's table: "train.csv" is the train table, "training.csv" is none. */
-static bool is_table_of(const char *name, cleat_split split) {
+/* Whether texts need no columns, so that plain lines do. */
+static bool takes_lines(const cleat_text_options *options) {
+    return options->task == CLEAT_TEXT_CLASSES && !options->labelled;
+}
+
+/* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table, "training.csv" is
+ * none. */
+static bool is_table_of(const char *name, const cleat_text_options *options, cleat_split split) {
     for (size_t i = 0; words[split][i]; ++i) {
         size_t length = strlen(words[split][i]);
         if (strncasecmp(name, words[split][i], length) == 0 && name[length] == '.' && !strchr(name + length + 1, '.') &&
-            is_table(name))
+            (is_table(name) || (takes_lines(options) && options->plain && ends_in(name, ".txt"))))
             return true;
     }
     return false;
@@ -48,7 +54,7 @@ static bool is_conll_of(const char *name, cleat_split split) {
 }
 
 /* Writes the path of the folder's file for `split`, or "" if there is none. */
-static cleat_status guess(const char *folder, cleat_text_task task, cleat_split split, char path[4096],
+static cleat_status guess(const char *folder, const cleat_text_options *options, cleat_split split, char path[4096],
                           cleat_error *error) {
     cleat_listing listing = {0};
     const char *found = NULL;
@@ -56,7 +62,8 @@ static cleat_status guess(const char *folder, cleat_text_task task, cleat_split 
     *path = 0;
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         const char *name = listing.names[i];
-        if (!(task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, split))) continue;
+        if (!(options->task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, options, split)))
+            continue;
         if (found)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                                 "%s: both %s and %s may be the %s file; choose one with data.%s_file", folder, found,
@@ -75,11 +82,12 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
     const char *name = cleat_text_option(named[split]);
     *file = (cleat_text_file){.split = split, .guessed = !*name};
     cleat_status status = *name ? cleat_path_join(folder, name, file->path, sizeof file->path, error)
-                                : guess(folder, options->task, split, file->path, error);
+                                : guess(folder, options, split, file->path, error);
     if (status != CLEAT_OK || !*file->path) return status;
     if (!cleat_file_exists(file->path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,
                           cleat_split_name(split));
+    file->lines = takes_lines(options) && !is_table(file->path) && cleat_text_may_be_lines(file->path);
     if (file->guessed) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", file->path, cleat_split_name(split));
     ++files->count;
     return CLEAT_OK;
@@ -95,6 +103,7 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
                                    cleat_error *error) {
     static const char *const wanted[] = {
         [CLEAT_TEXT_CLASSES] = "train.csv or train.tsv", [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
+    static const char lines[] = "train.csv, train.tsv or train.txt";
     bool fits = (options->labelled || options->plain) && !*cleat_text_option(options->fitted);
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
         cleat_status status = find_part(folder, options, (cleat_split)split, files, error);
@@ -102,8 +111,9 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
     }
     if (!files->count || (fits && !has_part(files, CLEAT_SPLIT_TRAIN)))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: no training file in this folder: name it %s, or set data.train_file", folder,
-                          wanted[options->task]);
+                          "%s: no training file in this folder: name it %s, or set data.train_file%s", folder,
+                          options->plain ? lines : wanted[options->task],
+                          options->plain ? "; files of lines can be joined: cat FOLDER/*.txt > texts.txt" : "");
     for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
     if (has_part(files, CLEAT_SPLIT_TRAIN)) {
         files->files[0].val_fraction = has_part(files, CLEAT_SPLIT_VAL) ? 0 : options->val_fraction;
@@ -119,8 +129,12 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (cleat_folder_exists(path)) return find_in_folder(path, options, files, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
-    bool lines =
-        options->task == CLEAT_TEXT_CLASSES && !options->labelled && !is_table(path) && cleat_text_may_be_lines(path);
+    bool lines = takes_lines(options) && !is_table(path) && cleat_text_may_be_lines(path);
+    if (takes_lines(options) && options->plain && !is_table(path) && !lines)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv; the "
+                          "texts of JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt",
+                          path);
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES

@@ -121,6 +121,15 @@ bool cleat_text_may_be_lines(const char *path) {
     return !ends_in(path, others);
 }
 
+/* Room for all lines, each with its number and two zeros: a file of gigabytes is kept once, not twice. */
+static void reserve(cleat_text_set *set, const cleat_source *source) {
+    enum { NUMBER = 12 };
+    size_t lines = 1;
+    for (const char *at = source->at; (at = memchr(at, '\n', (size_t)(source->end - at))); ++at) ++lines;
+    if (set->options->task == CLEAT_TEXT_CLASSES)
+        cleat_text_reserve(&set->bytes, (size_t)(source->end - source->at) + NUMBER * lines);
+}
+
 static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, stretch line, size_t number,
                              cleat_error *error) {
     const bool tags = set->options->task == CLEAT_TEXT_TAGS;
@@ -143,6 +152,7 @@ cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *
               set->options->task == CLEAT_TEXT_TAGS
                   ? "a sentence each: words are split at blanks, and punctuation from words"
                   : "a text each; a table needs the extension .csv or .tsv");
+    reserve(set, &source);
     for (size_t number = 1; source.at < source.end && status == CLEAT_OK; ++number)
         status = add_line(set, file, next_line(&source.at, source.end), number, error);
     cleat_source_close(&source);

@@ -7,11 +7,22 @@
 #include <math.h>
 #include <string.h>
 
+/* A part of a long text. */
+typedef struct text_part {
+    uint32_t text, number; /* number: 0 for the first part */
+    uint32_t begin, end;   /* tokens, not counting the special ones before the text */
+    size_t id;             /* of parts behind the first: start in the ids */
+} text_part;
+
 typedef struct masked_dataset {
     cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_dataset *texts;
     const cleat_tokenizer *tokenizer; /* of `texts` */
-    double fraction;
+    double fraction;                  /* 0: nothing is chosen; the texts have mask tokens of their own */
+    int64_t max_length;
+    text_part *parts; /* [base.count]; NULL: each text is a sample */
+    size_t capacity;
+    cleat_text ids; /* each followed by a zero */
 } masked_dataset;
 
 enum { TOKENS, LENGTHS, LABELS, TEXT_FIELDS };
@@ -29,16 +40,26 @@ static const masked_dataset *masked_of(const cleat_dataset *dataset) {
     return (const masked_dataset *)dataset;
 }
 
+static size_t text_of(const masked_dataset *m, size_t sample) {
+    return m->parts ? m->parts[sample].text : sample;
+}
+
 static const char *masked_id(const cleat_dataset *dataset, size_t sample) {
-    return cleat_dataset_id(masked_of(dataset)->texts, sample);
+    const masked_dataset *m = masked_of(dataset);
+    if (m->parts && m->parts[sample].number > 0) return m->ids.data + m->parts[sample].id;
+    return cleat_dataset_id(m->texts, text_of(m, sample));
 }
 
 static int64_t masked_length(const cleat_dataset *dataset, size_t sample) {
-    return cleat_dataset_length(masked_of(dataset)->texts, sample);
+    const masked_dataset *m = masked_of(dataset);
+    const text_part *part = m->parts ? &m->parts[sample] : NULL;
+    return part ? (int64_t)(part->end - part->begin + cleat_tokenizer_specials(m->tokenizer, false))
+                : cleat_dataset_length(m->texts, sample);
 }
 
 static cleat_split masked_split(const cleat_dataset *dataset, size_t sample) {
-    return cleat_dataset_split(masked_of(dataset)->texts, sample);
+    const masked_dataset *m = masked_of(dataset);
+    return cleat_dataset_split(m->texts, text_of(m, sample));
 }
 
 /* Number of tokens besides the special ones. */
@@ -49,7 +70,7 @@ static int64_t words_of(const masked_dataset *m, int64_t length) {
 
 static int64_t chosen_of(const masked_dataset *m, int64_t words) {
     const int64_t chosen = llround(m->fraction * (double)words);
-    return words == 0 ? 0 : chosen < 1 ? 1 : chosen;
+    return words == 0 || m->fraction <= 0 ? 0 : chosen < 1 ? 1 : chosen;
 }
 
 static int64_t masked_items(const cleat_dataset *dataset, size_t sample) {
@@ -81,17 +102,53 @@ static void mask(const masked_dataset *m, size_t sample, const cleat_rng_key *rn
     }
 }
 
+/* The tokens of a sample, with the special ones of its text around them. */
+static void copy_tokens(const masked_dataset *m, size_t sample, int32_t *tokens) {
+    size_t count = 0;
+    const int32_t *ids = cleat_text_ids(m->texts, text_of(m, sample), &count);
+    const text_part whole = {.end = (uint32_t)words_of(m, (int64_t)count)},
+                    *part = m->parts ? &m->parts[sample] : &whole;
+    const size_t leading = cleat_tokenizer_leading(m->tokenizer), words = part->end - part->begin,
+                 trailing = cleat_tokenizer_specials(m->tokenizer, false) - leading;
+    memcpy(tokens, ids, leading * sizeof *ids);
+    memcpy(tokens + leading, ids + leading + part->begin, words * sizeof *ids);
+    memcpy(tokens + leading + words, ids + count - trailing, trailing * sizeof *ids);
+}
+
 static cleat_status masked_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const masked_dataset *m = masked_of(dataset);
-    int32_t *own = slots[TOKENS] ? NULL : cleat_alloc((size_t)length, sizeof *own);
+    const int64_t own_length = masked_length(dataset, sample);
+    int32_t *own = slots[TOKENS] ? NULL : cleat_alloc((size_t)length, sizeof *own), *lengths = slots[LENGTHS];
     int32_t *tokens = slots[TOKENS] ? slots[TOKENS] : own;
     if (!tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)length);
-    void *const inner[TEXT_FIELDS] = {[TOKENS] = tokens, [LENGTHS] = slots[LENGTHS], [LABELS] = NULL};
-    cleat_status status = m->texts->type->fill(m->texts, sample, length, rng_key, inner, error);
-    if (!status) mask(m, sample, rng_key, masked_length(dataset, sample), tokens, slots[LABELS]);
+    copy_tokens(m, sample, tokens);
+    if (lengths) *lengths = (int32_t)own_length;
+    mask(m, sample, rng_key, own_length, tokens, slots[LABELS]);
     cleat_free(own);
-    return status;
+    return CLEAT_OK;
+}
+
+/* Mask tokens in the whole text; below 0: no memory. */
+static int64_t count_in_text(const masked_dataset *m, size_t sample) {
+    const char *text = cleat_text_sample(m->texts, text_of(m, sample));
+    cleat_error ignored;
+    size_t count = 0;
+    int64_t found = 0;
+    if (cleat_tokenizer_encode(m->tokenizer, text, strlen(text), NULL, 0, &count, &ignored)) return -1;
+    cleat_token *tokens = cleat_alloc(count + 1, sizeof *tokens);
+    if (!tokens || cleat_tokenizer_encode(m->tokenizer, text, strlen(text), tokens, count, &count, &ignored))
+        found = -1;
+    for (size_t i = 0; i < count && found >= 0; ++i) found += tokens[i].id == cleat_tokenizer_mask(m->tokenizer);
+    cleat_free(tokens);
+    return found;
+}
+
+/* A text that ends at the greatest length may have lost mask tokens. */
+static cleat_sample_state masked_state(const cleat_dataset *dataset, size_t sample) {
+    const masked_dataset *m = masked_of(dataset);
+    if (m->fraction > 0 || masked_length(dataset, sample) < m->max_length) return CLEAT_SAMPLE_WHOLE;
+    return count_in_text(m, sample) > cleat_masked_count(dataset, sample) ? CLEAT_SAMPLE_CUT : CLEAT_SAMPLE_WHOLE;
 }
 
 static cleat_status masked_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
@@ -99,8 +156,11 @@ static cleat_status masked_save(const cleat_dataset *dataset, const char *folder
 }
 
 static void masked_destroy(cleat_dataset *dataset) {
-    cleat_dataset_destroy(((masked_dataset *)dataset)->texts);
-    cleat_free(dataset);
+    masked_dataset *m = (masked_dataset *)dataset;
+    cleat_dataset_destroy(m->texts);
+    cleat_free(m->parts);
+    cleat_text_free(&m->ids);
+    cleat_free(m);
 }
 
 static const cleat_dataset_class masked_class = {
@@ -112,24 +172,75 @@ static const cleat_dataset_class masked_class = {
     .split = masked_split,
     .fill = masked_fill,
     .items = masked_items,
+    .state = masked_state,
     .save = masked_save,
     .destroy = masked_destroy,
 };
 
+/* --- long texts ----------------------------------------------------------------------------------------------- */
+
+/* Divides a text of `words` tokens into parts of about the same length, at most `most` tokens each. */
+static cleat_status split_text(masked_dataset *m, size_t text, int64_t words, int64_t most, cleat_error *error) {
+    const int64_t parts = words > most ? (words + most - 1) / most : 1;
+    cleat_status status = CLEAT_OK;
+    for (int64_t p = 0; p < parts && !status; ++p) {
+        status = cleat_grow(&m->parts, m->base.count, &m->capacity, sizeof *m->parts, error);
+        if (status) return status;
+        m->parts[m->base.count++] = (text_part){.text = (uint32_t)text,
+                                                .number = (uint32_t)p,
+                                                .begin = (uint32_t)(words * p / parts),
+                                                .end = (uint32_t)(words * (p + 1) / parts),
+                                                .id = m->ids.size};
+        if (p == 0) continue;
+        cleat_text_add(&m->ids, "%s/%lld", cleat_dataset_id(m->texts, text), (long long)p + 1);
+        cleat_text_add_bytes(&m->ids, "", 1);
+        if (m->ids.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of parts of texts");
+    }
+    return status;
+}
+
+static cleat_status split_texts(masked_dataset *m, const char *path, cleat_error *error) {
+    const int64_t most = m->max_length - (int64_t)cleat_tokenizer_specials(m->tokenizer, false);
+    const size_t texts = cleat_dataset_count(m->texts);
+    size_t longer = 0;
+    cleat_status status = CLEAT_OK;
+    if (most < 1)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.max_length = %lld: the tokenizer adds as many special tokens, so that no text fits",
+                          (long long)m->max_length);
+    m->base.count = 0;
+    for (size_t i = 0; i < texts && !status; ++i) {
+        const int64_t words = words_of(m, cleat_dataset_length(m->texts, i));
+        longer += words > most;
+        status = split_text(m, i, words, most, error);
+    }
+    if (status) return status;
+    if (m->base.count > UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 parts of texts", path);
+    if (longer)
+        cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided: %zu samples", path, longer,
+                  (long long)m->max_length, m->base.count);
+    return CLEAT_OK;
+}
+
 cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                cleat_dataset **dataset, cleat_error *error) {
+    cleat_text_options own = options ? *options : cleat_text_defaults();
+    const bool splits = own.split_long && fraction > 0;
     masked_dataset *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    cleat_status status = cleat_text_open(path, options, &made->texts, error);
+    made->max_length = own.max_length;
+    if (splits) own.max_length = INT32_MAX;
+    cleat_status status = cleat_text_open(path, &own, &made->texts, error);
     if (!status) {
-        *made = (masked_dataset){.base = {.type = &masked_class, .count = cleat_dataset_count(made->texts)},
-                                 .texts = made->texts,
-                                 .tokenizer = cleat_text_tokenizer(made->texts),
-                                 .fraction = fraction};
+        made->base = (cleat_dataset){.type = &masked_class, .count = cleat_dataset_count(made->texts)};
+        made->tokenizer = cleat_text_tokenizer(made->texts);
+        made->fraction = fraction;
         if (cleat_tokenizer_mask(made->tokenizer) < 0)
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
                                 "%s: the vocabulary has no mask token, which a masked language model needs", path);
     }
+    if (!status && splits) status = split_texts(made, path, error);
     if (status) {
         masked_destroy(&made->base);
         return status;
@@ -140,4 +251,22 @@ cleat_status cleat_masked_open(const char *path, const cleat_text_options *optio
 
 const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset) {
     return dataset->type == &masked_class ? masked_of(dataset)->tokenizer : NULL;
+}
+
+const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample) {
+    if (dataset->type != &masked_class || sample >= dataset->count) return NULL;
+    return cleat_text_sample(masked_of(dataset)->texts, text_of(masked_of(dataset), sample));
+}
+
+int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample) {
+    if (dataset->type != &masked_class || sample >= dataset->count) return 0;
+    const masked_dataset *m = masked_of(dataset);
+    const text_part *part = m->parts ? &m->parts[sample] : NULL;
+    size_t count = 0;
+    int64_t found = 0;
+    const int32_t *ids = cleat_text_ids(m->texts, text_of(m, sample), &count);
+    const size_t leading = part ? cleat_tokenizer_leading(m->tokenizer) : 0;
+    for (size_t i = part ? leading + part->begin : 0; i < (part ? leading + part->end : count); ++i)
+        found += ids[i] == cleat_tokenizer_mask(m->tokenizer);
+    return found;
 }

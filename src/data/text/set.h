@@ -112,6 +112,9 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);
 
+/* Tokens of a sample [*count], borrowed; `dataset` is one of cleat_text_open. */
+const int32_t *cleat_text_ids(const cleat_dataset *dataset, size_t sample, size_t *count);
+
 /* Whether the options have pairs of texts. */
 bool cleat_text_has_pairs(const cleat_text_options *options);
 

@@ -47,6 +47,34 @@ static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "clas
 static const cleat_weight_row distilbert_tagger_names[] = {
     DISTILBERT_BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
 
+/* Masked language models: the last layer is the table of word embeddings, and a bias, which some files have under the
+ * name of that layer only. */
+static const cleat_weight_row bert_masked_names[] = {BACKBONE,
+                                                     HEAD("mlm.dense", "cls.predictions.transform.dense"),
+                                                     HEAD("mlm.norm", "cls.predictions.transform.LayerNorm"),
+                                                     HEAD("mlm.bias", "cls.predictions.bias"),
+                                                     {.param = NULL}};
+static const cleat_weight_row bert_masked_other_names[] = {HEAD("mlm.bias", "cls.predictions.decoder.bias"),
+                                                           {.param = NULL}};
+static const cleat_weight_row roberta_masked_names[] = {BACKBONE,
+                                                        HEAD("mlm.dense", "lm_head.dense"),
+                                                        HEAD("mlm.norm", "lm_head.layer_norm"),
+                                                        HEAD("mlm.bias", "lm_head.bias"),
+                                                        {.param = NULL}};
+static const cleat_weight_row roberta_masked_other_names[] = {HEAD("mlm.bias", "lm_head.decoder.bias"),
+                                                              {.param = NULL}};
+static const cleat_weight_row distilbert_masked_names[] = {DISTILBERT_BACKBONE,
+                                                           HEAD("mlm.dense", "vocab_transform"),
+                                                           HEAD("mlm.norm", "vocab_layer_norm"),
+                                                           HEAD("mlm.bias", "vocab_projector.bias"),
+                                                           {.param = NULL}};
+/* ELECTRA's generator; files of its discriminator have no such head. */
+static const cleat_weight_row electra_masked_names[] = {BACKBONE,
+                                                        HEAD("mlm.dense", "generator_predictions.dense"),
+                                                        HEAD("mlm.norm", "generator_predictions.LayerNorm"),
+                                                        HEAD("mlm.bias", "generator_lm_head.bias"),
+                                                        {.param = NULL}};
+
 /* Heads of other tasks, and buffers. */
 static const char *const ignored[] = {"*position_ids",
                                       "*token_type_ids",
@@ -82,77 +110,109 @@ static const char *const ignored[] = {"*position_ids",
         .key = "is_decoder", .fallback = "false", .only = "false"                                                      \
     }
 
+#define ELECTRA_ROWS                                                                                                   \
+    BERT_ROWS("2", "1e-12"), {                                                                                         \
+        .key = "embedding_size", .setting = "model.embedding_width", .fallback = "128"                                 \
+    }
+#define DISTILBERT_ROWS                                                                                                \
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
+        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "dim", .setting = "model.d_model"},          \
+        {.key = "n_heads", .setting = "model.heads"}, {.key = "n_layers", .setting = "model.layers"},                  \
+        {.key = "hidden_dim", .setting = "model.d_ff"},                                                                \
+        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
+        {.key = "dropout", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER}, {                \
+        .key = "activation", .fallback = "\"gelu\"", .only = "\"gelu\""                                                \
+    }
+/* Masked language models: the last layer is the table of word embeddings. */
+#define TIED                                                                                                           \
+    { .key = "tie_word_embeddings", .fallback = "true", .only = "true" }
+
 static const cleat_config_row bert_config[] = {BERT_ROWS("2", "1e-12"), {.key = NULL}};
-static const cleat_config_row roberta_config[] = {BERT_ROWS("2", "1e-12"), {.key = NULL}};
-static const cleat_config_row electra_config[] = {
-    BERT_ROWS("2", "1e-12"),
-    {.key = "embedding_size", .setting = "model.embedding_width", .fallback = "128"},
-    {.key = NULL}};
-static const cleat_config_row distilbert_config[] = {
-    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},
-    {.key = "vocab_size", .setting = "model.embedding_rows"},
-    {.key = "dim", .setting = "model.d_model"},
-    {.key = "n_heads", .setting = "model.heads"},
-    {.key = "n_layers", .setting = "model.layers"},
-    {.key = "hidden_dim", .setting = "model.d_ff"},
-    {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
-    {.key = "dropout", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},
-    {.key = "activation", .fallback = "\"gelu\"", .only = "\"gelu\""},
-    {.key = NULL}};
+static const cleat_config_row electra_config[] = {ELECTRA_ROWS, {.key = NULL}};
+static const cleat_config_row distilbert_config[] = {DISTILBERT_ROWS, {.key = NULL}};
+static const cleat_config_row bert_masked_config[] = {BERT_ROWS("2", "1e-12"), TIED, {.key = NULL}};
+static const cleat_config_row electra_masked_config[] = {ELECTRA_ROWS, TIED, {.key = NULL}};
+static const cleat_config_row distilbert_masked_config[] = {DISTILBERT_ROWS, TIED, {.key = NULL}};
 
 static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
                                          cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, false, error);
+    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_CLASSES, error);
 }
 
 static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, true, error);
+    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_TAGS, error);
+}
+
+static cleat_status configure_masked(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_MASKED, error);
 }
 
 /* RoBERTa counts positions from the one after that of padding. */
-static cleat_status configure_roberta(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
-                                      cleat_error *error) {
+static cleat_status configure_roberta(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                      cleat_text_head head, cleat_error *error) {
     int64_t padding;
     cleat_status status = cleat_published_padding(weights, 1, &padding, error);
-    return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, tags, error);
+    return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, head, error);
 }
 
 static cleat_status configure_roberta_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
                                                  cleat_error *error) {
-    return configure_roberta(weights, sink, false, error);
+    return configure_roberta(weights, sink, CLEAT_HEAD_CLASSES, error);
 }
 
 static cleat_status configure_roberta_tagger(const cleat_weights *weights, const cleat_setting_sink *sink,
                                              cleat_error *error) {
-    return configure_roberta(weights, sink, true, error);
+    return configure_roberta(weights, sink, CLEAT_HEAD_TAGS, error);
+}
+
+static cleat_status configure_roberta_masked(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                             cleat_error *error) {
+    return configure_roberta(weights, sink, CLEAT_HEAD_MASKED, error);
 }
 
 /* --- architectures -------------------------------------------------------------------------------------------- */
 
 #define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
-    {                                                                                                                  \
-        .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,      \
-        .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text                                 \
-    }
+    .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,          \
+    .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
 
 /* By cleat_text_network. */
-static const cleat_architecture architectures[][2] = {
-    [CLEAT_TEXT_BERT] = {ARCHITECTURE("bert", "bert.", bert_classifier_names, bert_config, configure_classifier),
-                         ARCHITECTURE("bert", "bert.", tagger_names, bert_config, configure_tagger)},
-    [CLEAT_TEXT_ROBERTA] = {ARCHITECTURE("roberta", "roberta.", two_layers_names, roberta_config,
-                                         configure_roberta_classifier),
-                            ARCHITECTURE("roberta", "roberta.", tagger_names, roberta_config,
-                                         configure_roberta_tagger)},
-    [CLEAT_TEXT_XLM_ROBERTA] = {ARCHITECTURE("xlm-roberta", "roberta.", two_layers_names, roberta_config,
-                                             configure_roberta_classifier),
-                                ARCHITECTURE("xlm-roberta", "roberta.", tagger_names, roberta_config,
-                                             configure_roberta_tagger)},
-    [CLEAT_TEXT_DISTILBERT] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_classifier_names, distilbert_config,
-                                            configure_classifier),
-                               ARCHITECTURE("distilbert", "distilbert.", distilbert_tagger_names, distilbert_config,
-                                            configure_tagger)},
-    [CLEAT_TEXT_ELECTRA] = {ARCHITECTURE("electra", "electra.", two_layers_names, electra_config, configure_classifier),
-                            ARCHITECTURE("electra", "electra.", tagger_names, electra_config, configure_tagger)},
+static const cleat_architecture architectures[][CLEAT_TEXT_HEADS] = {
+    [CLEAT_TEXT_BERT] =
+        {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("bert", "bert.", bert_classifier_names, bert_config,
+                                              configure_classifier)},
+         [CLEAT_HEAD_TAGS] = {ARCHITECTURE("bert", "bert.", tagger_names, bert_config, configure_tagger)},
+         [CLEAT_HEAD_MASKED] = {ARCHITECTURE("bert", "bert.", bert_masked_names, bert_masked_config, configure_masked),
+                                .other_names = bert_masked_other_names, .tied = true}},
+    [CLEAT_TEXT_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("roberta", "roberta.", two_layers_names, bert_config,
+                                                                 configure_roberta_classifier)},
+                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE("roberta", "roberta.", tagger_names, bert_config,
+                                                              configure_roberta_tagger)},
+                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE("roberta", "roberta.", roberta_masked_names,
+                                                                bert_masked_config, configure_roberta_masked),
+                                                   .other_names = roberta_masked_other_names, .tied = true}},
+    [CLEAT_TEXT_XLM_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("xlm-roberta", "roberta.", two_layers_names,
+                                                                     bert_config, configure_roberta_classifier)},
+                                [CLEAT_HEAD_TAGS] = {ARCHITECTURE("xlm-roberta", "roberta.", tagger_names, bert_config,
+                                                                  configure_roberta_tagger)},
+                                [CLEAT_HEAD_MASKED] = {ARCHITECTURE("xlm-roberta", "roberta.", roberta_masked_names,
+                                                                    bert_masked_config, configure_roberta_masked),
+                                                       .other_names = roberta_masked_other_names, .tied = true}},
+    [CLEAT_TEXT_DISTILBERT] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("distilbert", "distilbert.",
+                                                                    distilbert_classifier_names, distilbert_config,
+                                                                    configure_classifier)},
+                               [CLEAT_HEAD_TAGS] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_tagger_names,
+                                                                 distilbert_config, configure_tagger)},
+                               [CLEAT_HEAD_MASKED] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_masked_names,
+                                                                   distilbert_masked_config, configure_masked),
+                                                      .tied = true}},
+    [CLEAT_TEXT_ELECTRA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("electra", "electra.", two_layers_names,
+                                                                 electra_config, configure_classifier)},
+                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE("electra", "electra.", tagger_names, electra_config,
+                                                              configure_tagger)},
+                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE("electra", "electra.", electra_masked_names,
+                                                                electra_masked_config, configure_masked),
+                                                   .tied = true}},
 };
 
 #define LIST(HEAD_OF)                                                                                                  \
@@ -161,9 +221,11 @@ static const cleat_architecture architectures[][2] = {
             &architectures[CLEAT_TEXT_XLM_ROBERTA][HEAD_OF], &architectures[CLEAT_TEXT_DISTILBERT][HEAD_OF],           \
             &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], &cleat_published_deberta[HEAD_OF], NULL                       \
     }
-const cleat_architecture *const cleat_published_classifiers[] = LIST(0), *const cleat_published_taggers[] = LIST(1);
+const cleat_architecture *const cleat_published_classifiers[] = LIST(CLEAT_HEAD_CLASSES),
+                                *const cleat_published_taggers[] = LIST(CLEAT_HEAD_TAGS),
+                                *const cleat_published_masked[] = LIST(CLEAT_HEAD_MASKED);
 
-const cleat_architecture *cleat_published_text(int network, bool tags) {
+const cleat_architecture *cleat_published_text(int network, cleat_text_head head) {
     if (network == CLEAT_TEXT_CLEAT) return NULL;
-    return network == CLEAT_TEXT_DEBERTA ? &cleat_published_deberta[tags] : &architectures[network][tags];
+    return network == CLEAT_TEXT_DEBERTA ? &cleat_published_deberta[head] : &architectures[network][head];
 }

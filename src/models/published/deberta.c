@@ -32,6 +32,17 @@
 static const cleat_weight_row classifier_names[] = {
     BACKBONE, HEAD("head.dense", "pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
 static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
+/* transformers has two heads ("legacy" of config.json), which compute the same: its usual one, and that of the files of
+ * the authors. */
+static const cleat_weight_row masked_names[] = {BACKBONE,
+                                                HEAD("mlm.dense", "cls.predictions.transform.dense"),
+                                                HEAD("mlm.norm", "cls.predictions.transform.LayerNorm"),
+                                                HEAD("mlm.bias", "cls.predictions.bias"),
+                                                {.param = NULL}};
+static const cleat_weight_row masked_other_names[] = {HEAD("mlm.dense", "lm_predictions.lm_head.dense"),
+                                                      HEAD("mlm.norm", "lm_predictions.lm_head.LayerNorm"),
+                                                      HEAD("mlm.bias", "lm_predictions.lm_head.bias"),
+                                                      {.param = NULL}};
 
 /* Heads of other tasks, buffers, and absolute positions, which no published network of this type uses. */
 static const char *const ignored[] = {"*position_ids",    "*position_embeddings.weight",
@@ -42,25 +53,29 @@ static const char *const ignored[] = {"*position_ids",    "*position_embeddings.
 
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
-static const cleat_config_row config_rows[] = {
-    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},
-    {.key = "vocab_size", .setting = "model.embedding_rows"},
-    {.key = "hidden_size", .setting = "model.d_model"},
-    {.key = "num_attention_heads", .setting = "model.heads"},
-    {.key = "num_hidden_layers", .setting = "model.layers"},
-    {.key = "intermediate_size", .setting = "model.d_ff"},
-    {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},
-    {.key = "type_vocab_size", .setting = "model.token_types", .fallback = "0"},
-    {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7", .kind = CLEAT_JSON_NUMBER},
-    {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},
-    {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false", .kind = CLEAT_JSON_BOOL},
-    {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
-    {.key = "pooler_hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},
-    {.key = "pooler_dropout", .fallback = "0", .only = "0"},
-    {.key = "relative_attention", .fallback = "false", .only = "true"},
-    {.key = "position_biased_input", .fallback = "true", .only = "false"},
-    {.key = "conv_kernel_size", .fallback = "0", .only = "0"},
-    {.key = NULL}};
+#define ROWS                                                                                                           \
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
+        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
+        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
+        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
+        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
+        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
+        {.key = "type_vocab_size", .setting = "model.token_types", .fallback = "0"},                                   \
+        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7", .kind = CLEAT_JSON_NUMBER},         \
+        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},      \
+        {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false", .kind = CLEAT_JSON_BOOL},   \
+        {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                             \
+        {.key = "pooler_hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                      \
+        {.key = "pooler_dropout", .fallback = "0", .only = "0"},                                                       \
+        {.key = "relative_attention", .fallback = "false", .only = "true"},                                            \
+        {.key = "position_biased_input", .fallback = "true", .only = "false"}, {                                       \
+        .key = "conv_kernel_size", .fallback = "0", .only = "0"                                                        \
+    }
+
+static const cleat_config_row config_rows[] = {ROWS, {.key = NULL}};
+/* The last layer of a masked language model is the table of word embeddings. */
+static const cleat_config_row masked_config_rows[] = {
+    ROWS, {.key = "tie_word_embeddings", .fallback = "true", .only = "true"}, {.key = NULL}};
 
 /* Whether a member names each of `words` [count]: a list of words, or words with | between them. */
 static cleat_status find_words(const cleat_weights *weights, const char *key, const char *const *words, int count,
@@ -126,18 +141,21 @@ static cleat_status check_widths(const cleat_weights *weights, cleat_error *erro
     return status;
 }
 
-static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_text_head head,
                               cleat_error *error) {
     cleat_status status = check_widths(weights, error);
     if (!status) status = set_positions(weights, sink, error);
-    return status ? status : cleat_published_set_texts(weights, sink, 0, tags, error);
+    return status ? status : cleat_published_set_texts(weights, sink, 0, head, error);
 }
 static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
                                          cleat_error *error) {
-    return configure(weights, sink, false, error);
+    return configure(weights, sink, CLEAT_HEAD_CLASSES, error);
 }
 static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return configure(weights, sink, true, error);
+    return configure(weights, sink, CLEAT_HEAD_TAGS, error);
+}
+static cleat_status configure_masked(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    return configure(weights, sink, CLEAT_HEAD_MASKED, error);
 }
 
 /* Members that are lists, or that are left out where they have no value. */
@@ -148,7 +166,8 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     cJSON *terms = cJSON_CreateStringArray(words + first, last - first + 1);
     const double distances = s.relative_positions == CLEAT_AUTO ? -1 : (double)s.relative_positions,
                  width = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "hidden_size"));
-    bool done = terms && cJSON_AddItemToObject(config, "pos_att_type", terms);
+    bool done = cleat_published_add_class(model, s.network, config) && terms &&
+                cJSON_AddItemToObject(config, "pos_att_type", terms);
     if (!done) cJSON_Delete(terms);
     done = done &&
            cJSON_AddNumberToObject(config, "position_buckets", s.position_buckets ? (double)s.position_buckets : -1) &&
@@ -160,10 +179,18 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
-#define ARCHITECTURE(NAMES, CONFIGURE)                                                                                 \
-    {                                                                                                                  \
-        .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = config_rows,           \
-        .configure = CONFIGURE, .describe = describe, .keeps = cleat_published_keeps_text                              \
-    }
-const cleat_architecture cleat_published_deberta[2] = {ARCHITECTURE(classifier_names, configure_classifier),
-                                                       ARCHITECTURE(tagger_names, configure_tagger)};
+/* Of the two heads the one whose names are `masked_names`. */
+static cleat_status describe_masked(const cleat_model *model, cJSON *config, cleat_error *error) {
+    if (!cJSON_AddTrueToObject(config, "legacy"))
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return describe(model, config, error);
+}
+
+#define ARCHITECTURE(NAMES, CONFIG, CONFIGURE, DESCRIBE)                                                               \
+    .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = CONFIG,                    \
+    .configure = CONFIGURE, .describe = DESCRIBE, .keeps = cleat_published_keeps_text
+const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS] = {
+    [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(classifier_names, config_rows, configure_classifier, describe)},
+    [CLEAT_HEAD_TAGS] = {ARCHITECTURE(tagger_names, config_rows, configure_tagger, describe)},
+    [CLEAT_HEAD_MASKED] = {ARCHITECTURE(masked_names, masked_config_rows, configure_masked, describe_masked),
+                           .other_names = masked_other_names, .tied = true}};

@@ -25,13 +25,14 @@ static cleat_status find_number(const cleat_weights *weights, const char *const 
 }
 
 /* null, or no such member: as the other layers. */
-static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
+static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_text_head head,
                                      cleat_error *error) {
     static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
     const char *key;
     const cJSON *rate;
     char text[32];
-    cleat_status status = find_number(weights, keys, tags ? 1 : 3, &key, &rate, error);
+    if (head == CLEAT_HEAD_MASKED) return CLEAT_OK;
+    cleat_status status = find_number(weights, keys, head == CLEAT_HEAD_TAGS ? 1 : 3, &key, &rate, error);
     if (status || !rate) return status;
     cleat_number_print(rate->valuedouble, text);
     return sink->set(sink->user, "model.head_dropout", text, key, error);
@@ -146,11 +147,11 @@ bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *w
 }
 
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, bool tags, cleat_error *error) {
+                                       int64_t positions_start, cleat_text_head head, cleat_error *error) {
     cleat_status status = set_positions(weights, sink, positions_start, error);
-    if (!status) status = set_head_dropout(weights, sink, tags, error);
+    if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
-    if (!status) status = set_labels(weights, sink, tags, error);
+    if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
 
@@ -160,7 +161,8 @@ static const char *const class_names[CLEAT_TEXT_NETWORKS] = {[CLEAT_TEXT_BERT] =
                                                              [CLEAT_TEXT_ROBERTA] = "Roberta",
                                                              [CLEAT_TEXT_XLM_ROBERTA] = "XLMRoberta",
                                                              [CLEAT_TEXT_DISTILBERT] = "DistilBert",
-                                                             [CLEAT_TEXT_ELECTRA] = "Electra"};
+                                                             [CLEAT_TEXT_ELECTRA] = "Electra",
+                                                             [CLEAT_TEXT_DEBERTA] = "DebertaV2"};
 
 /* Replaces a member that a row of the table has set. */
 static bool replace_number(cJSON *config, const char *key, double value) {
@@ -169,18 +171,28 @@ static bool replace_number(cJSON *config, const char *key, double value) {
     return cJSON_AddNumberToObject(config, key, value);
 }
 
-static bool add_class(const cleat_model *model, int network, cJSON *config) {
+static cleat_text_head head_of(const cleat_model *model) {
+    const cleat_architecture *const *all = model->type->architectures;
+    return all == cleat_published_masked    ? CLEAT_HEAD_MASKED
+           : all == cleat_published_taggers ? CLEAT_HEAD_TAGS
+                                            : CLEAT_HEAD_CLASSES;
+}
+
+bool cleat_published_add_class(const cleat_model *model, int network, cJSON *config) {
+    static const char *const heads[] = {[CLEAT_HEAD_CLASSES] = "SequenceClassification",
+                                        [CLEAT_HEAD_TAGS] = "TokenClassification",
+                                        [CLEAT_HEAD_MASKED] = "MaskedLM"};
     char name[64];
     cJSON *array = cJSON_AddArrayToObject(config, "architectures");
-    snprintf(name, sizeof name, "%sFor%sClassification", class_names[network],
-             model->type->architectures == cleat_published_taggers ? "Token" : "Sequence");
+    snprintf(name, sizeof name, "%sFor%s", class_names[network], heads[head_of(model)]);
     return array && cJSON_AddItemToArray(array, cJSON_CreateString(name));
 }
 
 cleat_status cleat_published_describe_text(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
     const char *dropout = s.network == CLEAT_TEXT_DISTILBERT ? "seq_classif_dropout" : "classifier_dropout";
-    bool done = add_class(model, s.network, config) && cJSON_AddNumberToObject(config, dropout, s.head_dropout);
+    bool done = cleat_published_add_class(model, s.network, config);
+    if (head_of(model) != CLEAT_HEAD_MASKED) done = done && cJSON_AddNumberToObject(config, dropout, s.head_dropout);
     if (model->sizes.vocabulary > 0)
         done = done && replace_number(config, "vocab_size", (double)model->sizes.vocabulary);
     done = done && replace_number(config, "type_vocab_size", (double)s.token_types) &&

@@ -5,20 +5,30 @@
 #include "models/model.h"
 #include "models/text_networks.h"
 
-/* Those of classifiers and of taggers, whose heads differ; each ends with NULL. */
-extern const cleat_architecture *const cleat_published_classifiers[], *const cleat_published_taggers[];
-/* The one of a cleat_text_network; NULL: cleat's own. */
-const cleat_architecture *cleat_published_text(int network, bool tags);
+/* What stands on the encoder: a layer on the first token, one on each token, or the head of a masked language model,
+ * whose last layer is the table of word embeddings. */
+typedef enum cleat_text_head {
+    CLEAT_HEAD_CLASSES,
+    CLEAT_HEAD_TAGS,
+    CLEAT_HEAD_MASKED,
+    CLEAT_TEXT_HEADS
+} cleat_text_head;
 
-/* DeBERTa-v2 and v3 (deberta.c): the classifier, the tagger. */
-extern const cleat_architecture cleat_published_deberta[2];
+/* Those of classifiers, of taggers, and of masked language models; each ends with NULL. */
+extern const cleat_architecture *const cleat_published_classifiers[], *const cleat_published_taggers[],
+                                                                          *const cleat_published_masked[];
+/* The one of a cleat_text_network; NULL: cleat's own. */
+const cleat_architecture *cleat_published_text(int network, cleat_text_head head);
+
+/* DeBERTa-v2 and v3 (deberta.c). */
+extern const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS];
 
 /* --- for the files of architectures --------------------------------------------------------------------------- */
 
 /* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the
  * tokenizer of the folder. `positions_start` is the row of the first position. */
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, bool tags, cleat_error *error);
+                                       int64_t positions_start, cleat_text_head head, cleat_error *error);
 
 /* pad_token_id of config.json; `usual` where it is null, or there is none. */
 cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding, cleat_error *error);
@@ -28,5 +38,7 @@ bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *w
 /* Adds to config.json what the rows of an architecture cannot: the class of the network, the paddings' token, and the
  * values that settings leave to the network ("auto"). */
 cleat_status cleat_published_describe_text(const cleat_model *model, struct cJSON *config, cleat_error *error);
+/* Adds the class of transformers that the network is, "BertForMaskedLM"; false: no memory. */
+bool cleat_published_add_class(const cleat_model *model, int network, struct cJSON *config);
 
 #endif

@@ -33,6 +33,7 @@ def _kind(model_type: str) -> Any:
         "emberformer": _images.Maps,
         "text_classifier": _texts.Texts,
         "text_tagger": _texts.Tags,
+        "text_pretrain": _texts.Masked,
         "series_lstm": _series.Series,
         "series_transformer": _series.Series,
         "series_dense": _series.Series,
@@ -206,6 +207,7 @@ def train(
                      images, masks      the same, [N, H, W]                         mask_segformer
                      texts, labels      lists                                       text_classifier
                      sentences, tags    lists of words, lists of BIO tags           text_tagger
+                     texts              lists                                       text_pretrain
                      times, values, columns (optional)    [T], [T, columns], names  series_...
                      sequences, coordinates    texts, arrays [L, 3] in Angstrom     rna_transformer
                      frames, masks      [N, T, C, H, W], [N, H, W]                  emberformer
@@ -289,6 +291,8 @@ def predict(
         {times, values}     a named tuple Forecast: values, times, made_at, columns
         RNA sequences       a list of coordinates [L, 3] in Angstrom
         sentences           a list of lists of tags
+        texts with masked tokens    for each text a list with the token found at each; with `probabilities` the five most
+                                    probable ones, (token, probability)
         frames of maps      as images with masks
 
     out       a folder for the files that `cleat predict` writes; None: they are deleted"""

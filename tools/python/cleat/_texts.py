@@ -1,8 +1,18 @@
-"""Texts with classes and tagged sentences: lists as CSV and CoNLL files, predictions as lists and arrays."""
+"""Texts with classes, tagged sentences, texts with masked tokens: lists as CSV and CoNLL files, predictions as lists and
+arrays."""
+import os
 import pathlib
 from typing import Any, Dict, List, Mapping, Optional
 
-from ._tables import Get, fail, fractions, need, read_classes, same_count, splits, write_csv
+from ._tables import Get, fail, fractions, need, read_classes, read_csv, same_count, splits, write_csv
+
+
+def _table_of(folder: pathlib.Path, text_column: str, id_column: str, texts: Any) -> pathlib.Path:
+    """Texts to predict, numbered from 0 if there is a column for it."""
+    header = [text_column] + ([id_column] if id_column else [])
+    write_csv(folder / "inputs.csv", header, ([text, i][: len(header)] for i, text in enumerate(texts)))
+    return folder / "inputs.csv"
+
 
 class Texts:
     """Keys: texts [N] (str), labels [N]."""
@@ -23,15 +33,45 @@ class Texts:
 
     @staticmethod
     def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
-        header = [get("data.text_column")]
-        if get("data.id_column"):
-            header.append(get("data.id_column"))
-        write_csv(folder / "inputs.csv", header, ([text, i][: len(header)] for i, text in enumerate(inputs)))
-        return folder / "inputs.csv"
+        return _table_of(folder, get("data.text_column"), get("data.id_column"), inputs)
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
         return read_classes(folder, probabilities)
+
+
+class Masked:
+    """Key: texts [N] (str), to predict with mask tokens in them."""
+
+    @staticmethod
+    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+        for split, part in splits(data, validation).items():
+            need(part, f"{split} data of texts", ["texts"])
+            same_count(f"{split} data", texts=len(part["texts"]))
+            write_csv(folder / f"{split}.csv", [get("data.text_column")], ([text] for text in part["texts"]))
+        return {
+            "data.path": str(folder),
+            "data.id_column": "",
+            **{f"data.{split}_file": "" for split in ("train", "val", "test")},
+            **fractions(validation, get),
+        }
+
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        return _table_of(folder, get("data.text_column"), get("data.id_column"), inputs)
+
+    @staticmethod
+    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
+        """For each text a list with the token at each mask, or with the most probable ones and their probabilities."""
+        header, *rows = read_csv(folder / "predictions.csv")
+        first = 0 if get("data.id_column") else 1
+        found: Dict[str, List[Any]] = {}
+        if not isinstance(inputs, (str, os.PathLike)):
+            found = {str(first + i): [] for i in range(len(inputs))}  # a text may have no mask token
+        for row in rows:
+            tokens = [(row[at], float(row[at + 1])) for at in range(2, len(header), 2) if row[at + 1]]
+            found.setdefault(row[0], []).append(tokens if probabilities else tokens[0][0])
+        return list(found.values())
 
 
 def _write_conll(path: pathlib.Path, sentences: Any, tags: Any) -> None:
