@@ -2,8 +2,8 @@
  *
  * The weights and their gradients are rounded to T for the products that follow. The dQ kernel holds queries
  * and streams keys; the dK and dV kernel holds keys and streams queries. If there are too few keys to fill
- * the GPU, several groups share a tile of keys and process a part of the queries each, and a last kernel sums
- * the parts, in order. Layout and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq]
+ * the GPU, several groups share a tile of keys and process a part of the queries each, and
+ * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq]
  * comes from attention_delta.
  *
  * SUM_KINDS is 1 for dQ, and 2 for dK and dV, which are computed by different subgroups. */
@@ -117,10 +117,6 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #undef DSCORE
 }
 
-/* Partial sums of dK (kind 0) or dV over a part of the queries: lk rows of heads * DH floats per sample. */
-#define SHARE_AT(b, part, kind, j, h)                                                                                  \
-    (AT(shares) + (((((ulong)(b)*parts + (part)) * 2 + (kind)) * lk + (j)) * heads + (h)) * DH)
-
 /* share[r * row : + DH] = softmax_scale * o for the subgroup's rows r < n. */
 static inline void share_fragment(const matrix_c *c, __global float *share, int row, int n, int first_column,
                                   float softmax_scale) {
@@ -191,24 +187,5 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         store_share(&sum, SHARE_AT(b, part, kind, j0, h), heads * DH, in_tile, first, by);
     else
         store_sums(&sum, kind == 0 ? KV_AT(dk, b, j0, h) : KV_AT(dv, b, j0, h), before, kv_row, in_tile, first, by);
-}
-
-/* dK and dV = accum + the sum of the parts' shares, in order. A work-item computes one element of both; there
- * are few elements, because otherwise the queries would not be split into parts. */
-__kernel void attention_mma_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
-                                     TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
-                                     const int lk, const int parts) {
-    const int width = heads * DH;
-    for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
-        const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
-        float sum_k = 0.0f, sum_v = 0.0f;
-        if (HAS(accum_k)) sum_k = LOAD(KV_AT(accum_k, b, j, h), d), sum_v = LOAD(KV_AT(accum_v, b, j, h), d);
-        for (int part = 0; part < parts; ++part) {
-            sum_k += SHARE_AT(b, part, 0, j, h)[d];
-            sum_v += SHARE_AT(b, part, 1, j, h)[d];
-        }
-        STORE(sum_k, KV_AT(dk, b, j, h), d);
-        STORE(sum_v, KV_AT(dv, b, j, h), d);
-    }
 }
 #endif

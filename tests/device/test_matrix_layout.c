@@ -308,6 +308,23 @@ static void test_emulated_layout_is_nvidias(void **state) {
     assert_memory_equal(&emulated, &nv80, sizeof emulated);
 }
 
+/* Units whose sums become the operand A of the next product (cl/lib/mma_rows.clh). */
+static void test_sums_are_operands(void **state) {
+    (void)state;
+    for (int unit = CLEAT_MATRIX_NV70; unit <= CLEAT_MATRIX_EMULATED; ++unit) {
+        if (!SUMS_ARE_OPERANDS(unit)) continue;
+        assert_int_equal(SUM_COUNT_OF(unit), A_COUNT_OF(unit));
+        for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
+            for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
+                assert_int_equal(mma_c_row(unit, lane, i), mma_a_row(unit, lane, i));
+                assert_int_equal(mma_c_column(unit, lane, i), mma_a_depth(unit, lane, i));
+                /* a lane's two rows, and the four lanes that share them */
+                assert_int_equal(mma_c_row(unit, lane, i), mma_c_row(unit, lane / 4 * 4, 2 * (i / 2 % 2)));
+                assert_int_equal(mma_c_row(unit, lane, 0) % 8, lane / 4);
+            }
+    }
+}
+
 /* The elements of one load are contiguous, and start at an address aligned for a vector of that size. */
 static void test_runs_lie_side_by_side(void **state) {
     (void)state;
@@ -415,13 +432,10 @@ static void test_numbers_of_units(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products_of_every_unit),
-        cmocka_unit_test(test_nv70_takes_operands_across),
-        cmocka_unit_test(test_emulated_layout_is_nvidias),
-        cmocka_unit_test(test_runs_lie_side_by_side),
-        cmocka_unit_test(test_ldmatrix_fetches_the_layout),
-        cmocka_unit_test(test_intel8_loads_across),
-        cmocka_unit_test(test_numbers_of_units),
+        cmocka_unit_test(test_products_of_every_unit),     cmocka_unit_test(test_nv70_takes_operands_across),
+        cmocka_unit_test(test_emulated_layout_is_nvidias), cmocka_unit_test(test_sums_are_operands),
+        cmocka_unit_test(test_runs_lie_side_by_side),      cmocka_unit_test(test_ldmatrix_fetches_the_layout),
+        cmocka_unit_test(test_intel8_loads_across),        cmocka_unit_test(test_numbers_of_units),
         cmocka_unit_test(test_dot_lanes_meet_in_no_bank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

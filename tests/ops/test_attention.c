@@ -206,7 +206,7 @@ static const op_test tests[] = {
      .reference = reference,
      .tolerance = tolerance_huge,
      .no_backward = true,
-     .only = 1u << CLEAT_F32},
+     .only = 1u << CLEAT_F32 | 1u << CLEAT_F16},
 };
 
 /* --- unsupported shapes ---------------------------------------------------------------------------------------- */

@@ -77,8 +77,9 @@ done
 barriers linear $linear lib/gemm_mma.clh
 if [[ $card == t4 ]]; then
     barriers linear $linear linear/linear_mma.cl
-    barriers attention $attention attention/attention_mma_forward.cl
-    barriers attention $attention attention/attention_mma_backward.cl
+    barriers attention $attention attention/attention_mma_rows_forward.cl
+    barriers attention $attention attention/attention_mma_rows_backward.cl
+    barriers attention $attention attention/attention_mma_rows.clh
     barriers conv $conv conv/conv_mma.cl
     for load in a at b bt; do
         mutant linear $linear lib/mma_nvidia.clh "mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) {" \
@@ -91,11 +92,18 @@ if [[ $card == a100 ]]; then
     aligned=5 # whose rows are copied asynchronously
     mutant linear $aligned lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
     mutant linear $aligned lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
+    barriers attention $attention attention/attention_mma_rows_forward.cl
+    barriers attention $attention attention/attention_mma_rows_backward.cl
+    mutant attention $attention lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
+    mutant attention $attention lib/mma_rows.clh '"f"(high), "f"(low)' '"f"(low), "f"(high)'
+    mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2, scratch)' 'mma_exchange(x, 1, scratch)'
     "$cleat" devices 2>/dev/null | grep -q "matrix unit *nv80"
     unit nv80 lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
     unit nv80 lib/mma_nvidia.clh '"r"(y[0]), "r"(y[1])' '"r"(y[1]), "r"(y[0])'
 fi
 if [[ $card == v100 ]]; then
+    barriers attention $attention attention/attention_mma_forward.cl
+    barriers attention $attention attention/attention_mma_backward.cl
     mutant linear $linear lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
     mutant linear $linear lib/mma_nvidia70.clh 'mma_copy((x) + 2, (p) + 4 * (ld), 4)' 'mma_copy((x) + 2, (p) + 8 * (ld), 4)'
     mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'

@@ -35,16 +35,58 @@ static const tiles_by_head subgroup_64 = {.forward = {{64, 32, 1}, {64, 32, 1}, 
                                           .dq = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}},
                                           .dkv = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}}};
 
-static const tiles *tiles_for(kernel_kind kind, int64_t subgroup_size) {
+/* Units whose sums are operands: a subgroup computes everything of its rows (attention_mma_rows.clh). Such a unit has
+ * subgroups of 32. */
+typedef struct row_tiles {
+    int64_t rows, columns, blocks; /* ROWS, COLS, ROW_BLOCKS */
+} row_tiles;
+
+/* By head size as above. Local memory is at most 20 KiB. */
+typedef struct row_tiles_by_head {
+    row_tiles forward[3], dq[3], dkv[3];
+} row_tiles_by_head;
+
+/* A block of 16 rows a subgroup, and two of them, which read the streamed tiles half as often. ptxas 12.x: no spills. */
+static const row_tiles_by_head narrow = {.forward = {{64, 64, 1}, {64, 64, 1}, {64, 32, 1}},
+                                         .dq = {{64, 64, 1}, {64, 32, 1}, {64, 16, 1}},
+                                         .dkv = {{64, 64, 1}, {64, 32, 1}, {64, 16, 1}}};
+static const row_tiles_by_head wide = {.forward = {{128, 64, 2}, {128, 64, 2}, {64, 32, 1}},
+                                       .dq = {{128, 64, 2}, {64, 16, 2}, {64, 16, 1}},
+                                       .dkv = {{128, 64, 2}, {64, 32, 1}, {64, 16, 1}}};
+
+static bool sums_are_operands(const cleat_device_facts *facts) {
+    return SUMS_ARE_OPERANDS((int)facts->matrix_unit);
+}
+
+static int size_class(const cleat_attention_problem *p) {
+    return p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2;
+}
+
+static const row_tiles *row_tiles_of(const row_tiles_by_head *all, kernel_kind kind, const cleat_attention_problem *p) {
+    return (kind == FORWARD ? all->forward : kind == DQ ? all->dq : all->dkv) + size_class(p);
+}
+
+/* The larger tiles if they are full, and fill the device twice. */
+static row_tiles choose_row_tiles(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    enum { GROUPS_A_UNIT = 2 };
+    const row_tiles *large = row_tiles_of(&wide, kind, p);
+    int64_t lines = kind == DKV ? p->keys : p->queries, groups = p->batch * p->heads * ceil_div(lines, large->rows);
+    bool full = lines > large->rows / 2 && groups >= GROUPS_A_UNIT * (int64_t)facts->compute_units;
+    return full ? *large : *row_tiles_of(&narrow, kind, p);
+}
+
+static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    int subgroup_size = cleat_matrix_subgroup_size(facts->matrix_unit);
     const tiles_by_head *all = subgroup_size == 8    ? &subgroup_8
                                : subgroup_size == 16 ? &subgroup_16
                                : subgroup_size == 32 ? &subgroup_32
                                                      : &subgroup_64;
-    return kind == FORWARD ? all->forward : kind == DQ ? all->dq : all->dkv;
+    return (kind == FORWARD ? all->forward : kind == DQ ? all->dq : all->dkv)[size_class(p)];
 }
 
-static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
-    return tiles_for(kind, cleat_matrix_subgroup_size(facts->matrix_unit))[p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2];
+/* Rows of a work-group's tile. */
+static int64_t rows_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    return sums_are_operands(facts) ? choose_row_tiles(kind, p, facts).rows : tiles_of(kind, p, facts).rows;
 }
 
 const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts) {
@@ -57,60 +99,71 @@ const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_devic
     return NULL;
 }
 
-static void define_tiles(cleat_binder *binder, tiles t, kernel_kind kind) {
+/* Adds the options of the tiles, and the range of `groups` work-groups. */
+static void launch_tiles(cleat_binder *binder, const cleat_attention_problem *p, kernel_kind kind, int64_t groups) {
+    size_t local = (size_t)cleat_matrix_subgroup_size(binder->facts->matrix_unit);
     cleat_launch_matrix_unit(binder);
-    cleat_launch_define(binder, "ROWS", t.rows);
-    cleat_launch_define(binder, "COLS", t.columns);
-    cleat_launch_define(binder, "COLUMN_SUBGROUPS", t.column_subgroups);
-    if (kind != FORWARD) cleat_launch_define(binder, "SUM_KINDS", kind == DQ ? 1 : 2);
-}
-
-static void launch_groups(cleat_binder *binder, tiles t, int64_t groups) {
-    size_t local =
-        (size_t)(t.rows / FRAGMENT * t.column_subgroups * cleat_matrix_subgroup_size(binder->facts->matrix_unit));
+    if (sums_are_operands(binder->facts)) {
+        row_tiles t = choose_row_tiles(kind, p, binder->facts);
+        cleat_launch_define(binder, "ROWS", t.rows);
+        cleat_launch_define(binder, "COLS", t.columns);
+        cleat_launch_define(binder, "ROW_BLOCKS", t.blocks);
+        if (kind != FORWARD) cleat_launch_define(binder, "KEYS_KERNEL", kind == DKV);
+        local *= (size_t)(t.rows / (FRAGMENT * t.blocks));
+    } else {
+        tiles t = tiles_of(kind, p, binder->facts);
+        cleat_launch_define(binder, "ROWS", t.rows);
+        cleat_launch_define(binder, "COLS", t.columns);
+        cleat_launch_define(binder, "COLUMN_SUBGROUPS", t.column_subgroups);
+        if (kind != FORWARD) cleat_launch_define(binder, "SUM_KINDS", kind == DQ ? 1 : 2);
+        local *= (size_t)(t.rows / FRAGMENT * t.column_subgroups);
+    }
     size_t global = local * (size_t)groups;
     cleat_launch_range(binder, 1, &global, &local);
 }
 
 void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
-    tiles t = tiles_of(FORWARD, &p, binder->facts);
-    cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_forward.cl", "attention_mma_forward");
+    if (sums_are_operands(binder->facts))
+        cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_rows_forward.cl",
+                                      "attention_mma_rows_forward");
+    else
+        cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_forward.cl", "attention_mma_forward");
     cleat_attention_sizes(binder, &p);
-    define_tiles(binder, t, FORWARD);
-    launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
+    launch_tiles(binder, &p, FORWARD, p.batch * p.heads * ceil_div(p.queries, rows_of(FORWARD, &p, binder->facts)));
 }
 
 /* delta, then the partial sums of the parts: f32 [B, parts, 2, S, D]. */
 int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
-    cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, tiles_of(DKV, &p, facts).rows);
+    cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, rows_of(DKV, &p, facts));
     int64_t shares = parts.count > 1 ? p.batch * parts.count * 2 * p.keys * p.width : 0;
     return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
 }
 
 static void launch_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
-    tiles t = tiles_of(DQ, p, binder->facts);
-    cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_dq");
+    if (sums_are_operands(binder->facts))
+        cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_rows_backward.cl", "attention_mma_rows_dq");
+    else
+        cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_dq");
     cleat_attention_sizes(binder, p);
-    define_tiles(binder, t, DQ);
-    launch_groups(binder, t, p->batch * p->heads * ceil_div(p->queries, t.rows));
+    launch_tiles(binder, p, DQ, p->batch * p->heads * ceil_div(p->queries, rows_of(DQ, p, binder->facts)));
 }
 
 static void launch_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
-    static const char file[] = "attention/attention_mma_backward.cl";
-    tiles t = tiles_of(DKV, p, binder->facts);
-    cleat_attention_parts parts = cleat_attention_parts_for(p, binder->facts, t.rows);
-    cleat_attention_begin_keys(binder, node, p, file, "attention_mma_keys");
+    cleat_attention_parts parts = cleat_attention_parts_for(p, binder->facts, rows_of(DKV, p, binder->facts));
+    if (sums_are_operands(binder->facts))
+        cleat_attention_begin_keys(binder, node, p, "attention/attention_mma_rows_backward.cl",
+                                   "attention_mma_rows_keys");
+    else
+        cleat_attention_begin_keys(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_keys");
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, &parts);
     cleat_launch_i32(binder, (int32_t)parts.count);
     cleat_launch_i32(binder, (int32_t)parts.queries);
-    define_tiles(binder, t, DKV);
-    launch_groups(binder, t, parts.tiles * parts.count);
+    launch_tiles(binder, p, DKV, parts.tiles * parts.count);
     if (parts.count == 1) return;
-    cleat_attention_launch_sum(binder, node, p, file, "attention_mma_sum_keys", &parts);
-    define_tiles(binder, t, DKV);
+    cleat_attention_launch_sum(binder, node, p, "attention/attention_mma_sum.cl", "attention_mma_sum_keys", &parts);
 }
 
 void cleat_attention_mma_grad_bind(const cleat_node *node, cleat_binder *binder) {

@@ -1,0 +1,221 @@
+/* Backward pass of attention with weights in registers (attention_mma_rows.clh); they are recomputed from the
+ * log-sum-exps.
+ *
+ * The dQ kernel holds queries and streams keys; the dK and dV kernel holds keys and streams queries, so that its scores
+ * are transposed. Both weights and their gradients are rounded to T for the products that follow. There are two tiles of
+ * each streamed tensor: one arrives while the other one is multiplied, and a tile needs one barrier. If there are too few
+ * keys to fill the GPU, several groups share a tile of keys and process a part of the queries each, and
+ * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; delta [B, heads, lq] comes from
+ * attention_delta.
+ *
+ * KEYS_KERNEL: 0 the kernel for dQ, 1 the one for dK and dV. */
+#include "attention/attention_mma_rows.clh"
+
+#if ROWS > 4 * COLS
+#error the rows pass through the memory of the tiles
+#endif
+/* Tiles of a stage: of keys (or queries), of values (or output gradients). */
+#define TILES(stage) (memory + (stage)*2 * TILE)
+
+/* Two tensors of which the same rows are streamed. */
+typedef struct streams {
+    __global const T *first, *second; /* the next tile */
+    int first_row, second_row;        /* elements from row to row */
+    transit first_transit, second_transit;
+} streams;
+
+/* n: rows that are left. */
+static inline void streams_send(streams *s, __local ushort *tiles, int n) {
+    tile_send(&s->first_transit, tiles, s->first, s->first_row, n);
+    tile_send(&s->second_transit, tiles + TILE, s->second, s->second_row, n);
+    s->first += (long)COLS * s->first_row, s->second += (long)COLS * s->second_row;
+}
+static inline void streams_receive(streams *s, __local ushort *tiles) {
+    tile_receive(&s->first_transit, tiles);
+    tile_receive(&s->second_transit, tiles + TILE);
+}
+
+#if KEYS_KERNEL == 0
+
+/* The log-sum-exp in base 2 and delta of each row of this lane. */
+typedef struct statistics {
+    float log_sum[ROW_BLOCKS][SUM_ROWS], delta[ROW_BLOCKS][SUM_ROWS];
+} statistics;
+
+static inline void load_statistics(statistics *s, __global const float *lse, __global const float *delta, int n) {
+    UNROLLED
+    for (int block = 0; block < ROW_BLOCKS; ++block) {
+        UNROLLED
+        for (int row = 0; row < SUM_ROWS; ++row) {
+            const int r = OWN_ROW(block, 2 * row);
+            s->log_sum[block][row] = r < n ? lse[r] * LOG2E : 0.0f;
+            s->delta[block][row] = r < n ? delta[r] : 0.0f;
+        }
+    }
+}
+
+/* Scores become the gradients of scores; dweight: those of the weights. */
+static inline void dscores(matrix_c score[ROW_BLOCKS], const matrix_c dweight[ROW_BLOCKS], const statistics *s,
+                           float scale) {
+    UNROLLED
+    for (int block = 0; block < ROW_BLOCKS; ++block) {
+        UNROLLED
+        for (int i = 0; i < C_COUNT; ++i) {
+            const float weight = matrix_exp2(fma(score[block].x[i], scale, -s->log_sum[block][SUM_ROW(i)]));
+            score[block].x[i] = weight * (dweight[block].x[i] - s->delta[block][SUM_ROW(i)]);
+        }
+    }
+}
+
+/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
+__attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                      TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                      TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                      const int heads, const int lq, const int lk, const float softmax_scale) {
+    MATRIX_SCRATCH(scratch);
+    LOCAL_TILES(memory, 4);
+    const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
+    const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
+    const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
+
+    rows_a queries, douts;
+    rows_c out;
+    statistics statistics;
+    streams streams = {
+        .first = KV_AT(k, b, 0, h), .second = KV_AT(v, b, 0, h), .first_row = kv_row, .second_row = kv_row};
+    load_rows_a(&queries, memory, Q_AT(q, b, i0, h), q_row, n);
+    load_rows_a(&douts, memory, Y_AT(dy, b, i0, h), heads * DH, n);
+    load_statistics(&statistics, LSE_AT(lse, b, i0, h), LSE_AT(delta, b, i0, h), n);
+    zero_rows(&out);
+
+    streams_send(&streams, memory, length);
+    for (int left = length, stage = 0; left > 0; left -= COLS, stage ^= 1) {
+        __local ushort *const keys = TILES(stage), *const values = keys + TILE;
+        streams_receive(&streams, keys);
+        barrier(CLK_LOCAL_MEM_FENCE); /* this tile is complete; the previous one may be overwritten */
+        if (left > COLS) streams_send(&streams, TILES(stage ^ 1), left - COLS);
+        UNROLLED
+        for (int f = 0; f < COL_FRAGMENTS; ++f) {
+            matrix_c score[ROW_BLOCKS], dweight[ROW_BLOCKS];
+            multiply_rows(score, &queries, keys + f * 16 * STRIDE, scratch);
+            multiply_rows(dweight, &douts, values + f * 16 * STRIDE, scratch);
+            if (left < (f + 1) * 16) mask_columns(score, f * 16, left);
+            dscores(score, dweight, &statistics, softmax_scale * LOG2E);
+            add_weighted(&out, score, keys + f * 16 * STRIDE, scratch);
+        }
+    }
+    store_rows(&out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, n, in_tile, softmax_scale);
+}
+
+#else
+
+/* Per query of a tile in local memory: the log-sum-exps in base 2, then delta. */
+#define STATISTICS (2 * COLS)
+#if STATISTICS > THREADS
+#error a work-item loads one number
+#endif
+
+/* This work-item's number of a tile of queries, of which n are valid. The others have the weight 2^-INFINITY = 0. */
+static inline float fetch_statistic(__global const float *lse, __global const float *delta, int n) {
+    const int lid = get_local_id(0);
+    if (lid < COLS) return lid < n ? lse[lid] * LOG2E : INFINITY;
+    return lid - COLS < n && lid < STATISTICS ? delta[lid - COLS] : 0.0f;
+}
+
+/* Transposed scores become weights, and dweight the gradients of the scores. statistics: from this fragment's first
+ * query on. */
+static inline void weights_and_dscores(matrix_c score[ROW_BLOCKS], matrix_c dweight[ROW_BLOCKS],
+                                       __local const float *statistics, float scale) {
+    UNROLLED
+    for (int pair = 0; pair < C_COUNT / 2; pair += SUM_ROWS) { /* both rows have these columns */
+        const int c = C_COLUMN(2 * pair);
+        const float2 log_sum = *(__local const float2 *)(statistics + c);
+        const float2 delta = *(__local const float2 *)(statistics + COLS + c);
+        UNROLLED
+        for (int block = 0; block < ROW_BLOCKS; ++block) {
+            UNROLLED
+            for (int i = 2 * pair; i < 2 * (pair + SUM_ROWS); ++i) {
+                const float weight = matrix_exp2(fma(score[block].x[i], scale, -(i % 2 ? log_sum.y : log_sum.x)));
+                score[block].x[i] = weight;
+                dweight[block].x[i] = weight * (dweight[block].x[i] - (i % 2 ? delta.y : delta.x));
+            }
+        }
+    }
+}
+
+/* share[r * row : + DH] = scale * sums for the subgroup's rows r < in_tile; 0 from n on. */
+static inline void store_share(const rows_c *sums, __global float *share, int row, int n, int in_tile, float scale) {
+#define STORE_PAIR(block, fragment, pair, r, d)                                                                        \
+    {                                                                                                                  \
+        const float low = scale * sums->at[block][fragment].x[2 * (pair)];                                             \
+        const float high = scale * sums->at[block][fragment].x[2 * (pair) + 1];                                        \
+        *(__global float2 *)(share + (ulong)(r)*row + (d)) = (r) < n ? (float2)(low, high) : (float2)(0.0f);           \
+    }
+    FOR_PAIRS(in_tile, STORE_PAIR)
+#undef STORE_PAIR
+}
+
+/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles + tile) * parts
+ * + part. A part has part_queries queries. Writes dK and dV if there is one part, else the part's shares of them, without
+ * accums. */
+__attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                        TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                        TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
+                        TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq,
+                        const int lk, const float softmax_scale, TENSOR(float, shares), const int parts,
+                        const int part_queries) {
+    MATRIX_SCRATCH(scratch);
+    LOCAL_TILES(memory, 4);
+    __local float statistics[2][STATISTICS] __attribute__((aligned(8)));
+    const int lid = get_local_id(0);
+    const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
+    const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
+    const int start = part * part_queries, end = min(LENGTH(q_lengths, b, lq), start + part_queries);
+    const int length = n > 0 ? max(end - start, 0) : 0;
+    __global const float *next_lse = LSE_AT(lse, b, start, h), *next_delta = LSE_AT(delta, b, start, h);
+
+    rows_a keys, values;
+    rows_c sum_k, sum_v;
+    streams streams = {
+        .first = Q_AT(q, b, start, h), .second = Y_AT(dy, b, start, h), .first_row = q_row, .second_row = heads * DH};
+    load_rows_a(&keys, memory, KV_AT(k, b, j0, h), kv_row, n);
+    load_rows_a(&values, memory, KV_AT(v, b, j0, h), kv_row, n);
+    zero_rows(&sum_k);
+    zero_rows(&sum_v);
+
+    streams_send(&streams, memory, length);
+    float statistic = fetch_statistic(next_lse, next_delta, length);
+    for (int left = length, stage = 0; left > 0; left -= COLS, stage ^= 1) {
+        __local ushort *const queries = TILES(stage), *const douts = queries + TILE;
+        if (lid < STATISTICS) statistics[stage][lid] = statistic;
+        streams_receive(&streams, queries);
+        barrier(CLK_LOCAL_MEM_FENCE); /* this tile is complete; the previous one may be overwritten */
+        next_lse += COLS, next_delta += COLS;
+        if (left > COLS) {
+            streams_send(&streams, TILES(stage ^ 1), left - COLS);
+            statistic = fetch_statistic(next_lse, next_delta, left - COLS);
+        }
+        UNROLLED
+        for (int f = 0; f < COL_FRAGMENTS; ++f) {
+            matrix_c score[ROW_BLOCKS], dweight[ROW_BLOCKS];
+            multiply_rows(score, &keys, queries + f * 16 * STRIDE, scratch);
+            multiply_rows(dweight, &values, douts + f * 16 * STRIDE, scratch);
+            weights_and_dscores(score, dweight, statistics[stage] + f * 16, softmax_scale * LOG2E);
+            add_weighted(&sum_v, score, douts + f * 16 * STRIDE, scratch);
+            add_weighted(&sum_k, dweight, queries + f * 16 * STRIDE, scratch);
+        }
+    }
+    if (parts > 1) {
+        store_share(&sum_k, SHARE_AT(b, part, 0, j0, h), heads * DH, n, in_tile, softmax_scale);
+        store_share(&sum_v, SHARE_AT(b, part, 1, j0, h), heads * DH, n, in_tile, 1.0f);
+        return;
+    }
+    store_rows(&sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, n, in_tile,
+               softmax_scale);
+    store_rows(&sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, n, in_tile, 1.0f);
+}
+#endif
