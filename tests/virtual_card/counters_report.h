@@ -4,7 +4,14 @@
 
 #include "ptx.h"
 
+/* A launch that is over. */
+typedef struct vc_counted {
+    const char *kernel, *options, *ptx; /* name, build options and PTX of its program */
+    uint32_t work_items;                /* of a work-group */
+    double seconds;
+} vc_counted;
+
 /* Adds the counters of a launch to those of its kernel, which name and build options tell apart. */
-void vc_count(const char *kernel, const char *options, const ptx_counters *counters, double seconds);
+void vc_count(const vc_counted *launch, const ptx_counters *counters);
 
 #endif

@@ -1,6 +1,7 @@
 /* One instruction: its operands, its row in the tables, and its executable form. */
 #include "parse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,6 +228,37 @@ static ptx_space space_of(ptx_token opcode) {
                                          : PTX_GENERIC;
 }
 
+/* The counter of an instruction, by the first word of its opcode; the rest is arithmetic. */
+static uint8_t class_of(ptx_token opcode) {
+    static const struct {
+        const char *words;
+        uint8_t issued;
+    } rows[] = {{" mov cvta ", PTX_MOVES},
+                {" setp selp set slct ", PTX_COMPARES},
+                {" cvt ", PTX_CONVERTS},
+                {" ld st ldu cp ldmatrix stmatrix atom red prefetch ", PTX_MEMORY},
+                {" bra bar barrier ret exit membar fence shfl vote match redux activemask ", PTX_FLOW}};
+    char word[16];
+    size_t length = 0;
+    while (length < opcode.length && length + 3 < sizeof word && opcode.text[length] != '.') length++;
+    snprintf(word, sizeof word, " %.*s ", (int)length, opcode.text);
+    if (space_of(opcode) == PTX_PARAMETER) return PTX_MOVES;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+        if (strstr(rows[i].words, word)) return rows[i].issued;
+    if (has_word(opcode, ".pred")) return PTX_COMPARES;
+    const bool floats = has_word(opcode, ".f32") || has_word(opcode, ".f64") || has_word(opcode, ".f16") ||
+                        has_word(opcode, ".bf16") || has_word(opcode, ".f16x2") || has_word(opcode, ".bf16x2");
+    return floats ? PTX_FLOATS : PTX_INTEGERS;
+}
+
+/* Multiply-adds of an mma.sync; each of m8n8k4 computes four products, one for every eight lanes. */
+static uint16_t products_of(ptx_token opcode) {
+    return has_word(opcode, ".m8n8k4")     ? 4 * 8 * 8 * 4
+           : has_word(opcode, ".m16n8k8")  ? 16 * 8 * 8
+           : has_word(opcode, ".m16n8k16") ? 16 * 8 * 16
+                                           : 0;
+}
+
 static void add_operand(ptx_parser *parser, ptx_operand operand) {
     ptx_kernel *kernel = parser->kernel;
     kernel->operands = ptx_grow(kernel->operands, kernel->n_operands, &parser->operand_capacity, sizeof operand);
@@ -295,6 +327,8 @@ void ptx_parse_instruction(ptx_parser *parser, uint32_t predicate, bool unless) 
                                    .fma = form->fma,
                                    .mma = form->mma,
                                    .special = form->special,
+                                   .issued = class_of(opcode),
+                                   .products = form->mma ? products_of(opcode) : 0,
                                    .reconverge = PTX_NOWHERE,
                                    .text = opcode.text,
                                    .length = end ? (uint32_t)(end - opcode.text) : (uint32_t)opcode.length};

@@ -71,6 +71,15 @@ if(CLEAT_SANITIZE)
   return()
 endif()
 
+# What tools/kernel_counts.py counts: a table of one small kernel, and one of a kernel for matrix units.
+add_executable(run_op run_op.c)
+target_link_libraries(run_op PRIVATE cleat_options cleat_bench)
+add_dependencies(run_op virtual_card)
+if(PYTHON3)
+  card_test(virtual_card.kernel_counts quick t4 "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
+            ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR})
+endif()
+
 # Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
 set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
 

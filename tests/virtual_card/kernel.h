@@ -54,6 +54,8 @@ struct ptx_instruction {
     uint32_t predicate;      /* offset of its register, or PTX_NOWHERE */
     bool unless;             /* @!%p */
     bool fma, mma, special;  /* what it counts as */
+    uint8_t issued;          /* index of its counter, if neither fma nor mma */
+    uint16_t products;       /* multiply-adds of the matrix unit */
     uint32_t target;         /* of a branch */
     uint32_t reconverge;     /* of a branch: where its two ways meet; PTX_NOWHERE: only where they end */
     const char *text;        /* within the module's text, not terminated */

@@ -52,8 +52,12 @@ static cl_int run_launch(vc_command *command) {
     ptx_counters counters = {0};
     cl_ulong before = vc_now();
     bool done = ptx_run(kernel->code, &launch->run, &counters);
-    const char *options = kernel->program->options ? kernel->program->options : "";
-    vc_count(ptx_name(kernel->code), options, &counters, (double)(vc_now() - before) * 1e-9);
+    const vc_counted counted = {.kernel = ptx_name(kernel->code),
+                                .options = kernel->program->options ? kernel->program->options : "",
+                                .ptx = kernel->program->ptx,
+                                .work_items = launch->run.local[0] * launch->run.local[1] * launch->run.local[2],
+                                .seconds = (double)(vc_now() - before) * 1e-9};
+    vc_count(&counted, &counters);
     if (done) return CL_SUCCESS;
     notify(kernel->program->context, "a kernel could not go on; the context is lost");
     return CL_OUT_OF_RESOURCES;

@@ -40,11 +40,25 @@ typedef struct ptx_range {
     bool read_only;
 } ptx_range;
 
+/* Kinds of instructions, of those that are neither multiply-adds nor of the matrix unit. */
+enum {
+    PTX_FLOATS,   /* arithmetic of floating point */
+    PTX_INTEGERS, /* arithmetic and logic of integers: addresses, loops */
+    PTX_MOVES,    /* mov, and loads of parameters: ptxas removes most */
+    PTX_COMPARES, /* setp, selp, logic of predicates */
+    PTX_CONVERTS,
+    PTX_MEMORY, /* loads, stores, copies, ldmatrix, atomics */
+    PTX_FLOW,   /* branches, barriers, waits, exchanges within a warp */
+    PTX_CLASSES
+};
+
 /* What a launch issued. Warp instructions, requests of warps, and their parts. */
 typedef struct ptx_counters {
     uint64_t launches, groups;
     uint64_t instructions, lanes; /* issued to a warp; active lanes of them */
     uint64_t fma, mma, special;   /* f32 multiply-adds; matrix unit; exp2, log2, reciprocal, root, sine */
+    uint64_t mma_products;        /* multiply-adds of the matrix unit: m n k of each instruction */
+    uint64_t issued[PTX_CLASSES]; /* the others by their kind */
     uint64_t global_loads, global_load_sectors, global_load_least; /* sectors of 32 bytes; the least for these bytes */
     uint64_t global_stores, global_store_sectors, global_store_least;
     uint64_t shared_loads, shared_load_waves, shared_load_least; /* wavefronts; without bank conflicts */

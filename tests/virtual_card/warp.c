@@ -56,6 +56,7 @@ static ptx_stop run_path(ptx_warp *warp, uint32_t *steps) {
         }
         counters->instructions++, counters->lanes += n_active;
         counters->fma += now->fma, counters->mma += now->mma, counters->special += now->special;
+        counters->mma_products += now->products, counters->issued[now->issued] += !(now->fma | now->mma);
         if (++*steps > MAX_STEPS) return ENDLESS;
         switch (now->kind) {
         case PTX_PLAIN:

@@ -1,0 +1,155 @@
+/* Runs one operation, or its gradients, once, on the device of the environment: what tools/kernel_counts counts.
+ *   run_op STORAGE VARIANT OP SIZE...
+ * STORAGE is f32, f16 or bf16. VARIANT: the kernel variant, where the operation has it and it does not refuse; else, and
+ * for "-", that which training would take. The operations and their sizes are in the table below. The variant of each node
+ * is printed. */
+#include "bench/bench.h"
+#include "cleat/device.h"
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "exec/copy.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZES = 6 };
+
+/* What of an operation is run. */
+typedef enum phase { FORWARD, BOTH, DX, DW } phase;
+
+/* An input of the graph, with a gradient if the phase has that of inputs, or that of weights. */
+static cleat_tensor *operand(cleat_graph *graph, const char *name, cleat_dtype type, bool gradient, int rank,
+                             const int64_t *shape) {
+    cleat_tensor *tensor = cleat_input(graph, name, type, rank, shape);
+    if (gradient) cleat_require_grad(graph, tensor);
+    return tensor;
+}
+
+static cleat_tensor *build_linear(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
+    cleat_tensor *x = operand(graph, "x", type, p == BOTH || p == DX, 2, (int64_t[]){s[0], s[2]});
+    cleat_tensor *weight = operand(graph, "weight", type, p == BOTH || p == DW, 2, (int64_t[]){s[1], s[2]});
+    return cleat_linear(graph, x, weight, NULL, NULL); /* [m, n] */
+}
+
+static cleat_tensor *build_attention(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
+    const int64_t shape[] = {s[0], s[1], 3 * s[2] * s[3]};
+    return cleat_attention(graph, operand(graph, "x", type, p == BOTH, 3, shape), NULL, (int)s[2]);
+}
+
+static cleat_tensor *build_conv(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
+    const int64_t images[] = {s[0], s[1], s[1], s[2]}, kernels[] = {s[3], s[4], s[4], s[2]};
+    cleat_tensor *x = operand(graph, "x", type, p == BOTH || p == DX, 4, images);
+    cleat_tensor *filters = operand(graph, "filters", type, p == BOTH || p == DW, 4, kernels);
+    return cleat_conv2d(graph, x, filters, NULL, s[5], s[4] / 2);
+}
+
+typedef struct operation {
+    const char *name, *sizes;
+    int n_sizes;
+    phase phase;
+    cleat_tensor *(*build)(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *sizes);
+} operation;
+
+#define LINEAR "M N K (y [M, N] = x [M, K] weight^T)"
+#define CONV "BATCH HEIGHT CHANNELS FEATURES KERNEL STRIDE"
+static const operation operations[] = {
+    {"linear", LINEAR, 3, FORWARD, build_linear}, {"linear_dx", LINEAR, 3, DX, build_linear},
+    {"linear_dw", LINEAR, 3, DW, build_linear},   {"attention", "BATCH LENGTH HEADS WIDTH", 4, BOTH, build_attention},
+    {"conv", CONV, 6, FORWARD, build_conv},       {"conv_dx", CONV, 6, DX, build_conv},
+    {"conv_dw", CONV, 6, DW, build_conv},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+/* A cleat_choose_fn; `user` is the wanted variant's name. */
+static const cleat_variant *choose(void *user, const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_variant *chosen = NULL;
+    for (const cleat_variant *v = node->op->variants; v && v->name && !chosen; ++v)
+        if (strcmp(v->name, user) == 0 && !(v->refuse && v->refuse(node, facts))) chosen = v;
+    if (!chosen) chosen = cleat_choose_first(NULL, node, facts);
+    if (chosen) printf("%s: %s\n", node->op->name, chosen->name);
+    return chosen;
+}
+
+static cleat_status fill_inputs(cleat_exec *exec, const cleat_graph *graph, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < graph->tensor_count && status == CLEAT_OK; ++i) {
+        const cleat_tensor *tensor = graph->tensors[i];
+        if (tensor->role != CLEAT_ROLE_INPUT) continue;
+        void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
+        if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
+        cleat_bench_fill(tensor, values);
+        status = cleat_exec_write_unchecked(exec, 0, tensor, values, error);
+        cleat_free(values);
+    }
+    return status;
+}
+
+/* Appends the operation, and its gradients if the phase has any. Returns the first node to run. */
+static size_t build(cleat_graph *graph, const operation *what, cleat_dtype type, const int64_t *sizes) {
+    cleat_tensor *y = what->build(graph, type, what->phase, sizes);
+    if (!y) return 0;
+    cleat_retain(graph, y);
+    if (what->phase == FORWARD) return 0;
+    cleat_tensor *dy = cleat_input(graph, "dy", y->dtype, y->rank, y->shape);
+    cleat_backward_from(graph, &y, &dy, 1);
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
+        cleat_tensor *input = graph->tensors[i];
+        if (input->role == CLEAT_ROLE_INPUT && input->requires_grad) cleat_retain(graph, cleat_gradient(graph, input));
+    }
+    return what->phase == BOTH ? 0 : graph->forward_nodes;
+}
+
+static cleat_status run(const operation *what, cleat_dtype type, char *variant, const int64_t *sizes,
+                        cleat_error *error) {
+    cleat_device *device = NULL;
+    cleat_bench_graph made = {0};
+    size_t first = 0;
+    cleat_status status = cleat_device_open("auto", &device, error);
+    if (status == CLEAT_OK) status = cleat_bench_graph_create("op", &made, error);
+    if (status == CLEAT_OK) first = build(made.graph, what, type, sizes);
+    if (status == CLEAT_OK) status = cleat_graph_status(made.graph, error);
+    if (status == CLEAT_OK)
+        status =
+            cleat_plan_create_with(&made.graph, 1, cleat_device_get_facts(device), choose, variant, &made.plan, error);
+    if (status == CLEAT_OK) status = cleat_exec_create(device, made.plan, &made.exec, error);
+    if (status == CLEAT_OK) status = cleat_exec_build(made.exec, error);
+    if (status == CLEAT_OK) status = fill_inputs(made.exec, made.graph, error);
+    if (status == CLEAT_OK) status = cleat_exec_run_nodes(made.exec, 0, first, made.graph->node_count, error);
+    if (status == CLEAT_OK) status = cleat_exec_finish(made.exec, error);
+    cleat_bench_graph_destroy(&made);
+    cleat_device_close(device);
+    return status;
+}
+
+static int usage(void) {
+    fprintf(stderr, "run_op STORAGE VARIANT OP SIZE...\n");
+    for (size_t i = 0; i < OPERATIONS; ++i) fprintf(stderr, "  %s %s\n", operations[i].name, operations[i].sizes);
+    return 2;
+}
+
+static bool read_type(const char *name, cleat_dtype *type) {
+    static const cleat_dtype types[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
+        if (strcmp(cleat_dtype_name(types[i]), name) == 0) {
+            *type = types[i];
+            return true;
+        }
+    return false;
+}
+
+int main(int argc, char **argv) {
+    cleat_dtype type;
+    int64_t sizes[SIZES] = {0};
+    cleat_error error = {0};
+    size_t i = 0;
+    if (argc < 4 || !read_type(argv[1], &type)) return usage();
+    while (i < OPERATIONS && strcmp(operations[i].name, argv[3]) != 0) ++i;
+    if (i == OPERATIONS || argc != 4 + operations[i].n_sizes) return usage();
+    for (int k = 4; k < argc; ++k)
+        if ((sizes[k - 4] = strtoll(argv[k], NULL, 10)) < 1) return usage();
+    if (run(&operations[i], type, argv[2], sizes, &error) == CLEAT_OK) return 0;
+    fprintf(stderr, "run_op: %s\n", error.text);
+    return 1;
+}

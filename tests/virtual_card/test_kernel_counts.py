@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Test of tools/kernel_counts.py: counts that are known, and listings of loops.
+  test_kernel_counts.py TOOL BUILD         the environment names the virtual card's caches"""
+import importlib.util
+import subprocess
+import sys
+
+LISTING = """
+\t.section\t.text.other,"ax",@progbits
+        /*0000*/                   FFMA R1, R2, R3, R4 ;
+\t.section\t.text.kernel,"ax",@progbits
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_0:
+        /*0010*/                   IADD3 R1, R1, 0x1, RZ ;
+.L_x_1:
+        /*0020*/                   FFMA R1, R2, R3, R4 ;
+        /*0030*/              @!P1 FFMA R1, R2, R3, R4 ;
+        /*0040*/                   LDS.128 R1, [R2] ;
+        /*0050*/               @P0 BRA `(.L_x_1) ;
+        /*0060*/                   FFMA R1, R2, R3, R4 ;
+        /*0070*/               @P0 BRA `(.L_x_0) ;
+        /*0080*/                   BRA `(.L_x_2) ;
+.L_x_2:
+        /*0090*/                   EXIT ;
+"""
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location("kernel_counts", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def check_listing(tool):
+    body = tool.function_of(LISTING, "kernel")
+    assert tool.sass_loops(body)[0] == [(1, 7), (2, 5)], tool.sass_loops(body)
+    assert tool.sass_main_loop(body, "t4") == (2, 4, 0, 4), tool.sass_main_loop(body, "t4")
+    assert tool.sass_main_loop(body, "h100") == (2, 4, 0, 2)
+    assert tool.sass_main_loop(tool.function_of(LISTING, "other"), "t4") is None
+    assert tool.useful_slots("HMMA.16816.F32", "a100") == 8 and tool.useful_slots("IMAD", "t4") == 0
+
+
+def table(path, build, *words):
+    """The rows of the tool's table, as lists of words."""
+    done = subprocess.run([sys.executable, path, "--build", build, *words], capture_output=True, text=True)
+    if done.returncode == 77:
+        print(done.stderr)
+        sys.exit(77)
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def check_counts(path, build):
+    head, row = table(path, build, "--variant", "gpu", "--card", "t4", "linear:64,64,32")
+    assert head[:2] == ["workload", "kernel"] and row[:2] == ["linear:64,64,32", "linear_gpu"], row
+    assert table(path, build, "--variant", "gpu", "--card", "t4", "linear:64,64,32")[1] == row, "counts differ between runs"
+
+
+def check_products(tool, path, build, folder):
+    """A product of 64 x 64 x 32 has 64 * 64 * 32 / 32 multiply-adds of warps, and its main loop as many again."""
+    table(path, build, "--variant", "gpu", "--card", "t4", "--keep", folder, "linear:64,64,32")
+    runs = [tool.read_report(f"{folder}/linear-64x64x{k}.tsv") for k in (32, 64)]
+    key = next(key for key in runs[0] if key[0] == "linear_gpu")
+    loop = tool.difference(runs, key)
+    assert runs[0][key]["fma"] == loop["fma"] == 64 * 64 * 32 / 32, (runs[0][key]["fma"], loop["fma"])
+    assert sum(loop[kind] for kind in tool.KINDS) + loop["fma"] == loop["instructions"], "kinds do not add up"
+
+
+def main():
+    import tempfile
+    path, build = sys.argv[1:3]
+    tool = load(path)
+    check_listing(tool)
+    check_counts(path, build)
+    with tempfile.TemporaryDirectory() as folder:
+        check_products(tool, path, build, folder)
+    assert subprocess.run([sys.executable, path, "nothing:1"], capture_output=True).returncode == 2
+    print("kernel_counts: ok")
+
+
+if __name__ == "__main__":
+    main()
