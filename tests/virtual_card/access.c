@@ -96,10 +96,13 @@ static unsigned char *locate_local(ptx_warp *warp, uint64_t offset, uint32_t byt
 
 static unsigned char *locate_parameter(ptx_warp *warp, uint64_t offset, uint32_t bytes, int lane) {
     const uint32_t size = warp->group->kernel->param_bytes;
-    if (offset <= size && size - offset >= bytes && aligned(warp, offset, bytes, PTX_LOAD, lane))
-        return (unsigned char *)(uintptr_t)warp->group->launch->params + offset;
-    ptx_report(warp, PTX_FAULT_RANGE, "read outside the parameters");
-    return NULL;
+    if (offset > size || size - offset < bytes) {
+        ptx_report(warp, PTX_FAULT_RANGE, "read of %u bytes at offset %" PRIu64 " of %u bytes of parameters", bytes,
+                   offset, size);
+        return NULL;
+    }
+    if (!aligned(warp, offset, bytes, PTX_LOAD, lane)) return NULL;
+    return (unsigned char *)(uintptr_t)warp->group->launch->params + offset;
 }
 
 static unsigned char *locate_lane(ptx_warp *warp, ptx_space space, uint64_t address, uint32_t bytes, ptx_use use,

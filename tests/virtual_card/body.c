@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REGISTERS = 1 << 20 };
+enum { MAX_REGISTERS = 1 << 20, MAX_PLACED = 512 << 10 };
 
 static bool same_name(ptx_token a, ptx_token b) {
     return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
@@ -50,11 +50,12 @@ static void add_symbol(ptx_parser *parser, ptx_token name, uint64_t address) {
     parser->symbols[parser->n_symbols++] = (ptx_symbol){.name = name, .address = address};
 }
 
-/* Room for `size` bytes behind *top: the offset. */
+/* Room for `size` bytes behind *top: the offset. A lane may have 512 KiB of local memory; the driver refuses what is too
+ * much shared memory for its card. */
 static uint32_t place(ptx_parser *parser, uint32_t *top, size_t size, size_t align) {
     const size_t offset = (*top + align - 1) & ~(align - 1);
-    if (offset + size > UINT32_C(1) << 28) {
-        ptx_fail(&parser->lexer, "more than 2^28 bytes of local or shared memory");
+    if (offset + size > MAX_PLACED) {
+        ptx_fail(&parser->lexer, "more than %d bytes of local or shared memory", MAX_PLACED);
         return 0;
     }
     *top = (uint32_t)(offset + size);

@@ -74,6 +74,7 @@ bool ptx_parse_declaration(ptx_parser *parser, ptx_declaration *declaration) {
     if (!declaration->align) declaration->align = declaration->element;
     if (declaration->align & (declaration->align - 1)) ptx_fail(lexer, "an alignment that is no power of two");
     declaration->size = count * declaration->element;
+    if (declaration->size > MAX_BYTES) ptx_fail(lexer, "a variable of more than %d bytes", MAX_BYTES);
     return !ptx_failed(lexer);
 }
 

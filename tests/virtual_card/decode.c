@@ -61,28 +61,34 @@ static void parse_argument(ptx_parser *parser, ptx_arguments *arguments, char sh
     add_shape(arguments, shape);
 }
 
+/* x, [m], {x, x} or x|x */
+static void parse_operand(ptx_parser *parser, ptx_arguments *arguments) {
+    ptx_lexer *lexer = &parser->lexer;
+    if (ptx_accept(lexer, "{")) {
+        add_shape(arguments, '{');
+        do parse_argument(parser, arguments, 'x');
+        while (ptx_accept(lexer, ","));
+        add_shape(arguments, '}');
+        ptx_expect(lexer, "}");
+    } else if (ptx_accept(lexer, "[")) {
+        parse_argument(parser, arguments, 'm');
+        ptx_expect(lexer, "]");
+    } else {
+        parse_argument(parser, arguments, 'x');
+        if (ptx_accept(lexer, "|")) {
+            add_shape(arguments, '|');
+            parse_argument(parser, arguments, 'x');
+        }
+    }
+}
+
 static void parse_arguments(ptx_parser *parser, ptx_arguments *arguments) {
     ptx_lexer *lexer = &parser->lexer;
     arguments->count = arguments->length = 0;
     arguments->shape[0] = 0;
-    while (!ptx_at(lexer, ";") && !ptx_failed(lexer)) {
-        if (ptx_accept(lexer, "{")) {
-            add_shape(arguments, '{');
-            do parse_argument(parser, arguments, 'x');
-            while (ptx_accept(lexer, ","));
-            add_shape(arguments, '}');
-            ptx_expect(lexer, "}");
-        } else if (ptx_accept(lexer, "[")) {
-            parse_argument(parser, arguments, 'm');
-            ptx_expect(lexer, "]");
-        } else {
-            parse_argument(parser, arguments, 'x');
-            if (ptx_accept(lexer, "|")) {
-                add_shape(arguments, '|');
-                parse_argument(parser, arguments, 'x');
-            }
-        }
-        if (!ptx_accept(lexer, ",")) break;
+    if (!ptx_at(lexer, ";")) {
+        do parse_operand(parser, arguments);
+        while (ptx_accept(lexer, ","));
     }
     ptx_expect(lexer, ";");
 }
@@ -163,6 +169,7 @@ static int width_of(char letter) {
 static ptx_operand number_operand(ptx_parser *parser, const ptx_argument *argument, int width) {
     uint64_t bits = 0;
     if (!ptx_parse_number(argument->token, width, &bits)) fail_at(parser, argument->token, "not a number");
+    if (argument->negate) fail_at(parser, argument->token, "'!' before a number");
     if (argument->minus) bits = 0 - bits;
     if (width == 0) bits = bits ? UINT32_MAX : 0;
     return add_constant(parser, bits, (uint8_t)width);
@@ -171,6 +178,8 @@ static ptx_operand number_operand(ptx_parser *parser, const ptx_argument *argume
 static ptx_operand address_operand(ptx_parser *parser, const ptx_argument *argument) {
     ptx_operand operand = {0};
     uint64_t address = 0;
+    if (argument->negate || (argument->minus && argument->token.kind != PTX_NUMBER))
+        fail_at(parser, argument->token, "a sign before an address");
     if (argument->token.kind == PTX_NUMBER)
         operand = number_operand(parser, argument, 8);
     else if (ptx_find_register(parser, argument->token, &operand)) {
@@ -188,6 +197,7 @@ static ptx_operand value_operand(ptx_parser *parser, const ptx_argument *argumen
     uint64_t address = 0;
     const int asked = width_of(letter), width = asked >= 0 ? asked : form->element < 2 ? 2 : form->element;
     if (argument->token.kind == PTX_NUMBER) return number_operand(parser, argument, width);
+    if (letter == 'n') fail_at(parser, argument->token, "a number is expected");
     if (ptx_find_register(parser, argument->token, &operand) || find_special(argument->token, &operand)) {
         if (asked >= 0 ? operand.width != asked
                        : operand.width == 0 || (letter == 'x' && operand.width < form->element))
@@ -202,7 +212,7 @@ static ptx_operand value_operand(ptx_parser *parser, const ptx_argument *argumen
         return (ptx_operand){.width = (uint8_t)width, .offset = ptx_add_registers(parser, (uint8_t)width, 1)};
     if (argument->token.length > 7 && memcmp(argument->token.text, "%envreg", 7) == 0)
         return add_constant(parser, 0, (uint8_t)width);
-    if (width >= 4 && ptx_find_symbol(parser, argument->token, &address))
+    if (!argument->minus && !argument->negate && width >= 4 && ptx_find_symbol(parser, argument->token, &address))
         return add_constant(parser, address + (uint64_t)argument->add, (uint8_t)width);
     fail_at(parser, argument->token, "not declared, or not possible here");
     return operand;
@@ -280,6 +290,8 @@ static void resolve(ptx_parser *parser, const ptx_arguments *arguments, const pt
         if (strchr("={}|", *letter)) continue;
         const ptx_argument *argument = &arguments->list[next++];
         if (*letter == 't') {
+            if (argument->token.kind != PTX_WORD || argument->minus || argument->negate || argument->add)
+                fail_at(parser, argument->token, "a label is expected");
             add_branch(parser, argument->token);
             continue;
         }

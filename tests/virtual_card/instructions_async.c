@@ -22,13 +22,19 @@ static bool may_copy(ptx_warp *warp, const ptx_copy *copy) {
     return false;
 }
 
-/* Operands: to, from, bytes, and perhaps how many of them are read (the others become 0). */
+/* Operands: to, from, bytes, and perhaps how many of them are read (the others become 0). 4, 8 or 16 bytes are possible;
+ * past level 1 (.cg) only 16. */
+enum { ANY_SIZE, LARGE_ONLY };
 static void copy_async(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     ptx_group *group = warp->group;
     uint64_t to[PTX_LANES], from[PTX_LANES];
     ptx_addresses(warp, now->from[0], to);
     ptx_addresses(warp, now->from[1], from);
     const uint32_t bytes = *(const uint32_t *)ptx_at_operand(warp, now->from[2]);
+    if (bytes != 16 && (now->code == LARGE_ONLY || (bytes != 4 && bytes != 8))) {
+        ptx_report(warp, PTX_FAULT_ALIGNMENT, "cp.async of %u bytes", bytes);
+        return;
+    }
     const uint32_t *read = now->n_from > 3 ? ptx_at_operand(warp, now->from[3]) : NULL;
     uint32_t reading = 0;
     for (uint32_t l = 0; l < PTX_LANES; ++l) {
@@ -89,12 +95,11 @@ static void wait_all(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) 
     wait(warp, mask, 0, true);
 }
 
-#define COPY "cp.async(.ca|.cg)(.shared|.shared::cta).global[.L2::64B|.L2::128B|.L2::256B]"
+#define COPY(cache) "cp.async" cache "(.shared|.shared::cta).global[.L2::64B|.L2::128B|.L2::256B]"
 static const ptx_form forms[] = {
-    {COPY, "=mmn", copy_async, 0, 0, 0},
-    {COPY, "=mmnw", copy_async, 0, 0, 0},
-    {"cp.async.commit_group", "=", commit, 0, 0, 0},
-    {"cp.async.wait_group", "=n", wait_group, 0, 0, 0},
+    {COPY(".ca"), "=mmn", copy_async, ANY_SIZE, 0, 0},   {COPY(".ca"), "=mmnw", copy_async, ANY_SIZE, 0, 0},
+    {COPY(".cg"), "=mmn", copy_async, LARGE_ONLY, 0, 0}, {COPY(".cg"), "=mmnw", copy_async, LARGE_ONLY, 0, 0},
+    {"cp.async.commit_group", "=", commit, 0, 0, 0},     {"cp.async.wait_group", "=n", wait_group, 0, 0, 0},
     {"cp.async.wait_all", "=", wait_all, 0, 0, 0},
 };
 const ptx_table ptx_async_table = PTX_TABLE(forms);

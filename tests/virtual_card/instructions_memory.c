@@ -80,13 +80,16 @@ static void convert_address(ptx_warp *warp, const ptx_instruction *now, uint32_t
 #define STORE                                                                                                          \
     "st[.volatile|.weak|.relaxed|.release][.cta|.gpu|.sys][.global|.shared|.shared::cta|.local]"                       \
     "[.wb|.cg|.cs|.wt]"
-#define VECTORS(types, size, is_signed)                                                                                \
+/* A lane moves up to 16 bytes: there are no vectors of four 64-bit elements. */
+#define PAIRS(types, size, is_signed)                                                                                  \
     {LOAD types, "x=m", load, is_signed, size, 1}, {LOAD ".v2" types, "{xx}=m", load, is_signed, size, 2},             \
-        {LOAD ".v4" types, "{xxxx}=m", load, is_signed, size, 4}, {STORE types, "=mx", store, 0, size, 1},             \
-        {STORE ".v2" types, "=m{xx}", store, 0, size, 2}, {STORE ".v4" types, "=m{xxxx}", store, 0, size, 4},
+        {STORE types, "=mx", store, 0, size, 1}, {STORE ".v2" types, "=m{xx}", store, 0, size, 2},
+#define VECTORS(types, size, is_signed)                                                                                \
+    PAIRS(types, size, is_signed){LOAD ".v4" types, "{xxxx}=m", load, is_signed, size, 4},                             \
+        {STORE ".v4" types, "=m{xxxx}", store, 0, size, 4},
 
 static const ptx_form forms[] = {
-    VECTORS("(.b32|.u32|.f32)", 4, 0) VECTORS("(.b16|.u16|.f16|.bf16)", 2, 0) VECTORS("(.b64|.u64|.s64|.f64)", 8, 0)
+    VECTORS("(.b32|.u32|.f32)", 4, 0) VECTORS("(.b16|.u16|.f16|.bf16)", 2, 0) PAIRS("(.b64|.u64|.s64|.f64)", 8, 0)
         VECTORS("(.b8|.u8)", 1, 0) VECTORS(".s32", 4, 1) VECTORS(".s16", 2, 1)
             VECTORS(".s8", 1, 1){"cvta(.global|.shared|.local|.const|.param).u64", "l=l", convert_address, 0},
     {"cvta.to(.global|.shared|.local|.const|.param).u64", "l=l", convert_address, 1},

@@ -152,7 +152,7 @@ static void skip_function(ptx_parser *parser) {
         if (ptx_at(lexer, "}")) depth--;
         if (lexer->token.kind == PTX_END) ptx_fail(lexer, "the text ends within a function");
         ptx_next(lexer);
-    } while (depth > 0);
+    } while (depth > 0 && !ptx_failed(lexer));
 }
 
 static void skip_line(ptx_lexer *lexer) {

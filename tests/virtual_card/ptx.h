@@ -78,8 +78,9 @@ typedef struct ptx_launch {
     uint32_t dynamic_shared; /* bytes behind the static ones */
     const ptx_range *ranges;
     size_t n_ranges;
-    int threads; /* work-groups run on that many host threads */
-    bool races;  /* look for races in shared memory */
+    int threads;    /* work-groups run on that many host threads */
+    bool races;     /* look for races in shared memory */
+    uint32_t steps; /* instructions of a warp; more are taken for an endless loop (0: 2^30) */
     ptx_fault *fault;
     void *context;
 } ptx_launch;

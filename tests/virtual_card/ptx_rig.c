@@ -61,6 +61,7 @@ void rig_run(rig *r, const char *body) {
                                .n_ranges = 2,
                                .threads = r->threads,
                                .races = true,
+                               .steps = r->steps,
                                .fault = collect_fault,
                                .context = r};
     r->n_faults = 0;
@@ -75,6 +76,15 @@ void rig_expect_fault(const rig *r, const char *part) {
     if (r->n_faults != 1)
         fail_msg("%d faults instead of \"%s\": %s", r->n_faults, part, r->n_faults ? r->faults[0] : "");
     if (!strstr(r->faults[0], part)) fail_msg("\"%s\" is not in: %s", part, r->faults[0]);
+}
+
+void rig_append(char *text, size_t size, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list values;
+    va_start(values, format);
+    const int n = vsnprintf(text + used, size - used, format, values);
+    va_end(values);
+    assert_true(n >= 0 && (size_t)n < size - used);
 }
 
 uint64_t rig_random(uint64_t *state) {

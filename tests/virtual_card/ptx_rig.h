@@ -11,6 +11,7 @@ typedef struct rig {
     uint32_t items, groups; /* of a group; groups (32, 1) */
     uint32_t dynamic_shared;
     int threads;              /* of the host (1) */
+    uint32_t steps;           /* at most of a warp (0: as ptx.h) */
     bool input_only;          /* `in` may not be written */
     const char *declarations; /* before the kernel ("") */
     /* buffers of the kernel; nothing else is in the ranges of the launch */
@@ -33,6 +34,9 @@ void rig_text(const char *declarations, const char *body, char *text, size_t siz
 
 /* Fails the test unless the launch had exactly this fault (a part of its text), or none (NULL). */
 void rig_expect_fault(const rig *r, const char *part);
+
+/* Appends to a text in an array of `size` bytes. */
+void rig_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* xorshift64*, for inputs; the state must not be 0. */
 uint64_t rig_random(uint64_t *state);

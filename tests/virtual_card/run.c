@@ -142,7 +142,7 @@ static void set_special(ptx_warp *warp, const uint32_t index[3]) {
 static void begin_warp(ptx_warp *warp, const uint32_t index[3]) {
     set_special(warp, index);
     warp->live = warp->begun;
-    warp->ended = false;
+    warp->ended = false, warp->steps = 0;
     warp->n_paths = 0, warp->n_copies = 0;
     memset(warp->committed, 0, sizeof warp->committed);
     warp->paths = ptx_grow(warp->paths, 0, &warp->path_capacity, sizeof *warp->paths);
@@ -183,8 +183,9 @@ static void run_group(ptx_group *group, const uint32_t index[3]) {
     group->begin = group->barrier = ++group->time;
     for (uint32_t w = 0; w < group->n_warps; ++w) begin_warp(&group->warps[w], index);
     do {
+        const bool backwards = group->time & 1; /* bar.warp.sync changes the time */
         for (uint32_t k = 0; k < group->n_warps; ++k) {
-            ptx_warp *warp = &group->warps[group->time & 1 ? group->n_warps - 1 - k : k];
+            ptx_warp *warp = &group->warps[backwards ? group->n_warps - 1 - k : k];
             if (!warp->ended && !ptx_run_warp(warp)) {
                 atomic_store(&group->run->stopped, true);
                 return;

@@ -72,9 +72,9 @@ static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_
                        cell->writer, item, c << shift);
         else if (reads_unordered(warp, cell, item))
             ptx_report(warp, PTX_FAULT_RACE,
-                       "race: work-item %u writes offset %u of shared memory, which another (%u) read without a "
-                       "barrier between",
-                       item, c << shift, cell->reader);
+                       "race: work-item %u writes offset %u of shared memory, which another one read without a barrier "
+                       "between",
+                       item, c << shift);
         cell->writer = writer, cell->written = group->time;
     }
 }

@@ -485,52 +485,43 @@ static const char *operand_name(char letter, int i) {
     return names[i];
 }
 
-static void add_text(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void add_text(char *text, size_t size, const char *format, ...) {
-    const size_t n = strlen(text);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(text + n, size - n, format, values);
-    va_end(values);
-}
-
 /* Operands are read from 32 bytes an item; the result goes to 8 bytes, 0 where the predicate is off. */
 static void make_body(const arithmetic_row *row, const char *predicate, char *body, size_t size) {
     body[0] = 0;
-    add_text(body, size,
-             "    mul.wide.u32 %%d2, %%r0, 32;\n    add.s64 %%d2, %%d2, %%d0;\n    mul.wide.u32 %%d3, %%r0, 8;\n"
-             "    add.s64 %%d3, %%d3, %%d1;\n    and.b32 %%r4, %%r0, 1;\n    setp.eq.u32 %%p9, %%r4, 1;\n"
-             "    mov.u64 %%d10, 0;\n    mov.u32 %%r10, 0;\n    mov.u16 %%h10, 0;\n    mov.pred %%p1, 0;\n");
+    rig_append(body, size,
+               "    mul.wide.u32 %%d2, %%r0, 32;\n    add.s64 %%d2, %%d2, %%d0;\n    mul.wide.u32 %%d3, %%r0, 8;\n"
+               "    add.s64 %%d3, %%d3, %%d1;\n    and.b32 %%r4, %%r0, 1;\n    setp.eq.u32 %%p9, %%r4, 1;\n"
+               "    mov.u64 %%d10, 0;\n    mov.u32 %%r10, 0;\n    mov.u16 %%h10, 0;\n    mov.pred %%p1, 0;\n");
     for (int i = 1; row->letters[i]; ++i) {
         const char letter = row->letters[i];
         const char *name = operand_name(letter, i);
         if (letter == 'p')
-            add_text(body, size,
-                     "    ld.global.u32 %%r5, [%%d2+%d];\n    and.b32 %%r5, %%r5, 1;\n    setp.ne.u32 %s, %%r5, 0;\n",
-                     8 * (i - 1), name);
+            rig_append(body, size,
+                       "    ld.global.u32 %%r5, [%%d2+%d];\n    and.b32 %%r5, %%r5, 1;\n    setp.ne.u32 %s, %%r5, 0;\n",
+                       8 * (i - 1), name);
         else
-            add_text(body, size, "    ld.global.%s %s, [%%d2+%d];\n",
-                     letter == 'h'   ? "u16"
-                     : letter == 'w' ? "u32"
-                                     : "u64",
-                     name, 8 * (i - 1));
+            rig_append(body, size, "    ld.global.%s %s, [%%d2+%d];\n",
+                       letter == 'h'   ? "u16"
+                       : letter == 'w' ? "u32"
+                                       : "u64",
+                       name, 8 * (i - 1));
     }
-    add_text(body, size, "    %s", predicate);
+    rig_append(body, size, "    %s", predicate);
     for (const char *s = row->text; *s; ++s) {
         static const char order[] = "DABCE";
         const char *place = s > row->text && strchr(" {!", s[-1]) ? strchr(order, *s) : NULL;
         if (place && (!s[1] || strchr(",}", s[1])))
-            add_text(body, size, "%s", operand_name(row->letters[place - order], (int)(place - order)));
+            rig_append(body, size, "%s", operand_name(row->letters[place - order], (int)(place - order)));
         else
-            add_text(body, size, "%c", *s);
+            rig_append(body, size, "%c", *s);
     }
     const char result = row->letters[0];
-    add_text(body, size, ";\n");
+    rig_append(body, size, ";\n");
     if (result == 'p')
-        add_text(body, size, "    selp.b64 %%d10, 1, 0, %%p1;\n");
+        rig_append(body, size, "    selp.b64 %%d10, 1, 0, %%p1;\n");
     else if (result != 'l')
-        add_text(body, size, "    cvt.u64.u%d %%d10, %s;\n", result == 'h' ? 16 : 32, operand_name(result, 0));
-    add_text(body, size, "    st.global.b64 [%%d3], %%d10;\n");
+        rig_append(body, size, "    cvt.u64.u%d %%d10, %s;\n", result == 'h' ? 16 : 32, operand_name(result, 0));
+    rig_append(body, size, "    st.global.b64 [%%d3], %%d10;\n");
 }
 
 static uint64_t input(input_kind inputs, int i, uint64_t *state) {

@@ -1,7 +1,7 @@
 /* A warp from barrier to barrier: which lanes go where. */
 #include "warp.h"
 
-enum { MAX_STEPS = 1 << 30 }; /* between two barriers: more is taken for an endless loop */
+enum { DEFAULT_STEPS = 1 << 30 }; /* more is taken for an endless loop */
 
 static void push(ptx_warp *warp, uint32_t pc, uint32_t until, uint32_t mask) {
     if (pc == until || !mask) return;
@@ -33,17 +33,23 @@ static void stop_at_barrier(ptx_warp *warp, const ptx_instruction *now, uint32_t
         ptx_report(warp, PTX_FAULT_BARRIER, "a barrier after lanes 0x%08x have ended", warp->begun & ~warp->live);
 }
 
+static uint32_t max_steps(const ptx_warp *warp) {
+    const uint32_t steps = warp->group->launch->steps;
+    return steps ? steps : DEFAULT_STEPS;
+}
+
 static bool endless(ptx_warp *warp) {
-    ptx_report(warp, PTX_FAULT_ENDLESS, "more than %d instructions without a barrier: an endless loop?", MAX_STEPS);
+    ptx_report(warp, PTX_FAULT_ENDLESS, "more than %u instructions of a warp: an endless loop?", max_steps(warp));
     return false;
 }
 
 /* Runs the path on top of the stack until it ends, splits, or meets a barrier. */
 typedef enum ptx_stop { PATH_ENDED, AT_BARRIER, ENDLESS } ptx_stop;
-static ptx_stop run_path(ptx_warp *warp, uint32_t *steps) {
+static ptx_stop run_path(ptx_warp *warp) {
     const ptx_instruction *code = warp->group->kernel->code;
     ptx_counters *counters = &warp->group->counters;
     const ptx_path path = warp->paths[warp->n_paths - 1];
+    const uint32_t most = max_steps(warp);
     uint32_t pc = path.pc, mask = path.mask & warp->live, lanes = ptx_count_bits(mask);
     while (mask && pc != path.until) {
         const ptx_instruction *now = &code[pc];
@@ -57,7 +63,7 @@ static ptx_stop run_path(ptx_warp *warp, uint32_t *steps) {
         counters->instructions++, counters->lanes += n_active;
         counters->fma += now->fma, counters->mma += now->mma, counters->special += now->special;
         counters->mma_products += now->products, counters->issued[now->issued] += !(now->fma | now->mma);
-        if (++*steps > MAX_STEPS) return ENDLESS;
+        if (++warp->steps > most) return ENDLESS;
         switch (now->kind) {
         case PTX_PLAIN:
             if (active) now->run(warp, now, active);
@@ -87,10 +93,9 @@ static ptx_stop run_path(ptx_warp *warp, uint32_t *steps) {
 }
 
 bool ptx_run_warp(ptx_warp *warp) {
-    uint32_t steps = 0;
     warp->barrier = NULL;
     while (warp->n_paths) {
-        const ptx_stop stop = run_path(warp, &steps);
+        const ptx_stop stop = run_path(warp);
         if (stop == ENDLESS) return endless(warp);
         if (stop == AT_BARRIER) return true;
     }

@@ -28,6 +28,7 @@ struct ptx_warp {
     ptx_path *paths;
     size_t n_paths, path_capacity;
     bool ended;
+    uint32_t steps;                 /* instructions issued */
     const ptx_instruction *barrier; /* at which it waits */
     uint32_t sync_time;             /* of the last bar.warp.sync */
     uint32_t committed[PTX_LANES];  /* groups of copies */
