@@ -113,52 +113,46 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-static cleat_status record_file(cleat_checkpoint_files *files, const char *name, const char *data, size_t size,
+static cleat_status record_file(cleat_checkpoint_files *files, const char *name, const char *hash, size_t size,
                                 cleat_error *error) {
     if (files->count == CLEAT_CHECKPOINT_FILES || strlen(name) >= CLEAT_CHECKPOINT_NAME)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "too many files in a checkpoint: no room for '%.100s'", name);
     cleat_checkpoint_file *file = &files->items[files->count++];
     snprintf(file->name, sizeof file->name, "%s", name);
+    snprintf(file->hash, sizeof file->hash, "%s", hash);
     file->size = size;
-    cleat_hash_text(data, size, file->hash);
     return CLEAT_OK;
 }
 
 static cleat_status write_tensors(const char *folder, const cleat_st_tensor *tensors, size_t count,
                                   const cleat_st_metadata *metadata, size_t metadata_count, const char *name,
                                   cleat_checkpoint_files *files, cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH], *data;
-    size_t size;
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_st_written written;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
     if (status == CLEAT_OK)
-        status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
-    if (status != CLEAT_OK) return status;
-    status = record_file(files, name, data, size, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
-    return status;
+        status = cleat_safetensors_write_from(path, tensors, count, NULL, metadata, metadata_count, &written, error);
+    return status == CLEAT_OK ? record_file(files, name, written.hash, written.size, error) : status;
 }
 
 static cleat_status write_profile(const char *folder, const char *text, cleat_checkpoint_files *files,
                                   cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH];
+    char path[CLEAT_CHECKPOINT_PATH], hash[33];
+    cleat_hash_text(text, strlen(text), hash);
     cleat_status status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, path, error);
-    if (status == CLEAT_OK) status = record_file(files, CLEAT_PROFILE_FILE, text, strlen(text), error);
+    if (status == CLEAT_OK) status = record_file(files, CLEAT_PROFILE_FILE, hash, strlen(text), error);
     return status == CLEAT_OK ? cleat_file_write(path, text, strlen(text), error) : status;
 }
 
 /* Records a file that the dataset wrote, as it is on disk. */
 static cleat_status record_written(const char *folder, const char *name, cleat_checkpoint_files *files,
                                    cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH], *data;
+    char path[CLEAT_CHECKPOINT_PATH], hash[33];
     size_t size;
     if (cleat_checkpoint_find(files, name)) return CLEAT_OK;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
-    status = record_file(files, name, data, size, error);
-    cleat_free(data);
-    return status;
+    if (status == CLEAT_OK) status = cleat_file_hash(path, &size, hash, error);
+    return status == CLEAT_OK ? record_file(files, name, hash, size, error) : status;
 }
 
 /* Writes the fitted preprocessing of the dataset. */

@@ -1,4 +1,4 @@
-/* Files: whole reads, atomic writes, folders and their listings, the cache folder, hashes. */
+/* Files: whole reads, reads and writes in parts, atomic writes, folders and their listings, the cache folder, hashes. */
 #include "core/files.h"
 
 #include "core/memory.h"
@@ -16,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = CLEAT_FILE_PATH, PART = 64 << 10 };
 
 static cleat_status io_fail(cleat_error *error, const char *path, const char *what) {
     cleat_status status = errno == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO;
@@ -92,24 +92,63 @@ cleat_status cleat_folder_sync(const char *path, cleat_error *error) {
     return status;
 }
 
-cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
-    char temporary[PATH_BYTES], folder[PATH_BYTES];
+/* --- atomic writes -------------------------------------------------------------------------------------------- */
+
+static cleat_status create_temporary(cleat_file_writer *writer, cleat_error *error) {
     unsigned long long number = 0; /* random, because process ids repeat where containers share a folder */
-    if (getrandom(&number, sizeof number, 0) != sizeof number) return io_fail(error, path, "get a random name for");
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%016llx", path, number) >= sizeof temporary)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-    folder_of(path, folder);
-    int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (file < 0) return io_fail(error, temporary, "create");
-    cleat_status status = write_all(file, temporary, data, size, error);
-    if (status == CLEAT_OK && fsync(file) != 0) status = io_fail(error, temporary, "sync");
-    if (close(file) != 0 && status == CLEAT_OK) status = io_fail(error, temporary, "close");
-    if (status == CLEAT_OK && rename(temporary, path) != 0) status = io_fail(error, path, "rename to");
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return io_fail(error, writer->path, "get a random name for");
+    if ((size_t)snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-%016llx", writer->path, number) >=
+        sizeof writer->temporary)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", writer->path);
+    writer->file = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return writer->file < 0 ? io_fail(error, writer->temporary, "create") : CLEAT_OK;
+}
+
+cleat_status cleat_file_writer_open(cleat_file_writer *writer, const char *path, bool hashed, cleat_error *error) {
+    writer->path = path;
+    writer->size = 0;
+    writer->hash = hashed ? XXH3_createState() : NULL;
+    if (hashed && !writer->hash) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to write it", path);
+    if (hashed) XXH3_128bits_reset(writer->hash);
+    cleat_status status = create_temporary(writer, error);
+    if (status) XXH3_freeState(writer->hash);
+    return status;
+}
+
+cleat_status cleat_file_writer_add(cleat_file_writer *writer, const void *data, size_t size, cleat_error *error) {
+    if (writer->hash) XXH3_128bits_update(writer->hash, data, size);
+    writer->size += size;
+    return write_all(writer->file, writer->temporary, data, size, error);
+}
+
+static void hash_as_text(XXH128_hash_t hash, char text[33]) {
+    snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+cleat_status cleat_file_writer_close(cleat_file_writer *writer, cleat_status status, char hash[33],
+                                     cleat_error *error) {
+    char folder[PATH_BYTES];
+    if (status == CLEAT_OK && fsync(writer->file) != 0) status = io_fail(error, writer->temporary, "sync");
+    if (close(writer->file) != 0 && status == CLEAT_OK) status = io_fail(error, writer->temporary, "close");
+    if (status == CLEAT_OK && rename(writer->temporary, writer->path) != 0)
+        status = io_fail(error, writer->path, "rename to");
+    if (status == CLEAT_OK && hash) hash_as_text(XXH3_128bits_digest(writer->hash), hash);
+    XXH3_freeState(writer->hash);
     if (status != CLEAT_OK) {
-        unlink(temporary);
+        unlink(writer->temporary);
         return status;
     }
+    folder_of(writer->path, folder);
     return cleat_folder_sync(folder, error);
+}
+
+cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
+    cleat_file_writer writer;
+    cleat_status status = cleat_file_writer_open(&writer, path, false, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_writer_add(&writer, data, size, error);
+    return cleat_file_writer_close(&writer, status, NULL, error);
 }
 
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error) {
@@ -121,16 +160,65 @@ cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_err
     return status;
 }
 
+/* Passes the bytes of a file to `use`, part by part. */
+static cleat_status read_parts(const char *path, cleat_status (*use)(void *, const void *, size_t, cleat_error *),
+                               void *user, cleat_error *error) {
+    char part[PART];
+    cleat_status status = CLEAT_OK;
+    struct stat about;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return io_fail(error, path, "open");
+    if (fstat(file, &about) != 0)
+        status = io_fail(error, path, "stat");
+    else if (!S_ISREG(about.st_mode))
+        status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
+    while (status == CLEAT_OK) {
+        const ssize_t got = read(file, part, sizeof part);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) status = io_fail(error, path, "read");
+        if (got <= 0) break;
+        status = use(user, part, (size_t)got, error);
+    }
+    close(file);
+    return status;
+}
+
+static cleat_status add_part(void *writer, const void *data, size_t size, cleat_error *error) {
+    return cleat_file_writer_add(writer, data, size, error);
+}
+
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error) {
-    char source[PATH_BYTES], target[PATH_BYTES], *data;
-    size_t size;
+    char source[PATH_BYTES], target[PATH_BYTES];
+    cleat_file_writer writer;
     cleat_status status = cleat_path_join(from, name, source, sizeof source, error);
     if (status == CLEAT_OK) status = cleat_path_join(to, name, target, sizeof target, error);
-    if (status == CLEAT_OK) status = cleat_file_read(source, &data, &size, error);
+    if (status == CLEAT_OK) status = cleat_file_writer_open(&writer, target, false, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_file_write(target, data, size, error);
-    cleat_free(data);
-    return status;
+    status = read_parts(source, add_part, &writer, error);
+    return cleat_file_writer_close(&writer, status, NULL, error);
+}
+
+typedef struct hashed_part {
+    XXH3_state_t state;
+    size_t size;
+} hashed_part;
+
+static cleat_status hash_part(void *user, const void *data, size_t size, cleat_error *error) {
+    hashed_part *all = user;
+    (void)error;
+    XXH3_128bits_update(&all->state, data, size);
+    all->size += size;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error) {
+    hashed_part all = {.size = 0};
+    XXH3_128bits_reset(&all.state);
+    cleat_status status = read_parts(path, hash_part, &all, error);
+    if (status != CLEAT_OK) return status;
+    *size = all.size;
+    hash_as_text(XXH3_128bits_digest(&all.state), text);
+    return CLEAT_OK;
 }
 
 cleat_status cleat_folder_make(const char *path, cleat_error *error) {
@@ -238,8 +326,7 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
 }
 
 void cleat_hash_text(const void *data, size_t size, char text[33]) {
-    XXH128_hash_t hash = XXH3_128bits(data, size);
-    snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    hash_as_text(XXH3_128bits(data, size), text);
 }
 
 cleat_status cleat_path_join(const char *folder, const char *name, char *path, size_t size, cleat_error *error) {

@@ -1,4 +1,4 @@
-/* Files and folders: whole reads, atomic writes, listings, paths. */
+/* Files and folders: whole reads, atomic writes, copies, hashes, listings, paths. */
 #ifndef CLEAT_SRC_FILES_H
 #define CLEAT_SRC_FILES_H
 
@@ -7,13 +7,31 @@
 /* Reads the whole file and appends a zero byte that *size does not count. The caller frees *data
  * (cleat_free). */
 cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error);
-/* Writes atomically: to a temporary name beside `path`, then syncs file and folder and renames. */
+enum { CLEAT_FILE_PATH = 4096 };
+/* A file that is written in parts, atomically: to a temporary name beside `path`, which is synced and renamed when it
+ * is complete. */
+typedef struct cleat_file_writer {
+    const char *path; /* borrowed */
+    char temporary[CLEAT_FILE_PATH];
+    int file;
+    size_t size; /* bytes written so far */
+    void *hash;  /* NULL: not hashed */
+} cleat_file_writer;
+/* Creates the temporary file. On success the caller closes the writer. */
+cleat_status cleat_file_writer_open(cleat_file_writer *writer, const char *path, bool hashed, cleat_error *error);
+cleat_status cleat_file_writer_add(cleat_file_writer *writer, const void *data, size_t size, cleat_error *error);
+/* Ends the file: with status CLEAT_OK it appears under its path, otherwise it is removed, and `status` is returned.
+ * `hash` (may be NULL) receives the hash of a hashed file, as cleat_hash_text writes it. */
+cleat_status cleat_file_writer_close(cleat_file_writer *writer, cleat_status status, char hash[33], cleat_error *error);
+/* Writes a whole file in this way. */
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error);
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
-/* Copies FROM/NAME to TO/NAME, which is written atomically. */
+/* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole. */
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error);
+/* The size in bytes and the hash (cleat_hash_text) of a file, which is never in memory as a whole. */
+cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error);
 /* Creates a folder and its parents; it is not an error if the folder exists. */
 cleat_status cleat_folder_make(const char *path, cleat_error *error);
 /* Syncs the entries of a folder to the disk. */

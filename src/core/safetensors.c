@@ -402,6 +402,10 @@ const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_
     return i < file->count ? &file->tensors[i] : NULL;
 }
 
+size_t cleat_safetensors_index(const cleat_safetensors *file, const cleat_st_tensor *tensor) {
+    return (size_t)(tensor - file->tensors);
+}
+
 const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name) {
     size_t low = 0, high = file->count;
     while (low < high) {
@@ -467,18 +471,23 @@ static cleat_status refuse_extra(const cleat_safetensors *file, const cleat_st_t
     return CLEAT_OK;
 }
 
-cleat_status cleat_safetensors_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
-                                    cleat_error *error) {
+cleat_status cleat_safetensors_check(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                     cleat_error *error) {
     const cleat_st_tensor *found;
     for (size_t i = 0; i < count; ++i) {
         cleat_status status = cleat_safetensors_expect(file, tensors[i].name, CLEAT_ST_F32, tensors[i].rank,
                                                        tensors[i].shape, &found, error);
         if (status != CLEAT_OK) return status;
     }
-    if (cleat_safetensors_count(file) != count) return refuse_extra(file, tensors, count, error);
-    for (size_t i = 0; i < count; ++i) {
-        found = cleat_safetensors_find(file, tensors[i].name);
-        if (cleat_st_bytes(found)) memcpy((void *)tensors[i].data, found->data, cleat_st_bytes(found));
+    return cleat_safetensors_count(file) == count ? CLEAT_OK : refuse_extra(file, tensors, count, error);
+}
+
+cleat_status cleat_safetensors_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                    cleat_error *error) {
+    cleat_status status = cleat_safetensors_check(file, tensors, count, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        const cleat_st_tensor *found = cleat_safetensors_find(file, tensors[i].name);
+        status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)tensors[i].data, error);
     }
-    return CLEAT_OK;
+    return status;
 }

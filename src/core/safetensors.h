@@ -75,11 +75,16 @@ void cleat_safetensors_close(cleat_safetensors *file);
 size_t cleat_safetensors_count(const cleat_safetensors *file);
 /* The i-th tensor in file order; NULL after the last. */
 const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_t i);
+size_t cleat_safetensors_index(const cleat_safetensors *file, const cleat_st_tensor *tensor);   /* its inverse */
 const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name); /* or NULL */
 /* Finds the tensor `name` and checks its dtype and shape; otherwise the error gives file, tensor, and both
  * shapes. */
 cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
                                       const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error);
+/* Checks that the file contains exactly these tensors [count], all F32, with these shapes; their data are not looked
+ * at. */
+cleat_status cleat_safetensors_check(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                     cleat_error *error);
 /* Copies F32 tensors from the file to the `data` of `tensors` [count], which must point to writable memory of
  * the right size. Writes nothing unless the file contains exactly these tensors with these shapes. */
 cleat_status cleat_safetensors_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
@@ -90,7 +95,23 @@ const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char
  * *data (cleat_free). Names must be unique and not "__metadata__". */
 cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
                                       size_t metadata_count, char **data, size_t *size, cleat_error *error);
-/* Encodes and writes the file atomically (cleat_file_write). */
+/* Where the data of tensors are that are not in memory together: `data` sets *data to the bytes of tensor i, which stay
+ * valid until the next call. It is called once for each tensor that has elements, in their order. */
+typedef struct cleat_st_source {
+    cleat_status (*data)(void *user, size_t i, const void **data, cleat_error *error);
+    void *user;
+} cleat_st_source;
+/* What was written. */
+typedef struct cleat_st_written {
+    size_t size;   /* bytes */
+    char hash[33]; /* cleat_hash_text */
+} cleat_st_written;
+/* Writes the file atomically, tensor by tensor: the same bytes as cleat_safetensors_encode, without a copy of the data.
+ * `source` (NULL: the tensors' own data) and `written` (NULL: not wanted) are as above. */
+cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tensor *tensors, size_t count,
+                                          const cleat_st_source *source, const cleat_st_metadata *metadata,
+                                          size_t metadata_count, cleat_st_written *written, cleat_error *error);
+/* The same with the tensors' own data. */
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
                                      const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error);
 

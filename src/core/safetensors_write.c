@@ -1,4 +1,4 @@
-/* Writing safetensors files. */
+/* Writing safetensors files: tensor by tensor, or encoded in memory. */
 #include "core/safetensors.h"
 
 #include "core/files.h"
@@ -94,13 +94,38 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
     return CLEAT_OK;
 }
 
+static cleat_status write_file(cleat_file_writer *file, const cleat_text *header, const cleat_st_tensor *tensors,
+                               size_t count, const cleat_st_source *source, cleat_error *error) {
+    cleat_status status = cleat_file_writer_add(file, header->data, header->size, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        const void *data = tensors[i].data;
+        const size_t bytes = cleat_st_bytes(&tensors[i]);
+        if (source && bytes) status = source->data(source->user, i, &data, error);
+        if (status == CLEAT_OK && bytes) status = cleat_file_writer_add(file, data, bytes, error);
+    }
+    return status;
+}
+
+cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tensor *tensors, size_t count,
+                                          const cleat_st_source *source, const cleat_st_metadata *metadata,
+                                          size_t metadata_count, cleat_st_written *written, cleat_error *error) {
+    cleat_text header = {0};
+    cleat_file_writer file;
+    cleat_status status = check_names(tensors, count, error);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
+    make_header(&header, tensors, count, metadata, metadata_count);
+    if (header.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory for its header", path);
+    if (status == CLEAT_OK) status = cleat_file_writer_open(&file, path, written != NULL, error);
+    if (status == CLEAT_OK) {
+        status = write_file(&file, &header, tensors, count, source, error);
+        status = cleat_file_writer_close(&file, status, written ? written->hash : NULL, error);
+        if (status == CLEAT_OK && written) written->size = file.size;
+    }
+    cleat_text_free(&header);
+    return status;
+}
+
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
                                      const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error) {
-    char *data;
-    size_t size;
-    cleat_status status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
-    status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
-    return status;
+    return cleat_safetensors_write_from(path, tensors, count, NULL, metadata, metadata_count, NULL, error);
 }

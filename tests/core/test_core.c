@@ -229,6 +229,35 @@ static void empty_file_is_read(void **state) {
     cleat_free(data);
 }
 
+/* A file of several parts is copied and hashed as it is; one that does not exist is named, and leaves nothing. */
+static void files_are_copied_and_hashed_in_parts(void **state) {
+    const place *p = *state;
+    enum { SIZE = 200001 };
+    cleat_error error;
+    char *bytes = cleat_alloc(SIZE, 1), *data = NULL, path[160], to[96], hash[33], wanted[33];
+    size_t size = 0;
+    for (size_t i = 0; i < SIZE; ++i) bytes[i] = (char)(i * 2654435761u >> 13);
+    snprintf(path, sizeof path, "%s/from", p->folder);
+    assert_int_equal(cleat_file_write(path, bytes, SIZE, NULL), CLEAT_OK);
+    cleat_hash_text(bytes, SIZE, wanted);
+    assert_int_equal(cleat_file_hash(path, &size, hash, &error), CLEAT_OK);
+    assert_int_equal(size, SIZE);
+    assert_string_equal(hash, wanted);
+    snprintf(to, sizeof to, "%.80s/to", p->folder);
+    assert_int_equal(cleat_folder_make(to, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_copy(p->folder, to, "from", &error), CLEAT_OK);
+    assert_int_equal(cleat_file_copy(p->folder, to, "nothing", &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "nothing"));
+    assert_int_equal(cleat_file_copy(p->folder, to, "to", &error), CLEAT_ERR_IO);
+    assert_int_equal(files_in(to), 1);
+    snprintf(path, sizeof path, "%s/from", to);
+    assert_int_equal(cleat_file_read(path, &data, &size, NULL), CLEAT_OK);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(data, bytes, SIZE);
+    cleat_free(data);
+    cleat_free(bytes);
+}
+
 static void missing_file_is_named(void **state) {
     const place *p = *state;
     cleat_error error;
@@ -509,6 +538,7 @@ int main(void) {
         cmocka_unit_test(shuffle_is_a_fair_permutation),
         cmocka_unit_test_setup_teardown(file_comes_back_as_written, make_place, remove_place),
         cmocka_unit_test_setup_teardown(empty_file_is_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(files_are_copied_and_hashed_in_parts, make_place, remove_place),
         cmocka_unit_test_setup_teardown(missing_file_is_named, make_place, remove_place),
         cmocka_unit_test_setup_teardown(read_without_memory_is_an_error, make_place, remove_place),
         cmocka_unit_test_setup_teardown(failed_write_leaves_nothing, make_place, remove_place),

@@ -97,6 +97,53 @@ static void files_come_back(void **state) {
     rmdir(folder);
 }
 
+/* The data of the samples, in one buffer in turn. */
+typedef struct turns {
+    char buffer[256];
+    size_t asked;
+    cleat_status fails; /* when the last tensor is asked for */
+} turns;
+
+static cleat_status next_data(void *user, size_t i, const void **data, cleat_error *error) {
+    turns *t = user;
+    assert_true(cleat_st_bytes(&samples[i]) <= sizeof t->buffer);
+    ++t->asked;
+    if (t->fails && i == SAMPLES - 1) return cleat_fail(error, t->fails, "no more data");
+    memset(t->buffer, 0xee, sizeof t->buffer); /* those of the tensor before */
+    memcpy(t->buffer, samples[i].data, cleat_st_bytes(&samples[i]));
+    *data = t->buffer;
+    return CLEAT_OK;
+}
+
+static void a_file_is_written_tensor_by_tensor(void **state) {
+    (void)state;
+    char folder[] = "/tmp/cleat-st-XXXXXX", path[64], hash[33], *file;
+    turns t = {.asked = 0};
+    const cleat_st_source source = {.data = next_data, .user = &t};
+    cleat_st_written written;
+    size_t size, file_size, wanted = 0;
+    char *data = encode(&size);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.safetensors", folder);
+    assert_int_equal(cleat_safetensors_write_from(path, samples, SAMPLES, &source, metadata, 2, &written, NULL),
+                     CLEAT_OK);
+    assert_int_equal(cleat_file_read(path, &file, &file_size, NULL), CLEAT_OK);
+    assert_int_equal(file_size, size);
+    assert_memory_equal(file, data, size);
+    cleat_hash_text(data, size, hash);
+    assert_string_equal(written.hash, hash);
+    assert_int_equal(written.size, size);
+    for (size_t i = 0; i < SAMPLES; ++i) wanted += cleat_st_bytes(&samples[i]) > 0;
+    assert_int_equal(t.asked, wanted);
+    cleat_free(file);
+    cleat_free(data);
+    unlink(path);
+    t.fails = CLEAT_ERR_IO;
+    assert_int_equal(cleat_safetensors_write_from(path, samples, SAMPLES, &source, metadata, 2, &written, NULL),
+                     CLEAT_ERR_IO);
+    assert_int_equal(rmdir(folder), 0); /* nothing is left of the file */
+}
+
 static void files_of_others_open(void **state) {
     (void)state;
     const char *path = CLEAT_SOURCE_DIR "/../shared/golden/rna.safetensors";
@@ -329,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_comes_back),
         cmocka_unit_test(files_come_back),
+        cmocka_unit_test(a_file_is_written_tensor_by_tensor),
         cmocka_unit_test(files_of_others_open),
         cmocka_unit_test(malformed_headers_are_refused),
         cmocka_unit_test(any_order_in_the_header_will_do),
