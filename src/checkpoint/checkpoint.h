@@ -41,11 +41,12 @@ typedef struct cleat_checkpoint_content {
 cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
                                     char *folder, cleat_error *error);
 
+/* An open checkpoint. The tensors stay on the disk until they are read (cleat_safetensors_read, _copy, _load). */
 typedef struct cleat_checkpoint {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_train_state state;
     cleat_safetensors *model;
-    cleat_safetensors *optim;
+    cleat_safetensors *optim; /* NULL if it was opened for evaluation */
 } cleat_checkpoint;
 
 /* Opens one checkpoint folder, and checks size and hash of every file in it. The caller closes it. */
@@ -56,8 +57,8 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint);
  * missing, opens the newest intact checkpoint, with a warning. CLEAT_ERR_NOT_FOUND: the run has no
  * checkpoint. */
 cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error);
-/* Opens a checkpoint for evaluation. `path`: a checkpoint folder, or a run folder, of which `best` is
- * opened, or else `last`. */
+/* Opens a checkpoint for evaluation, without the state of the optimizer, whose file is not looked at. `path`: a checkpoint
+ * folder, or a run folder, of which `best` is opened, or else `last`. */
 cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
 /* Opens a checkpoint to continue from in another run folder. `path`: a checkpoint folder, or a run folder, of
  * which `last` is opened. Nothing is written there. */

@@ -22,43 +22,34 @@ static cleat_status open_state(const char *folder, cleat_train_state *state, cle
     return status;
 }
 
-/* Reads a file and checks it against its recorded size and hash; the caller frees *bytes. */
-static cleat_status read_intact(const char *path, const cleat_checkpoint_file *file, char **bytes, cleat_error *error) {
-    char hash[33], *read;
+/* Checks a file against its recorded size and hash. */
+static cleat_status check_intact(const char *path, const cleat_checkpoint_file *file, cleat_error *error) {
+    char hash[33];
     size_t size;
-    cleat_status status = cleat_file_read(path, &read, &size, error);
+    cleat_status status = cleat_file_hash(path, &size, hash, error);
     if (status != CLEAT_OK) return status;
-    cleat_hash_text(read, size, hash);
     if (size != file->size)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: %zu bytes of the %zu that were written", path,
-                            size, file->size);
-    else if (strcmp(hash, file->hash) != 0)
-        status =
-            cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: its checksum does not match what was written", path);
-    if (status == CLEAT_OK)
-        *bytes = read;
-    else
-        cleat_free(read);
-    return status;
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: %zu bytes of the %zu that were written", path,
+                          size, file->size);
+    if (strcmp(hash, file->hash) == 0) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: its checksum does not match what was written", path);
 }
 
 /* Opens the files of the model and the optimizer; the other files are only checked. */
-static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoint_file *file, cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH], *bytes = NULL;
-    cleat_safetensors **tensors = NULL;
-    if (strcmp(file->name, CLEAT_MODEL_FILE) == 0) tensors = &checkpoint->model;
-    if (strcmp(file->name, CLEAT_OPTIM_FILE) == 0) tensors = &checkpoint->optim;
+static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoint_file *file, bool training,
+                              cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    const bool is_model = strcmp(file->name, CLEAT_MODEL_FILE) == 0,
+               is_optim = strcmp(file->name, CLEAT_OPTIM_FILE) == 0;
+    if (is_optim && !training) return CLEAT_OK;
     cleat_status status = cleat_checkpoint_path(checkpoint->folder, file->name, path, error);
-    if (status == CLEAT_OK) status = read_intact(path, file, &bytes, error);
-    if (status == CLEAT_OK && tensors) {
-        status = cleat_safetensors_adopt(path, bytes, file->size, tensors, error);
-        if (status == CLEAT_OK) bytes = NULL;
-    }
-    cleat_free(bytes);
-    return status;
+    if (status == CLEAT_OK) status = check_intact(path, file, error);
+    if (status != CLEAT_OK || !(is_model || is_optim)) return status;
+    return cleat_safetensors_open_headers(path, is_model ? &checkpoint->model : &checkpoint->optim, error);
 }
 
-cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error) {
+/* `training`: with the optimizer's file. */
+static cleat_status open_folder(const char *folder, bool training, cleat_checkpoint **checkpoint, cleat_error *error) {
     cleat_checkpoint_files files = {.count = 0};
     if (strlen(folder) >= CLEAT_CHECKPOINT_PATH)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
@@ -66,13 +57,18 @@ cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkp
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     snprintf(made->folder, sizeof made->folder, "%s", folder);
     cleat_status status = open_state(folder, &made->state, &files, error);
-    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i) status = open_file(made, &files.items[i], error);
+    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i)
+        status = open_file(made, &files.items[i], training, error);
     if (status != CLEAT_OK) {
         cleat_checkpoint_close(made);
         return status;
     }
     *checkpoint = made;
     return CLEAT_OK;
+}
+
+cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error) {
+    return open_folder(folder, true, checkpoint, error);
 }
 
 void cleat_checkpoint_close(cleat_checkpoint *checkpoint) {
@@ -84,14 +80,16 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint) {
 
 /* --- choosing one --------------------------------------------------------------------------------------------- */
 
-static cleat_status open_named(const char *run, const char *name, cleat_checkpoint **checkpoint, cleat_error *error) {
+static cleat_status open_named(const char *run, const char *name, bool training, cleat_checkpoint **checkpoint,
+                               cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(run, name, folder, error);
-    return status == CLEAT_OK ? cleat_checkpoint_open(folder, checkpoint, error) : status;
+    return status == CLEAT_OK ? open_folder(folder, training, checkpoint, error) : status;
 }
 
 /* Opens the newest intact checkpoint other than `tried` (may be NULL), whose failure is in `error`. */
-static cleat_status open_newest(const char *run, const char *tried, cleat_checkpoint **checkpoint, cleat_error *error) {
+static cleat_status open_newest(const char *run, const char *tried, bool training, cleat_checkpoint **checkpoint,
+                                cleat_error *error) {
     cleat_checkpoint_name *names;
     cleat_error next = {0};
     size_t count;
@@ -100,7 +98,7 @@ static cleat_status open_newest(const char *run, const char *tried, cleat_checkp
     status = CLEAT_ERR_NOT_FOUND;
     for (size_t i = 0; i < count && status != CLEAT_OK && status != CLEAT_ERR_MEMORY; ++i) {
         if (tried && strcmp(names[i].text, tried) == 0) continue;
-        status = open_named(run, names[i].text, checkpoint, &next);
+        status = open_named(run, names[i].text, training, checkpoint, &next);
         if (status == CLEAT_OK)
             cleat_log(CLEAT_LOG_WARNING, "%s: continuing from %s instead", run, names[i].text);
         else
@@ -116,20 +114,24 @@ static cleat_status open_newest(const char *run, const char *tried, cleat_checkp
     return cleat_fail_in(error, CLEAT_ERR_FORMAT, "%s: the folder contains no intact checkpoint", run);
 }
 
-cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error) {
+static cleat_status open_last(const char *run, bool training, cleat_checkpoint **checkpoint, cleat_error *error) {
     cleat_checkpoint_name last;
     cleat_error why = {0};
     if (!cleat_checkpoint_pointer(run, "last", &last)) {
         if (cleat_checkpoint_exists(run))
             cleat_log(CLEAT_LOG_WARNING, "%s: no file 'last' that names a checkpoint", run);
-        return open_newest(run, NULL, checkpoint, error);
+        return open_newest(run, NULL, training, checkpoint, error);
     }
-    cleat_status status = open_named(run, last.text, checkpoint, &why);
+    cleat_status status = open_named(run, last.text, training, checkpoint, &why);
     if (status == CLEAT_OK) return status;
     if (error) *error = why;
     if (status == CLEAT_ERR_MEMORY) return status;
     cleat_log(CLEAT_LOG_WARNING, "%s", why.text);
-    return open_newest(run, last.text, checkpoint, error);
+    return open_newest(run, last.text, training, checkpoint, error);
+}
+
+cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error) {
+    return open_last(run, true, checkpoint, error);
 }
 
 /* Accepts "RUN/best" and "RUN/last" as well. */
@@ -143,14 +145,15 @@ static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], c
 }
 
 /* Opens the checkpoint that `path` names, unless it is a run folder: then `is_run` is set. */
-static cleat_status open_unless_run(const char *path, bool *is_run, cleat_checkpoint **checkpoint, cleat_error *error) {
+static cleat_status open_unless_run(const char *path, bool training, bool *is_run, cleat_checkpoint **checkpoint,
+                                    cleat_error *error) {
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     *is_run = false;
-    if (names_a_pointer(path, run, &name)) return open_named(run, name.text, checkpoint, error);
+    if (names_a_pointer(path, run, &name)) return open_named(run, name.text, training, checkpoint, error);
     cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, run, error);
     if (status != CLEAT_OK) return status;
-    if (cleat_file_exists(run)) return cleat_checkpoint_open(path, checkpoint, error);
+    if (cleat_file_exists(run)) return open_folder(path, training, checkpoint, error);
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
     *is_run = true;
@@ -164,7 +167,7 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
     while (size > 1 && path[size - 1] == '/') --size;
     if (size >= sizeof trimmed) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
     snprintf(trimmed, sizeof trimmed, "%.*s", (int)size, path);
-    cleat_status status = open_unless_run(trimmed, &is_run, checkpoint, error);
+    cleat_status status = open_unless_run(trimmed, true, &is_run, checkpoint, error);
     return status == CLEAT_OK && is_run ? cleat_checkpoint_open_last(trimmed, checkpoint, error) : status;
 }
 
@@ -172,14 +175,14 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     cleat_checkpoint_name name;
     cleat_error why = {0};
     bool is_run;
-    cleat_status status = open_unless_run(path, &is_run, checkpoint, error);
+    cleat_status status = open_unless_run(path, false, &is_run, checkpoint, error);
     if (status != CLEAT_OK || !is_run) return status;
-    if (!cleat_checkpoint_pointer(path, "best", &name)) return cleat_checkpoint_open_last(path, checkpoint, error);
-    status = open_named(path, name.text, checkpoint, &why);
+    if (!cleat_checkpoint_pointer(path, "best", &name)) return open_last(path, false, checkpoint, error);
+    status = open_named(path, name.text, false, checkpoint, &why);
     if (status == CLEAT_OK) return status;
     if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
     cleat_log(CLEAT_LOG_WARNING, "the best checkpoint cannot be opened, taking the last: %s", why.text);
-    return cleat_checkpoint_open_last(path, checkpoint, error);
+    return open_last(path, false, checkpoint, error);
 }
 
 /* --- its profile ---------------------------------------------------------------------------------------------- */

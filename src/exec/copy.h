@@ -10,6 +10,9 @@ cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cl
                                         cleat_error *error);
 cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                                        cleat_error *error);
+/* Writes elements first .. first + count - 1 of a tensor, and, of a parameter, of its half weight. */
+cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
+                                   int64_t count, const void *values, cleat_error *error);
 /* Writes the initial values of a parameter or buffer, those that cleat_exec_initialise draws from `seed`. */
 cleat_status cleat_exec_initialise_one(cleat_exec *exec, cleat_tensor *tensor, uint64_t seed, cleat_error *error);
 

@@ -126,34 +126,38 @@ static void end_copy(cleat_exec *exec, cl_event event) {
     if (event) clReleaseEvent(event);
 }
 
-static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
-                                cleat_error *error) {
+/* Writes bytes of a tensor from `start` on. */
+static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
+                                const void *values, cleat_error *error) {
     cl_mem slab = NULL;
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
     cl_event event = NULL;
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_WRITE, graph, tensor->name, cleat_tensor_bytes(tensor));
-    cl_int code =
-        clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset, (size_t)cleat_tensor_bytes(tensor),
-                             values, 0, NULL, cleat_is_recorded(exec->device) ? &event : NULL);
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_WRITE, graph, tensor->name, (int64_t)bytes);
+    cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset + start, bytes, values, 0,
+                                       NULL, cleat_is_recorded(exec->device) ? &event : NULL);
     end_copy(exec, event);
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
-/* Updates the half weight of a parameter, if any graph reads one. */
-static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *param, const float *values,
-                                      cleat_error *error) {
+/* Elements of a half weight that are rounded at once. */
+enum { ROUNDED = 1 << 18 };
+
+/* Updates elements of the half weight of a parameter, if any graph reads one. */
+static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *param, int64_t first, int64_t count,
+                                      const float *values, cleat_error *error) {
     const cleat_tensor *half = exec->plan->store->half_weights[param->index];
-    size_t elements = (size_t)cleat_tensor_elements(param);
+    const int64_t room = count < ROUNDED ? count : ROUNDED;
+    cleat_status status = CLEAT_OK;
     if (!half || exec->plan->flat[CLEAT_FLAT_HALF_WEIGHTS].slab < 0) return CLEAT_OK;
-    uint16_t *bits = cleat_alloc(elements, sizeof *bits);
+    uint16_t *bits = cleat_alloc((size_t)room, sizeof *bits);
     if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half weights of '%s'", param->name);
-    if (half->dtype == CLEAT_F16)
-        cleat_to_f16(values, elements, bits);
-    else
-        cleat_to_bf16(values, elements, bits);
-    cleat_status status = write_bytes(exec, 0, half, bits, error);
+    for (int64_t i = 0; i < count && !status; i += room) {
+        const size_t some = (size_t)(count - i < room ? count - i : room);
+        (half->dtype == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(values + i, some, bits);
+        status = write_bytes(exec, 0, half, (size_t)(first + i) * sizeof *bits, some * sizeof *bits, bits, error);
+    }
     cleat_free(bits);
     return status;
 }
@@ -171,13 +175,19 @@ static cleat_status read_half_only(cleat_exec *exec, size_t graph, const cleat_t
     return status;
 }
 
+cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
+                                   int64_t count, const void *values, cleat_error *error) {
+    const size_t size = (size_t)cleat_dtype_size(tensor->dtype);
+    if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
+        return write_half_weight(exec, tensor, first, count, values, error);
+    cleat_status status = write_bytes(exec, graph, tensor, (size_t)first * size, (size_t)count * size, values, error);
+    const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
+    return !status && is_param ? write_half_weight(exec, tensor, first, count, values, error) : status;
+}
+
 cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error) {
-    if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
-        return write_half_weight(exec, tensor, values, error);
-    cleat_status status = write_bytes(exec, graph, tensor, values, error);
-    const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
-    return !status && is_param ? write_half_weight(exec, tensor, values, error) : status;
+    return cleat_exec_write_part(exec, graph, tensor, 0, cleat_tensor_elements(tensor), values, error);
 }
 
 cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tensor, const void *values,

@@ -8,9 +8,10 @@ typedef struct destination {
     uint64_t seed;
 } destination;
 
-static cleat_status write(void *user, cleat_tensor *tensor, const float *values, cleat_error *error) {
+static cleat_status write(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
+                          cleat_error *error) {
     const destination *to = user;
-    return cleat_exec_write_unchecked(to->exec, 0, tensor, values, error);
+    return cleat_exec_write_part(to->exec, 0, tensor, first, count, values, error);
 }
 
 static cleat_status draw(void *user, cleat_tensor *tensor, cleat_error *error) {

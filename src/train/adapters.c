@@ -57,42 +57,23 @@ static cleat_status find_layer(const cleat_model *model, const cleat_safetensors
 /* --- merging -------------------------------------------------------------------------------------------------- */
 
 void cleat_merged_tensors_clear(cleat_merged_tensors *merged) {
-    for (size_t i = 0; i < merged->copy_count; ++i) cleat_free(merged->copies[i]);
-    cleat_free(merged->copies);
     cleat_free(merged->items);
     *merged = (cleat_merged_tensors){0};
 }
 
-static cleat_status merge_layer(const cleat_model *model, const layer *l, cleat_merged_tensors *merged,
-                                cleat_error *error) {
-    const cleat_param_options *options = &model->options.params;
-    cleat_st_tensor *item = &merged->items[merged->count - 1];
-    float *copy = cleat_alloc(cleat_st_bytes(l->weight), 1);
-    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to merge the adapters of '%s'", l->prefix);
-    memcpy(copy, item->data, cleat_st_bytes(l->weight));
-    cleat_lora_merge(&l->places, l->rank, (float)(options->lora_alpha / (double)l->rank), l->a->data, l->b->data,
-                     l->weight->shape[0], l->weight->shape[1], copy);
-    merged->copies[merged->copy_count++] = copy;
-    item->data = copy;
-    return CLEAT_OK;
-}
-
-cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetensors *values,
-                                  const cleat_frozen_weights *frozen, cleat_merged_tensors *merged,
-                                  cleat_error *error) {
+cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_frozen_weights *frozen,
+                                  cleat_merged_tensors *merged, cleat_error *error) {
+    const cleat_safetensors *values = frozen->checkpoint->model;
     const size_t most = cleat_safetensors_count(values);
-    cleat_merged_tensors made = {.items = cleat_alloc(most, sizeof *made.items),
-                                 .copies = cleat_alloc(most, sizeof *made.copies)};
+    cleat_merged_tensors made = {.model = model, .frozen = frozen, .items = cleat_alloc(most, sizeof *made.items)};
+    if (!made.items) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     cleat_status status = CLEAT_OK;
-    if (!made.items || !made.copies) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     for (size_t i = 0; i < most && !status; ++i) {
         const cleat_st_tensor *tensor = cleat_safetensors_at(values, i);
         layer l;
         if (is_adapter(tensor->name)) continue;
-        made.items[made.count] = *tensor;
-        made.items[made.count++].data = cleat_frozen_weights_data(frozen, tensor);
+        made.items[made.count++] = *tensor;
         status = find_layer(model, values, tensor, &l, error);
-        if (!status && l.a) status = merge_layer(model, &l, &made, error);
     }
     if (status) {
         cleat_merged_tensors_clear(&made);
@@ -102,25 +83,71 @@ cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetens
     return CLEAT_OK;
 }
 
+/* Adds the adapters of a layer to its weight [rows, columns]. */
+static cleat_status merge_layer(const cleat_merged_tensors *merged, const layer *l, float *weight, cleat_error *error) {
+    const cleat_param_options *options = &merged->model->options.params;
+    float *a = cleat_alloc(cleat_st_bytes(l->a), 1), *b = cleat_alloc(cleat_st_bytes(l->b), 1);
+    cleat_status status = CLEAT_OK;
+    if (!a || !b) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to merge the adapters of '%s'", l->prefix);
+    if (!status) status = cleat_frozen_weights_read(merged->frozen, l->a, a, error);
+    if (!status) status = cleat_frozen_weights_read(merged->frozen, l->b, b, error);
+    if (!status)
+        cleat_lora_merge(&l->places, l->rank, (float)(options->lora_alpha / (double)l->rank), a, b, l->weight->shape[0],
+                         l->weight->shape[1], weight);
+    cleat_free(a);
+    cleat_free(b);
+    return status;
+}
+
+cleat_status cleat_merged_tensors_read(const cleat_merged_tensors *merged, const cleat_st_tensor *tensor, float *values,
+                                       cleat_error *error) {
+    layer l;
+    cleat_status status = cleat_frozen_weights_read(merged->frozen, tensor, values, error);
+    if (!status) status = find_layer(merged->model, merged->frozen->checkpoint->model, tensor, &l, error);
+    return status || !l.a ? status : merge_layer(merged, &l, values, error);
+}
+
 /* --- files of PEFT -------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     const cleat_model *model;
     const cleat_architecture *architecture;
-    const cleat_safetensors *values;
-    cleat_st_tensor *tensors; /* [count] their data are borrowed */
+    const cleat_safetensors *file;
+    cleat_st_tensor *tensors; /* [count] without data */
     char (*names)[LONGEST_NAME];
-    size_t count, capacity;
+    struct { /* [count] where the elements of a tensor begin in the checkpoint */
+        const cleat_st_tensor *tensor;
+        int64_t first;
+    } * places;
+    size_t count;
+    float *values; /* [capacity] of the tensor that is being written */
+    size_t capacity;
     cJSON *modules, *head; /* names of adapted and of wholly saved modules */
 } writer;
 
-/* `module`.`part`, under the name that it has in a PeftModel; data: [rows, columns] */
+/* `module`.`part`, under the name that it has in a PeftModel, [rows, columns]: elements of `tensor` from `first` on. */
 static void add(writer *w, const char *module, const char *part, int rank, int64_t rows, int64_t columns,
-                const float *data) {
+                const cleat_st_tensor *tensor, int64_t first) {
     snprintf(w->names[w->count], LONGEST_NAME, "base_model.model.%s%s%s", module, *part ? "." : "", part);
-    w->tensors[w->count] = (cleat_st_tensor){
-        .name = w->names[w->count], .dtype = CLEAT_ST_F32, .rank = rank, .shape = {rows, columns}, .data = data};
+    w->tensors[w->count] =
+        (cleat_st_tensor){.name = w->names[w->count], .dtype = CLEAT_ST_F32, .rank = rank, .shape = {rows, columns}};
+    w->places[w->count].tensor = tensor;
+    w->places[w->count].first = first;
     ++w->count;
+}
+
+static cleat_status read_tensor(void *user, size_t i, const void **data, cleat_error *error) {
+    writer *w = user;
+    const size_t elements = (size_t)cleat_st_elements(&w->tensors[i]);
+    if (elements > w->capacity) {
+        cleat_free(w->values);
+        w->values = cleat_alloc(elements, sizeof *w->values);
+        w->capacity = w->values ? elements : 0;
+    }
+    if (!w->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", w->names[i]);
+    *data = w->values;
+    return cleat_safetensors_read(w->file, w->places[i].tensor, w->places[i].first, (int64_t)elements, w->values,
+                                  error);
 }
 
 /* "classifier.weight" -> "classifier" */
@@ -144,13 +171,12 @@ static cleat_status add_adapters(writer *w, const layer *l, cleat_error *error) 
     const int64_t layers = (int64_t)sources.count, side = l->weight->shape[0] / layers, fan_in = l->weight->shape[1];
     const bool whole = l->places.parts == 1;
     if (!whole && l->places.parts != layers) return fail_layer(w, l, error);
-    const float *a = l->a->data, *b = l->b->data;
     int64_t q = 0;
     for (int64_t i = 0; i < layers; ++i) {
         if (!whole && !(l->places.used >> i & 1)) continue;
         cut_module(sources.names[i], module, sizeof module);
-        add(w, module, "lora_A.weight", 2, l->rank, fan_in, whole ? a : a + q * l->rank * fan_in);
-        add(w, module, "lora_B.weight", 2, side, l->rank, b + q * side * l->rank);
+        add(w, module, "lora_A.weight", 2, l->rank, fan_in, l->a, whole ? 0 : q * l->rank * fan_in);
+        add(w, module, "lora_B.weight", 2, side, l->rank, l->b, q * side * l->rank);
         cJSON_AddItemToArray(w->modules, cJSON_CreateString(module));
         ++q;
     }
@@ -171,7 +197,7 @@ static cleat_status add_head(writer *w, const cleat_st_tensor *tensor, cleat_err
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "networks of type '%s' have no parameter for %s",
                           w->architecture->name, tensor->name);
     cut_module(sources.names[0], module, sizeof module);
-    add(w, sources.names[0], "", tensor->rank, tensor->shape[0], tensor->rank > 1 ? tensor->shape[1] : 0, tensor->data);
+    add(w, sources.names[0], "", tensor->rank, tensor->shape[0], tensor->rank > 1 ? tensor->shape[1] : 0, tensor, 0);
     if (!has(w->head, module)) cJSON_AddItemToArray(w->head, cJSON_CreateString(module));
     return CLEAT_OK;
 }
@@ -179,11 +205,11 @@ static cleat_status add_head(writer *w, const cleat_st_tensor *tensor, cleat_err
 static cleat_status collect(writer *w, cleat_error *error) {
     const cleat_model_class *family = w->model->type;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < cleat_safetensors_count(w->values) && !status; ++i) {
-        const cleat_st_tensor *tensor = cleat_safetensors_at(w->values, i);
+    for (size_t i = 0; i < cleat_safetensors_count(w->file) && !status; ++i) {
+        const cleat_st_tensor *tensor = cleat_safetensors_at(w->file, i);
         layer l;
         if (is_adapter(tensor->name)) continue;
-        status = find_layer(w->model, w->values, tensor, &l, error);
+        status = find_layer(w->model, w->file, tensor, &l, error);
         if (!status && l.a) status = add_adapters(w, &l, error);
         if (!status && family->layer_of(w->model, tensor->name) > family->layers(w->model))
             status = add_head(w, tensor, error);
@@ -233,22 +259,26 @@ cleat_status cleat_adapters_write(const cleat_model *model, const cleat_architec
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the run was trained without adapters (train.lora_rank)");
     writer w = {.model = model,
                 .architecture = architecture,
-                .values = values,
+                .file = values,
+                .places = cleat_alloc(most, sizeof *w.places),
                 .tensors = cleat_alloc(most, sizeof *w.tensors),
                 .names = cleat_alloc(most, sizeof *w.names),
                 .modules = cJSON_CreateArray(),
                 .head = cJSON_CreateArray()};
     cleat_status status = CLEAT_OK;
-    if (!w.tensors || !w.names || !w.modules || !w.head)
+    if (!w.tensors || !w.names || !w.places || !w.modules || !w.head)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     if (!status) status = collect(&w, error);
     if (!status) status = cleat_path_join(folder, "adapter_model.safetensors", path, sizeof path, error);
-    if (!status) status = cleat_safetensors_write(path, w.tensors, w.count, &metadata, 1, error);
+    const cleat_st_source source = {.data = read_tensor, .user = &w};
+    if (!status) status = cleat_safetensors_write_from(path, w.tensors, w.count, &source, &metadata, 1, NULL, error);
     if (!status) status = write_config(&w, folder, error);
     if (!status && count) *count = w.count;
     cJSON_Delete(w.modules);
     cJSON_Delete(w.head);
     cleat_free(w.tensors);
     cleat_free(w.names);
+    cleat_free(w.places);
+    cleat_free(w.values);
     return status;
 }

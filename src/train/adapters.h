@@ -7,18 +7,21 @@
 #include "train/frozen_weights.h"
 #include "weights/architecture.h"
 
-/* The tensors of a checkpoint without adapters: merged weights are copies, the others are borrowed. */
+/* The tensors of a checkpoint without adapters, which are read one at a time. */
 typedef struct cleat_merged_tensors {
-    cleat_st_tensor *items; /* [count] */
+    const cleat_model *model;
+    const cleat_frozen_weights *frozen;
+    cleat_st_tensor *items; /* [count] names and shapes */
     size_t count;
-    float **copies; /* [copy_count] */
-    size_t copy_count;
 } cleat_merged_tensors;
 
-/* Adds (alpha / rank) B A to each weight that has adapters. A checkpoint without adapters gives its own tensors.
- * `frozen` has the exact values of some. Both must outlive *merged, which the caller clears. CLEAT_ERR_FORMAT: adapters that do not fit their weight. */
-cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_safetensors *values,
-                                  const cleat_frozen_weights *frozen, cleat_merged_tensors *merged, cleat_error *error);
+/* Lists the tensors of `frozen` and its checkpoint, which must outlive *merged; the caller clears it. A checkpoint without
+ * adapters has its own tensors. CLEAT_ERR_FORMAT: adapters that do not fit their weight. */
+cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_frozen_weights *frozen,
+                                  cleat_merged_tensors *merged, cleat_error *error);
+/* Reads the values of one of them, plus (alpha / rank) B A if it has adapters, to values [elements]. */
+cleat_status cleat_merged_tensors_read(const cleat_merged_tensors *merged, const cleat_st_tensor *tensor, float *values,
+                                       cleat_error *error);
 void cleat_merged_tensors_clear(cleat_merged_tensors *merged);
 
 /* Writes adapter_model.safetensors and adapter_config.json into `folder`, which exists, as PeftModel.save_pretrained

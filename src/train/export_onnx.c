@@ -18,13 +18,27 @@
 
 typedef struct source {
     const cleat_checkpoint *checkpoint;
-    bool *used; /* [tensors of the file] */
+    float **values; /* [tensors of the file] those that were asked for; each is owned */
     cleat_frozen_weights frozen;
 } source;
 
-static void mark_used(source *s, const cleat_st_tensor *tensor) {
-    for (size_t i = 0; i < cleat_safetensors_count(s->checkpoint->model); ++i)
-        if (cleat_safetensors_at(s->checkpoint->model, i) == tensor) s->used[i] = true;
+static void source_free(source *s) {
+    for (size_t i = 0; s->values && i < cleat_safetensors_count(s->checkpoint->model); ++i) cleat_free(s->values[i]);
+    cleat_free(s->values);
+    cleat_frozen_weights_clear(&s->frozen);
+}
+
+/* Reads a tensor of the checkpoint, once. */
+static const float *read_tensor(source *s, const cleat_st_tensor *tensor, cleat_error *error) {
+    float **values = &s->values[cleat_safetensors_index(s->checkpoint->model, tensor)];
+    if (*values) return *values;
+    float *made = cleat_alloc((size_t)cleat_st_elements(tensor), sizeof *made);
+    if (!made)
+        cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for its values");
+    else if (cleat_frozen_weights_read(&s->frozen, tensor, made, error) == CLEAT_OK)
+        return *values = made;
+    cleat_free(made);
+    return NULL;
 }
 
 static const float *values_of(void *user, const cleat_tensor *tensor, cleat_error *error) {
@@ -35,15 +49,15 @@ static const float *values_of(void *user, const cleat_tensor *tensor, cleat_erro
         cleat_fail(error, CLEAT_ERR_FORMAT, "not in %s", s->checkpoint->folder);
         return NULL;
     }
-    mark_used(s, found);
-    return (const float *)cleat_frozen_weights_data(&s->frozen, found) + row * cleat_tensor_elements(tensor);
+    const float *values = read_tensor(s, found, error);
+    return values ? values + row * cleat_tensor_elements(tensor) : NULL;
 }
 
 /* A tensor that the graph does not read would be missing in the export. */
 static cleat_status check_all_used(void *user, cleat_error *error) {
     const source *s = user;
     for (size_t i = 0; i < cleat_safetensors_count(s->checkpoint->model); ++i)
-        if (!s->used[i])
+        if (!s->values[i])
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the model does not use the tensor '%s'",
                               s->checkpoint->folder, cleat_safetensors_at(s->checkpoint->model, i)->name);
     return CLEAT_OK;
@@ -175,9 +189,10 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
     if (status == CLEAT_OK) status = cleat_model_of_checkpoint(profile, saved, options->data, &model, error);
     if (status == CLEAT_OK) status = collect_facts(saved, &settings, &f, error);
     if (status == CLEAT_OK) {
-        s = (source){.checkpoint = saved, .used = cleat_alloc(cleat_safetensors_count(saved->model) + 1, 1)};
-        if (!s.used) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an export");
-        if (s.used) status = cleat_frozen_weights_read(profile, model, saved, &s.frozen, error);
+        s = (source){.checkpoint = saved,
+                     .values = cleat_alloc(cleat_safetensors_count(saved->model) + 1, sizeof *s.values)};
+        if (!s.values) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an export");
+        if (s.values) status = cleat_frozen_weights_open(profile, model, saved, &s.frozen, error);
     }
     if (status == CLEAT_OK) {
         const cleat_onnx_spec spec = {.model = model,
@@ -190,8 +205,7 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
                                       .external = options->external_data};
         status = cleat_onnx_export(&spec, path, report, error);
     }
-    cleat_free(s.used);
-    cleat_frozen_weights_clear(&s.frozen);
+    source_free(&s);
     facts_free(&f);
     cleat_model_destroy(model);
     cleat_checkpoint_close(saved);

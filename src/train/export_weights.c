@@ -88,6 +88,10 @@ static cleat_status get(void *user, const char *setting, char *text, size_t size
     return cleat_profile_get(user, setting, text, size, error);
 }
 
+static cleat_status read_values(void *merged, const cleat_st_tensor *tensor, float *values, cleat_error *error) {
+    return cleat_merged_tensors_read(merged, tensor, values, error);
+}
+
 /* The architecture of the network in the format; NULL, and an error, if it has none. */
 static const cleat_architecture *architecture_for(const export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_model_class *family = e->model->type;
@@ -118,6 +122,8 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .model = e->model,
                                            .tensors = merged->items,
                                            .tensor_count = merged->count,
+                                           .read = read_values,
+                                           .values = (void *)merged,
                                            .get = get,
                                            .user = (void *)e->profile,
                                            .labels = (const char *const *)e->labels.names,
@@ -135,8 +141,8 @@ static cleat_status write_published(export *e, cleat_weights_format format, clea
     const cleat_architecture *architecture = architecture_for(e, format, error);
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
     cleat_frozen_weights frozen = {0};
-    cleat_status status = cleat_frozen_weights_read(e->profile, e->model, e->checkpoint, &frozen, error);
-    if (!status) status = cleat_adapters_merge(e->model, e->checkpoint->model, &frozen, &merged, error);
+    cleat_status status = cleat_frozen_weights_open(e->profile, e->model, e->checkpoint, &frozen, error);
+    if (!status) status = cleat_adapters_merge(e->model, &frozen, &merged, error);
     if (!status) status = write_network(e, architecture, &merged, error);
     cleat_merged_tensors_clear(&merged);
     cleat_frozen_weights_clear(&frozen);

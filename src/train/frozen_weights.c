@@ -10,33 +10,29 @@
 #include "train/init_weights.h"
 #include "train/model_of_checkpoint.h"
 
-#include <math.h>
 #include <string.h>
 
-/* Rounds to a half and back. */
-typedef float (*rounding)(float value);
+/* Elements that are looked at together. */
+enum { BLOCK = 1 << 14 };
 
-static float round_f16(float value) {
-    uint16_t bits;
-    cleat_to_f16(&value, 1, &bits);
-    cleat_from_f16(&bits, 1, &value);
-    return value;
-}
-
-static float round_bf16(float value) {
-    uint16_t bits;
-    cleat_to_bf16(&value, 1, &bits);
-    cleat_from_bf16(&bits, 1, &value);
-    return value;
-}
-
-static const rounding roundings[] = {round_f16, round_bf16};
+/* How a device may have rounded. */
+static const struct {
+    void (*to)(const float *values, size_t count, uint16_t *bits);
+    void (*from)(const uint16_t *bits, size_t count, float *values);
+} roundings[] = {{cleat_to_f16, cleat_from_f16}, {cleat_to_bf16, cleat_from_bf16}};
 enum { ROUNDINGS = sizeof roundings / sizeof *roundings };
 
 /* Whether `values` [count], rounded, are `rounded`. */
-static bool agree(rounding round, const float *values, const float *rounded, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-        if (round(values[i]) != rounded[i]) return false;
+static bool agree(int rounding, const float *values, const float *rounded, int64_t count) {
+    uint16_t bits[256];
+    float back[256];
+    for (int64_t i = 0; i < count; i += 256) {
+        const size_t some = (size_t)(count - i < 256 ? count - i : 256);
+        roundings[rounding].to(values + i, some, bits);
+        roundings[rounding].from(bits, some, back);
+        for (size_t k = 0; k < some; ++k)
+            if (back[k] != rounded[i + (int64_t)k]) return false;
+    }
     return true;
 }
 
@@ -48,61 +44,78 @@ static bool is_frozen(const cleat_model *model, const cleat_tensor *param) {
     return rule.frozen;
 }
 
-/* Whether a matrix consists of halves, some of which are not zero. */
-static bool is_half(const cleat_st_tensor *matrix) {
-    const float *values = matrix->data;
+/* *half: whether a matrix consists of halves, some of which are not zero. */
+static cleat_status find_half(const cleat_safetensors *file, const cleat_st_tensor *matrix, bool *half,
+                              cleat_error *error) {
     const int64_t count = cleat_st_elements(matrix);
-    bool any = false;
-    for (int64_t i = 0; i < count && !any; ++i) any = values[i] != 0;
-    for (int r = 0; r < ROUNDINGS && any; ++r)
-        if (agree(roundings[r], values, values, count)) return true;
-    return false;
+    float values[BLOCK];
+    bool any = false, agrees[ROUNDINGS] = {true, true};
+    for (int64_t i = 0; i < count && (agrees[0] || agrees[1]); i += BLOCK) {
+        const int64_t some = count - i < BLOCK ? count - i : BLOCK;
+        cleat_status status = cleat_safetensors_read(file, matrix, i, some, values, error);
+        if (status) return status;
+        for (int64_t k = 0; k < some && !any; ++k) any = values[k] != 0;
+        for (int r = 0; r < ROUNDINGS; ++r) agrees[r] = agrees[r] && agree(r, values, values, some);
+    }
+    *half = any && (agrees[0] || agrees[1]);
+    return CLEAT_OK;
 }
 
-static bool has_halves(const cleat_model *model, const cleat_store *store, const cleat_checkpoint *checkpoint) {
+/* *any: whether some frozen matrix consists of halves. */
+static cleat_status find_halves(const cleat_model *model, const cleat_store *store, const cleat_checkpoint *checkpoint,
+                                bool *any, cleat_error *error) {
     int64_t row;
-    for (size_t i = 0; i < store->count; ++i) {
+    cleat_status status = CLEAT_OK;
+    *any = false;
+    for (size_t i = 0; i < store->count && !status && !*any; ++i) {
         const cleat_tensor *param = store->params[i];
         const cleat_st_tensor *found = cleat_checkpoint_tensor(checkpoint, param, &row);
-        if (param->rank >= 2 && found && is_frozen(model, param) && is_half(found)) return true;
+        if (param->rank >= 2 && found && is_frozen(model, param))
+            status = find_half(checkpoint->model, found, any, error);
     }
-    return false;
+    return status;
 }
 
 /* --- what the weights have ------------------------------------------------------------------------------------ */
 
-typedef struct reader {
-    const cleat_model *model;
-    const cleat_checkpoint *checkpoint;
+typedef struct comparison {
     cleat_frozen_weights *frozen;
-    const char *other; /* a parameter that differs by more than rounding; NULL: none */
-} reader;
+    bool same, agrees[ROUNDINGS]; /* the parameter that is being read, so far */
+    const char *other;            /* a parameter that differs by more than rounding; NULL: none */
+} comparison;
 
-static cleat_status keep(reader *r, const cleat_st_tensor *tensor, const float *values, cleat_error *error) {
-    cleat_frozen_weights *frozen = r->frozen;
-    cleat_st_tensor made = *tensor;
-    float *copy = cleat_alloc(cleat_st_bytes(tensor), 1);
+static cleat_status keep(cleat_frozen_weights *frozen, cleat_tensor *param, cleat_error *error) {
     cleat_status status = cleat_grow(&frozen->items, frozen->count, &frozen->capacity, sizeof *frozen->items, error);
-    if (!status && !copy) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
-    if (status) {
-        cleat_free(copy);
-        return status;
+    if (!status) frozen->items[frozen->count++] = param;
+    return status;
+}
+
+/* Compares a part of a parameter with the checkpoint. */
+static cleat_status compare_part(comparison *c, const cleat_st_tensor *found, int64_t first, int64_t count,
+                                 const float *values, cleat_error *error) {
+    float there[BLOCK];
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        const int64_t some = count - i < BLOCK ? count - i : BLOCK;
+        cleat_status status =
+            cleat_safetensors_read(c->frozen->checkpoint->model, found, first + i, some, there, error);
+        if (status) return status;
+        c->same = c->same && memcmp(values + i, there, (size_t)some * sizeof *there) == 0;
+        for (int r = 0; r < ROUNDINGS; ++r) c->agrees[r] = c->agrees[r] && agree(r, values + i, there, some);
     }
-    memcpy(copy, values, cleat_st_bytes(tensor));
-    made.data = copy;
-    frozen->items[frozen->count++] = made;
     return CLEAT_OK;
 }
 
-static cleat_status compare(void *user, cleat_tensor *param, const float *values, cleat_error *error) {
-    reader *r = user;
+static cleat_status compare(void *user, cleat_tensor *param, int64_t first, int64_t count, const float *values,
+                            cleat_error *error) {
+    comparison *c = user;
     int64_t row;
-    const cleat_st_tensor *found = cleat_checkpoint_tensor(r->checkpoint, param, &row);
-    if (param->is_buffer || r->other || !found || !is_frozen(r->model, param)) return CLEAT_OK;
-    if (memcmp(values, found->data, cleat_st_bytes(found)) == 0) return CLEAT_OK;
-    for (int i = 0; i < ROUNDINGS; ++i)
-        if (agree(roundings[i], values, found->data, cleat_st_elements(found))) return keep(r, found, values, error);
-    r->other = found->name;
+    const cleat_st_tensor *found = cleat_checkpoint_tensor(c->frozen->checkpoint, param, &row);
+    if (param->is_buffer || c->other || !found || !is_frozen(c->frozen->target.model, param)) return CLEAT_OK;
+    if (first == 0) c->same = c->agrees[0] = c->agrees[1] = true;
+    cleat_status status = compare_part(c, found, first, count, values, error);
+    if (status || first + count < cleat_tensor_elements(param) || c->same) return status;
+    if (c->agrees[0] || c->agrees[1]) return keep(c->frozen, param, error);
+    c->other = found->name;
     return CLEAT_OK;
 }
 
@@ -112,62 +125,86 @@ static cleat_status ignore(void *user, cleat_tensor *param, cleat_error *error) 
     return CLEAT_OK;
 }
 
-static cleat_status read_weights(const cleat_profile *profile, reader *r, cleat_store *store, cleat_error *error) {
-    cleat_weight_target target = {.store = store, .write = compare, .draw = ignore, .user = r};
+static cleat_status compare_weights(const cleat_profile *profile, const cleat_model *model,
+                                    cleat_frozen_weights *frozen, cleat_error *error) {
+    comparison c = {.frozen = frozen};
     cleat_weight_report report = {0};
-    cleat_weights *weights = NULL;
-    cleat_status status = cleat_open_init(profile->init, &weights, error);
-    if (!status) status = cleat_profile_find_parameters(profile, r->model, weights, &target, error);
-    if (!status) status = cleat_weights_load(weights, &target, &report, error);
-    if (!status && r->other) status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is another there", r->other);
+    frozen->target = (cleat_weight_target){.store = frozen->store, .write = compare, .draw = ignore, .user = &c};
+    cleat_status status = cleat_open_init(profile->init, &frozen->weights, error);
+    if (!status) status = cleat_profile_find_parameters(profile, model, frozen->weights, &frozen->target, error);
+    if (!status) status = cleat_weights_load(frozen->weights, &frozen->target, &report, error);
+    if (!status && c.other) status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is another there", c.other);
     cleat_weight_report_free(&report);
-    cleat_weights_close(weights);
     return status;
 }
 
 /* --- both ----------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_frozen_weights_read(const cleat_profile *profile, const cleat_model *model,
+static cleat_status make_store(const cleat_profile *profile, const cleat_model *model, cleat_frozen_weights *frozen,
+                               cleat_error *error) {
+    cleat_model_graph built;
+    cleat_status status = cleat_store_create(&frozen->store, error);
+    if (!status) status = cleat_graph_create(frozen->store, "frozen", &frozen->graph, error);
+    if (status) return status;
+    cleat_model_build(model, frozen->graph, CLEAT_MODE_PREDICT, 1, cleat_model_longest(profile, model), &built);
+    return cleat_graph_status(frozen->graph, error);
+}
+
+/* Those of the weights are taken, or none. */
+static void choose(const cleat_profile *profile, const cleat_model *model, cleat_frozen_weights *frozen) {
+    cleat_error why = {0};
+    if (compare_weights(profile, model, frozen, &why)) {
+        frozen->count = 0;
+        cleat_log(CLEAT_LOG_WARNING,
+                  "frozen parameters are exported as the run has them, in halves: those of model.init = %s cannot "
+                  "be taken: %s",
+                  profile->init, why.text);
+    } else if (frozen->count > 0) {
+        cleat_log(CLEAT_LOG_INFO, "%zu frozen tensors are exported as they are in model.init = %s", frozen->count,
+                  profile->init);
+    }
+}
+
+cleat_status cleat_frozen_weights_open(const cleat_profile *profile, const cleat_model *model,
                                        const cleat_checkpoint *checkpoint, cleat_frozen_weights *frozen,
                                        cleat_error *error) {
-    cleat_model_graph built;
-    cleat_store *store = NULL;
-    cleat_graph *graph = NULL;
-    cleat_error why = {0};
-    *frozen = (cleat_frozen_weights){0};
+    bool halves = false;
+    *frozen = (cleat_frozen_weights){.checkpoint = checkpoint};
     if (!*profile->init || !cleat_model_has_rules(model)) return CLEAT_OK;
-    reader r = {.model = model, .checkpoint = checkpoint, .frozen = frozen};
-    cleat_status status = cleat_store_create(&store, error);
-    if (!status) status = cleat_graph_create(store, "frozen", &graph, error);
-    if (!status) {
-        cleat_model_build(model, graph, CLEAT_MODE_PREDICT, 1, cleat_model_longest(profile, model), &built);
-        status = cleat_graph_status(graph, error);
-    }
-    if (!status && has_halves(model, store, checkpoint)) {
-        if (read_weights(profile, &r, store, &why)) {
-            cleat_frozen_weights_clear(frozen);
-            cleat_log(CLEAT_LOG_WARNING,
-                      "frozen parameters are exported as the run has them, in halves: those of model.init = %s cannot "
-                      "be taken: %s",
-                      profile->init, why.text);
-        } else if (frozen->count > 0) {
-            cleat_log(CLEAT_LOG_INFO, "%zu frozen tensors are exported as they are in model.init = %s", frozen->count,
-                      profile->init);
-        }
-    }
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    cleat_status status = make_store(profile, model, frozen, error);
+    if (!status) status = find_halves(model, frozen->store, checkpoint, &halves, error);
+    if (!status && halves) choose(profile, model, frozen);
+    if (status) cleat_frozen_weights_clear(frozen);
     return status;
 }
 
-const void *cleat_frozen_weights_data(const cleat_frozen_weights *frozen, const cleat_st_tensor *tensor) {
+static cleat_status copy_part(void *user, cleat_tensor *param, int64_t first, int64_t count, const float *values,
+                              cleat_error *error) {
+    (void)param, (void)error;
+    memcpy((float *)user + first, values, (size_t)count * sizeof *values);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_frozen_weights_read(const cleat_frozen_weights *frozen, const cleat_st_tensor *tensor, float *values,
+                                       cleat_error *error) {
+    cleat_weight_target target = frozen->target;
+    target.write = copy_part;
+    target.user = values;
     for (size_t i = 0; i < frozen->count; ++i)
-        if (strcmp(frozen->items[i].name, tensor->name) == 0) return frozen->items[i].data;
-    return tensor->data;
+        if (strcmp(frozen->items[i]->name, tensor->name) == 0)
+            return cleat_weights_load_one(frozen->weights, &target, frozen->items[i], error);
+    const cleat_safetensors *file = frozen->checkpoint->model;
+    const cleat_st_tensor *own = cleat_safetensors_find(file, tensor->name); /* `tensor` may be a copy */
+    if (!own || own->dtype != CLEAT_ST_F32)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no f32 tensor '%.100s'", frozen->checkpoint->folder,
+                          tensor->name);
+    return cleat_safetensors_read(file, own, 0, cleat_st_elements(own), values, error);
 }
 
 void cleat_frozen_weights_clear(cleat_frozen_weights *frozen) {
-    for (size_t i = 0; i < frozen->count; ++i) cleat_free((void *)frozen->items[i].data);
+    cleat_weights_close(frozen->weights);
+    cleat_graph_destroy(frozen->graph);
+    cleat_store_destroy(frozen->store);
     cleat_free(frozen->items);
     *frozen = (cleat_frozen_weights){0};
 }

@@ -6,21 +6,30 @@
 #include "checkpoint/checkpoint.h"
 #include "models/model.h"
 #include "profile/schema.h"
+#include "weights/architecture.h"
 
+/* A checkpoint, and the weights that have some of its tensors more exactly. */
 typedef struct cleat_frozen_weights {
-    cleat_st_tensor *items; /* [count]: names are those of the checkpoint, data are owned */
+    const cleat_checkpoint *checkpoint;
+    cleat_weights *weights; /* NULL: the checkpoint has all of them exactly */
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_weight_target target; /* how the store's parameters are found in `weights` */
+    cleat_tensor **items;       /* [count] parameters of the store that are taken from there */
     size_t count, capacity;
 } cleat_frozen_weights;
 
-/* Reads the parameters that the checkpoint of a run has in halves from model.init: all of them, or, where these weights
+/* Finds the parameters that the checkpoint of a run has in halves in model.init: all of them, or, where these weights
  * are gone or are others, none. Either is logged in a line. The weights are the same if each of their frozen values,
- * rounded, is the checkpoint's. *frozen is empty for a run in f32. `model` as cleat_model_of_checkpoint makes it; the
+ * rounded, is the checkpoint's. A run in f32 has none. `model` as cleat_model_of_checkpoint makes it; it and the
  * checkpoint must outlive *frozen, which the caller clears. */
-cleat_status cleat_frozen_weights_read(const cleat_profile *profile, const cleat_model *model,
+cleat_status cleat_frozen_weights_open(const cleat_profile *profile, const cleat_model *model,
                                        const cleat_checkpoint *checkpoint, cleat_frozen_weights *frozen,
                                        cleat_error *error);
-/* The values of a tensor of the checkpoint: those read, else its own. */
-const void *cleat_frozen_weights_data(const cleat_frozen_weights *frozen, const cleat_st_tensor *tensor);
-void cleat_frozen_weights_clear(cleat_frozen_weights *frozen);
+/* Reads the values of a tensor of the checkpoint, or of a copy of one, from those weights, or else from the checkpoint, to
+ * values [elements]. */
+cleat_status cleat_frozen_weights_read(const cleat_frozen_weights *frozen, const cleat_st_tensor *tensor, float *values,
+                                       cleat_error *error);
+void cleat_frozen_weights_clear(cleat_frozen_weights *frozen); /* accepts a zero-initialised one */
 
 #endif

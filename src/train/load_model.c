@@ -5,34 +5,69 @@
 #include "cleat/doctor.h"
 #include "cleat/verify.h"
 #include "core/memory.h"
+#include "exec/copy.h"
+#include "graph/store.h"
+#include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 
 #include <math.h>
 
+/* Elements that are on their way from the file to the device: 1 MiB. */
+enum { BLOCK = 1 << 18 };
+
+/* A checkpoint being loaded. */
+typedef struct loading {
+    cleat_session *session;
+    const cleat_checkpoint *checkpoint;
+    float *block; /* [BLOCK] */
+    bool warned;
+} loading;
+
 /* Warns about a checkpoint whose tensors are not finite: its results will not be finite either. */
-static void warn_not_finite(const cleat_checkpoint *checkpoint, const cleat_st_tensor *tensors, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-        const float *values = tensors[i].data;
-        for (int64_t k = 0; k < cleat_st_elements(&tensors[i]); ++k) {
-            if (isfinite(values[k])) continue;
-            cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g at element %lld", checkpoint->folder, tensors[i].name,
-                      (double)values[k], (long long)k);
-            return;
-        }
+static void warn_not_finite(loading *l, const char *name, int64_t first, int64_t count) {
+    for (int64_t k = 0; k < count && !l->warned; ++k) {
+        if (isfinite(l->block[k])) continue;
+        cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g at element %lld", l->checkpoint->folder, name, (double)l->block[k],
+                  (long long)(first + k));
+        l->warned = true;
     }
 }
 
-static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
+static cleat_status load_tensor(loading *l, const cleat_tensor *tensor, cleat_error *error) {
+    int64_t row;
+    const cleat_st_tensor *stored = cleat_checkpoint_tensor(l->checkpoint, tensor, &row);
+    const int64_t elements = cleat_tensor_elements(tensor), start = row * elements;
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = 0; i < elements && status == CLEAT_OK; i += BLOCK) {
+        const int64_t some = elements - i < BLOCK ? elements - i : BLOCK;
+        status = cleat_safetensors_read(l->checkpoint->model, stored, start + i, some, l->block, error);
+        if (status != CLEAT_OK) break;
+        warn_not_finite(l, stored->name, start + i, some);
+        status = cleat_exec_write_part(l->session->exec, 0, tensor, i, some, l->block, error);
+    }
+    return status;
+}
+
+/* Checks that the checkpoint is of this model before anything is written. */
+static cleat_status check_tensors(const cleat_session *session, const cleat_checkpoint *checkpoint,
+                                  cleat_error *error) {
     cleat_st_tensor *tensors = NULL;
     size_t count = 0;
-    float *values = cleat_alloc((size_t)cleat_session_values(session), sizeof *values);
-    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
-    cleat_status status = cleat_session_tensors(session, values, true, &tensors, &count, error);
-    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->model, tensors, count, error);
-    if (status == CLEAT_OK) warn_not_finite(checkpoint, tensors, count);
-    if (status == CLEAT_OK) status = cleat_session_write_values(session, values, error);
+    cleat_status status = cleat_session_tensors(session, NULL, true, &tensors, &count, error);
+    if (status == CLEAT_OK) status = cleat_safetensors_check(checkpoint->model, tensors, count, error);
     cleat_free(tensors);
-    cleat_free(values);
+    return status;
+}
+
+static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
+    const cleat_store *store = session->work->store;
+    loading l = {.session = session, .checkpoint = checkpoint, .block = cleat_alloc(BLOCK, sizeof *l.block)};
+    if (!l.block) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
+    cleat_status status = check_tensors(session, checkpoint, error);
+    for (size_t i = 0; i < store->count && status == CLEAT_OK; ++i) status = load_tensor(&l, store->params[i], error);
+    for (size_t i = 0; i < store->buffer_count && status == CLEAT_OK; ++i)
+        status = load_tensor(&l, store->buffers[i], error);
+    cleat_free(l.block);
     return status;
 }
 

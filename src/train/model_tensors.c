@@ -54,10 +54,12 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *values, 
     char(*names)[CLEAT_NAME] = (char(*)[CLEAT_NAME])(all + most);
     for (size_t i = 0; i < cleat_store_count(store); ++i) {
         const cleat_tensor *param = cleat_store_param(store, i);
-        if (buffers || !param->rule.frozen) all[made++] = tensor_over(param, values + param->flat_offset);
+        if (buffers || !param->rule.frozen)
+            all[made++] = tensor_over(param, values ? values + param->flat_offset : NULL);
     }
     for (size_t i = 0; buffers && (buffer = cleat_store_buffer(store, i)); ++i, ++made) {
-        all[made] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
+        const int64_t at = cleat_session_flat(session) + buffer->flat_offset;
+        all[made] = tensor_over(buffer, values ? values + at : NULL);
         next = cleat_store_buffer(store, i + 1);
         if (!next || !is_pair(buffer, next, &prefix)) continue;
         snprintf(names[made], CLEAT_NAME, "%.*s", (int)prefix, buffer->name);

@@ -29,6 +29,7 @@ typedef struct converter {
     cleat_st_tensor *tensors; /* [count] each owns its name and data */
     size_t count, capacity;
     const char *prefix; /* of the arrays being loaded: "param/", "grad/", "after/" */
+    float *values;      /* of the array being loaded */
 } converter;
 
 /* --- arrays of the trajectory --------------------------------------------------------------------------------- */
@@ -212,13 +213,14 @@ static cleat_status make_model(converter *c, cleat_error *error) {
 
 /* --- parameters ----------------------------------------------------------------------------------------------- */
 
-static cleat_status write(void *user, cleat_tensor *tensor, const float *values, cleat_error *error) {
+static cleat_status write(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
+                          cleat_error *error) {
     converter *c = user;
     int64_t shape[CLEAT_MAX_RANK];
     const int rank = cleat_torch_shape(tensor, tensor->rank, shape);
-    float *data = NULL;
-    cleat_status status = add_array(c, c->prefix, tensor->name, CLEAT_ST_F32, rank, shape, &data, error);
-    if (!status) cleat_to_torch(tensor, rank, values, data);
+    cleat_status status =
+        first == 0 ? add_array(c, c->prefix, tensor->name, CLEAT_ST_F32, rank, shape, &c->values, error) : CLEAT_OK;
+    if (!status) cleat_to_torch_part(tensor, rank, count, values, c->values + first);
     return status;
 }
 

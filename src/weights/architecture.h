@@ -141,16 +141,21 @@ typedef struct cleat_weight_target {
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */
-    /* Stores the values [elements] of a parameter or buffer. */
-    cleat_status (*write)(void *user, cleat_tensor *tensor, const float *values, cleat_error *error);
+    /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first ones first. A
+     * block begins and ends at multiples of the unit of its layout (weights/layout.h). */
+    cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
+                          cleat_error *error);
     /* Draws the values of one that the file does not give. */
     cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;
 } cleat_weight_target;
-/* Reads the values of the store's parameters and buffers and passes them to `write`, one at a time. Those of the head
+/* Reads the values of the store's parameters and buffers and passes them to `write`, block by block. Those of the head
  * that the file lacks, or has for other classes, are passed to `draw` and reported as new. CLEAT_ERR_SHAPE: a tensor of
  * the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The caller frees *report. */
 cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
                                 cleat_weight_report *report, cleat_error *error);
+/* The same for one parameter or buffer of the store. */
+cleat_status cleat_weights_load_one(const cleat_weights *weights, const cleat_weight_target *target,
+                                    cleat_tensor *tensor, cleat_error *error);
 
 #endif

@@ -32,24 +32,41 @@ static void swap_last(int64_t count, int64_t rows, int64_t columns, const float 
     }
 }
 
-void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here) {
+/* Whether an array of this rank is that of a convolution in a tensor of `rank_here` dimensions. */
+static bool is_turned(const cleat_tensor *tensor, int rank, int rank_here) {
+    return rank == IMAGE && cleat_tensor_rank(tensor) == rank_here;
+}
+
+int64_t cleat_torch_unit(const cleat_tensor *tensor, int rank) {
     const int64_t *shape = cleat_tensor_shape(tensor);
-    int rank_here = cleat_tensor_rank(tensor);
-    if (rank == IMAGE && rank_here == 4)
-        swap_last(shape[0], shape[3], shape[1] * shape[2], there, here);
-    else if (rank == IMAGE && rank_here == 3)
+    if (is_turned(tensor, rank, 4)) return shape[1] * shape[2] * shape[3];
+    return is_turned(tensor, rank, 3) ? shape[0] * shape[1] * shape[2] : 1;
+}
+
+void cleat_from_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *there, float *here) {
+    const int64_t *shape = cleat_tensor_shape(tensor);
+    if (is_turned(tensor, rank, 4))
+        swap_last(count / (shape[1] * shape[2] * shape[3]), shape[3], shape[1] * shape[2], there, here);
+    else if (is_turned(tensor, rank, 3))
         swap_last(1, shape[2], shape[0] * shape[1], there, here);
     else
-        memcpy(here, there, (size_t)cleat_tensor_bytes(tensor));
+        memcpy(here, there, (size_t)count * sizeof *here);
+}
+
+void cleat_to_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *here, float *there) {
+    const int64_t *shape = cleat_tensor_shape(tensor);
+    if (is_turned(tensor, rank, 4))
+        swap_last(count / (shape[1] * shape[2] * shape[3]), shape[1] * shape[2], shape[3], here, there);
+    else if (is_turned(tensor, rank, 3))
+        swap_last(1, shape[0] * shape[1], shape[2], here, there);
+    else
+        memcpy(there, here, (size_t)count * sizeof *there);
+}
+
+void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here) {
+    cleat_from_torch_part(tensor, rank, cleat_tensor_elements(tensor), there, here);
 }
 
 void cleat_to_torch(const cleat_tensor *tensor, int rank, const float *here, float *there) {
-    const int64_t *shape = cleat_tensor_shape(tensor);
-    int rank_here = cleat_tensor_rank(tensor);
-    if (rank == IMAGE && rank_here == 4)
-        swap_last(shape[0], shape[1] * shape[2], shape[3], here, there);
-    else if (rank == IMAGE && rank_here == 3)
-        swap_last(1, shape[0] * shape[1], shape[2], here, there);
-    else
-        memcpy(there, here, (size_t)cleat_tensor_bytes(tensor));
+    cleat_to_torch_part(tensor, rank, cleat_tensor_elements(tensor), here, there);
 }

@@ -1,4 +1,4 @@
-/* Reading the parameters of a network from a published checkpoint, one at a time. */
+/* Reading the parameters of a network from a published checkpoint, block by block: the host never has more of it. */
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/store.h"
@@ -10,13 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Elements of a block: 1 MiB, which caches keep from the file to the device. */
+enum { BLOCK = 1 << 18 };
+
+typedef struct stage {
+    float *values; /* [capacity] */
+    int64_t capacity;
+} stage;
+
 typedef struct loader {
     const cleat_weights *weights;
     const cleat_weight_target *target;
-    bool bare;     /* the file's names lack the architecture's base */
-    bool *used;    /* [tensors of the file] */
-    float *stored; /* [capacity] a parameter in the layout of the file */
-    float *values; /* [capacity] the same in the layout of cleat */
+    bool bare;    /* the file's names lack the architecture's base */
+    bool *used;   /* [tensors of the file]; NULL: nobody asks */
+    stage stored; /* elements in the layout of the file, where cleat's is another */
+    stage values; /* the same in the layout of cleat */
     cleat_weight_report report;
 } loader;
 
@@ -178,24 +186,51 @@ static bool keeps(const loader *l, const cleat_tensor *param) {
 }
 
 static void mark_used(loader *l, const cleat_st_tensor *stored) {
-    for (size_t i = 0; i < cleat_weights_count(l->weights); ++i)
-        if (cleat_weights_at(l->weights, i) == stored) l->used[i] = true;
+    if (l->used) l->used[cleat_weights_index(l->weights, stored)] = true;
 }
 
-/* Reads the stacked parts of a parameter, and converts their layout. */
+static cleat_status reserve(const loader *l, stage *b, int64_t elements, cleat_error *error) {
+    if (elements <= b->capacity) return CLEAT_OK;
+    cleat_free(b->values);
+    *b = (stage){.values = cleat_alloc((size_t)elements, sizeof *b->values), .capacity = elements};
+    if (b->values) return CLEAT_OK;
+    b->capacity = 0;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld values", cleat_weights_path(l->weights),
+                      (long long)elements);
+}
+
+/* Reads elements first .. first + count - 1 of the stack of `parts`, of `each` elements. */
+static cleat_status read_stack(const loader *l, const cleat_st_tensor *const *parts, int64_t each, int64_t first,
+                               int64_t count, float *values, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    while (count > 0 && !status) {
+        const int64_t at = first % each, some = count < each - at ? count : each - at;
+        status = cleat_weights_read_part(l->weights, parts[first / each], at, some, values, error);
+        first += some;
+        values += some;
+        count -= some;
+    }
+    return status;
+}
+
+/* Reads the stacked parts of a parameter, converts their layout, and passes them on. */
 static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                                cleat_error *error) {
-    const int64_t part = cleat_tensor_elements(param) / (int64_t)count;
     int64_t shape[CLEAT_ST_RANK];
-    const int rank = file_shape(l, param, parts[0]->rank, shape);
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && !status; ++i) {
-        status = cleat_weights_read(l->weights, parts[i], l->stored + (int64_t)i * part, error);
-        mark_used(l, parts[i]);
+    const int there = file_shape(l, param, parts[0]->rank, shape), rank = l->target->architecture ? there : 0;
+    const int64_t elements = cleat_tensor_elements(param), unit = cleat_torch_unit(param, rank);
+    const int64_t block = elements < BLOCK ? elements : unit < BLOCK ? BLOCK / unit * unit : unit;
+    for (size_t i = 0; i < count; ++i) mark_used(l, parts[i]);
+    cleat_status status = reserve(l, &l->values, block, error);
+    if (!status && unit > 1) status = reserve(l, &l->stored, block, error);
+    for (int64_t i = 0; i < elements && !status; i += block) {
+        const int64_t some = elements - i < block ? elements - i : block;
+        float *stored = unit > 1 ? l->stored.values : l->values.values;
+        status = read_stack(l, parts, elements / (int64_t)count, i, some, stored, error);
+        if (status) break;
+        if (unit > 1) cleat_from_torch_part(param, rank, some, stored, l->values.values);
+        status = l->target->write(l->target->user, param, i, some, l->values.values, error);
     }
-    if (status) return status;
-    cleat_from_torch(param, l->target->architecture ? rank : 0, l->stored, l->values);
-    status = l->target->write(l->target->user, param, l->values, error);
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, "", error);
 }
 
@@ -222,14 +257,12 @@ static cleat_status load_own_statistics(loader *l, cleat_tensor *buffer, bool *f
     const cleat_st_tensor *stored = cleat_weights_find(l->weights, name);
     const int64_t channels = buffer->shape[0];
     if (!stored || stored->rank != 2 || stored->shape[0] != 2 || stored->shape[1] != channels) return CLEAT_OK;
-    float *both = cleat_alloc((size_t)channels, 2 * sizeof *both);
-    if (!both) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %s", cleat_weights_path(l->weights), name);
     *found = true;
     mark_used(l, stored);
-    cleat_status status = cleat_weights_read(l->weights, stored, both, error);
-    if (!status)
-        status = l->target->write(l->target->user, buffer, both + (strcmp(bar, "_var") == 0 ? channels : 0), error);
-    cleat_free(both);
+    const int64_t row = strcmp(bar, "_var") == 0 ? channels : 0;
+    cleat_status status = reserve(l, &l->values, channels, error);
+    if (!status) status = cleat_weights_read_part(l->weights, stored, row, channels, l->values.values, error);
+    if (!status) status = l->target->write(l->target->user, buffer, 0, channels, l->values.values, error);
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, buffer->name, "", error);
 }
 
@@ -240,15 +273,13 @@ static cleat_status load_positions(loader *l, cleat_tensor *param, const cleat_s
     char reason[160];
     if (stored->shape[stored->rank - 1] != width || !cleat_positions_grids(rows, param->shape[0], &prefix, &from, &to))
         return wrong_shape(l, param, 1, stored, error);
-    float *table = cleat_alloc((size_t)(rows * width), sizeof *table);
-    if (!table)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %s", cleat_weights_path(l->weights),
-                          stored->name);
+    const int64_t elements = cleat_tensor_elements(param);
     mark_used(l, stored);
-    cleat_status status = cleat_weights_read(l->weights, stored, table, error);
-    if (!status) status = cleat_positions_resample(table, from, l->values, to, prefix, width, error);
-    cleat_free(table);
-    if (!status) status = l->target->write(l->target->user, param, l->values, error);
+    cleat_status status = reserve(l, &l->stored, rows * width, error);
+    if (!status) status = reserve(l, &l->values, elements, error);
+    if (!status) status = cleat_weights_read(l->weights, stored, l->stored.values, error);
+    if (!status) status = cleat_positions_resample(l->stored.values, from, l->values.values, to, prefix, width, error);
+    if (!status) status = l->target->write(l->target->user, param, 0, elements, l->values.values, error);
     snprintf(reason, sizeof reason, "resampled from %lld x %lld patches to %lld x %lld", (long long)from,
              (long long)from, (long long)to, (long long)to);
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, reason, error);
@@ -408,39 +439,40 @@ static cleat_status report_left(loader *l, cleat_error *error) {
     return status;
 }
 
-static int64_t largest(const cleat_store *store) {
-    int64_t most = 1;
-    for (size_t i = 0; i < store->count; ++i)
-        if (cleat_tensor_elements(store->params[i]) > most) most = cleat_tensor_elements(store->params[i]);
-    for (size_t i = 0; i < store->buffer_count; ++i)
-        if (cleat_tensor_elements(store->buffers[i]) > most) most = cleat_tensor_elements(store->buffers[i]);
-    return most;
+static void loader_free(loader *l) {
+    cleat_free(l->used);
+    cleat_free(l->stored.values);
+    cleat_free(l->values.values);
 }
 
 cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
                                 cleat_weight_report *report, cleat_error *error) {
     const cleat_store *store = target->store;
-    const size_t most = (size_t)largest(store);
     loader l = {.weights = weights,
                 .target = target,
                 .bare = is_bare(target, weights),
-                .used = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.used),
-                .stored = cleat_alloc(most, sizeof *l.stored),
-                .values = cleat_alloc(most, sizeof *l.values)};
+                .used = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.used)};
     cleat_status status = CLEAT_OK;
-    if (!l.used || !l.stored || !l.values)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a tensor of %zu values",
-                            cleat_weights_path(weights), most);
+    if (!l.used)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the names of %zu tensors",
+                            cleat_weights_path(weights), cleat_weights_count(weights));
     for (size_t i = 0; i < store->count && !status; ++i) status = load_one(&l, store->params[i], error);
     for (size_t i = 0; i < store->buffer_count && !status; ++i) status = load_one(&l, store->buffers[i], error);
     if (!status) status = report_left(&l, error);
-    cleat_free(l.used);
-    cleat_free(l.stored);
-    cleat_free(l.values);
+    loader_free(&l);
     if (status) {
         cleat_weight_report_free(&l.report);
         return status;
     }
     *report = l.report;
     return CLEAT_OK;
+}
+
+cleat_status cleat_weights_load_one(const cleat_weights *weights, const cleat_weight_target *target,
+                                    cleat_tensor *tensor, cleat_error *error) {
+    loader l = {.weights = weights, .target = target, .bare = is_bare(target, weights)};
+    cleat_status status = load_one(&l, tensor, error);
+    loader_free(&l);
+    cleat_weight_report_free(&l.report);
+    return status;
 }

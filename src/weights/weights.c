@@ -326,6 +326,10 @@ const cleat_st_tensor *cleat_weights_find(const cleat_weights *weights, const ch
     return found ? found->tensor : NULL;
 }
 
+size_t cleat_weights_index(const cleat_weights *weights, const cleat_st_tensor *tensor) {
+    return (size_t)(find_entry(weights, tensor->name) - weights->entries);
+}
+
 const char *cleat_weights_metadata(const cleat_weights *weights, const char *key) {
     return weights->shard_count ? cleat_safetensors_metadata(weights->shards[0], key) : NULL;
 }
@@ -378,21 +382,24 @@ static void convert(cleat_st_dtype dtype, const void *stored, size_t count, floa
     }
 }
 
-cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
-                                cleat_error *error) {
-    const entry *found = find_entry(weights, tensor->name);
-    const int64_t elements = cleat_st_elements(tensor);
-    const cleat_safetensors *file = weights->shards[found->shard];
-    if (tensor->dtype == CLEAT_ST_F32) return cleat_safetensors_read(file, tensor, 0, elements, values, error);
+cleat_status cleat_weights_read_part(const cleat_weights *weights, const cleat_st_tensor *tensor, int64_t first,
+                                     int64_t count, float *values, cleat_error *error) {
+    const cleat_safetensors *file = weights->shards[find_entry(weights, tensor->name)->shard];
+    if (tensor->dtype == CLEAT_ST_F32) return cleat_safetensors_read(file, tensor, first, count, values, error);
     double chunk[CHUNK / sizeof(double)]; /* aligned for every dtype */
     const int64_t room = (int64_t)(CHUNK / cleat_st_dtype_size(tensor->dtype));
-    for (int64_t i = 0; i < elements; i += room) {
-        const int64_t count = elements - i < room ? elements - i : room;
-        cleat_status status = cleat_safetensors_read(file, tensor, i, count, chunk, error);
+    for (int64_t i = 0; i < count; i += room) {
+        const int64_t part = count - i < room ? count - i : room;
+        cleat_status status = cleat_safetensors_read(file, tensor, first + i, part, chunk, error);
         if (status) return status;
-        convert(tensor->dtype, chunk, (size_t)count, values + i);
+        convert(tensor->dtype, chunk, (size_t)part, values + i);
     }
     return CLEAT_OK;
+}
+
+cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
+                                cleat_error *error) {
+    return cleat_weights_read_part(weights, tensor, 0, cleat_st_elements(tensor), values, error);
 }
 
 /* --- config.json ---------------------------------------------------------------------------------------------- */

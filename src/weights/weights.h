@@ -28,11 +28,15 @@ const char *cleat_weights_folder(const cleat_weights *weights); /* the folder of
 size_t cleat_weights_count(const cleat_weights *weights);
 const cleat_st_tensor *cleat_weights_at(const cleat_weights *weights, size_t i);           /* NULL after the last */
 const cleat_st_tensor *cleat_weights_find(const cleat_weights *weights, const char *name); /* NULL if none */
+size_t cleat_weights_index(const cleat_weights *weights, const cleat_st_tensor *tensor);   /* inverse of _at */
 const char *cleat_weights_metadata(const cleat_weights *weights, const char *key); /* of the first file; or NULL */
 /* Reads a tensor of this object and converts it to f32 values [its elements]; f64 is rounded, integers are exact up to
  * 2^24. */
 cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
                                 cleat_error *error);
+/* The same for elements first .. first + count - 1, to values [count]. */
+cleat_status cleat_weights_read_part(const cleat_weights *weights, const cleat_st_tensor *tensor, int64_t first,
+                                     int64_t count, float *values, cleat_error *error);
 /* Bytes of all tensors as stored, and the dtype of most of them. */
 int64_t cleat_weights_bytes(const cleat_weights *weights);
 cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);

@@ -1,4 +1,5 @@
-/* Writing model.safetensors and config.json with the names of a published architecture. */
+/* Writing model.safetensors and config.json with the names of a published architecture. First the tensors are listed, then
+ * written, one at a time. */
 #include "weights/write.h"
 
 #include "core/files.h"
@@ -13,27 +14,38 @@
 
 enum { LONGEST_PATH = 1280, LONGEST_VALUE = 1100 };
 
+/* Where the values of a tensor are. */
+typedef struct origin {
+    size_t tensor; /* of the content; COUNTER: none */
+    int rank;      /* of the layout */
+    int64_t first; /* element of the tensor, in that layout */
+} origin;
+static const size_t COUNTER = SIZE_MAX;
+
 typedef struct writer {
     const cleat_weights_content *content;
-    cleat_st_tensor *tensors; /* [count] each owns its name and data */
-    size_t count, capacity;
+    cleat_st_tensor *tensors; /* [count] each owns its name, and has no data */
+    origin *origins;          /* [count] */
+    size_t count, capacity, origin_capacity;
+    size_t tensor; /* of the content, whose values are here; COUNTER: none */
+    float *values; /* its elements in the layout of the file */
 } writer;
 
-/* --- tensors -------------------------------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------------------------- */
 
-/* Appends a tensor that takes over `data`. */
 static cleat_status append(writer *w, const char *name, cleat_st_dtype dtype, int rank, const int64_t *shape,
-                           void *data, cleat_error *error) {
-    cleat_st_tensor made = {.name = cleat_strdup(name), .dtype = dtype, .rank = rank, .data = data};
+                           origin from, cleat_error *error) {
+    cleat_st_tensor made = {.name = cleat_strdup(name), .dtype = dtype, .rank = rank};
     if (rank > 0) memcpy(made.shape, shape, (size_t)rank * sizeof *shape);
     cleat_status status = cleat_grow(&w->tensors, w->count, &w->capacity, sizeof *w->tensors, error);
-    if (!status && (!made.name || !data)) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", name);
+    if (!status) status = cleat_grow(&w->origins, w->count, &w->origin_capacity, sizeof *w->origins, error);
+    if (!status && !made.name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", name);
     if (status) {
         cleat_free((void *)made.name);
-        cleat_free(data);
         return status;
     }
-    w->tensors[w->count++] = made;
+    w->tensors[w->count] = made;
+    w->origins[w->count++] = from;
     return CLEAT_OK;
 }
 
@@ -44,11 +56,19 @@ static cleat_status append_counter(writer *w, const char *variance, cleat_error 
     char name[CLEAT_WEIGHT_NAME + 32];
     if (size < sizeof tail || strcmp(variance + size - (sizeof tail - 1), tail) != 0) return CLEAT_OK;
     snprintf(name, sizeof name, "%.*snum_batches_tracked", (int)(size - (sizeof tail - 1)), variance);
-    return append(w, name, CLEAT_ST_I64, 0, NULL, cleat_alloc(1, sizeof(int64_t)), error);
+    return append(w, name, CLEAT_ST_I64, 0, NULL, (origin){.tensor = COUNTER}, error);
 }
 
-static cleat_status write_parts(writer *w, const cleat_tensor *param, const cleat_weight_sources *sources,
-                                const float *values, cleat_error *error) {
+/* The parameter whose values are those of a tensor of the content. */
+static cleat_tensor param_of(const char *name, int rank, const int64_t *shape) {
+    cleat_tensor param = {.dtype = CLEAT_F32, .rank = rank};
+    snprintf(param.name, sizeof param.name, "%s", name);
+    memcpy(param.shape, shape, (size_t)rank * sizeof *shape);
+    return param;
+}
+
+static cleat_status append_parts(writer *w, const cleat_tensor *param, const cleat_weight_sources *sources, origin from,
+                                 cleat_error *error) {
     int64_t shape[CLEAT_ST_RANK], known_shape[CLEAT_MAX_RANK];
     const int wanted = sources->rank ? abs(sources->rank) : param->rank >= 3 ? 4 : param->rank;
     const int known = cleat_torch_shape(param, wanted, known_shape);
@@ -58,65 +78,96 @@ static cleat_status write_parts(writer *w, const cleat_tensor *param, const clea
         const int at = i - leading;
         shape[i] = at >= 0 && at < known ? known_shape[at] : 1;
     }
-    const int64_t part = cleat_tensor_elements(param) / (int64_t)sources->count;
-    float *all = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *all);
-    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", param->name);
-    cleat_to_torch(param, known, values, all);
     cleat_status status = CLEAT_OK;
     shape[0] /= (int64_t)sources->count;
+    from.rank = known;
     for (size_t i = 0; i < sources->count && !status; ++i) {
-        float *copy = cleat_alloc((size_t)part, sizeof *copy);
-        if (copy) memcpy(copy, all + (int64_t)i * part, (size_t)part * sizeof *copy);
-        status = append(w, sources->names[i], CLEAT_ST_F32, missing + known, shape, copy, error);
+        status = append(w, sources->names[i], CLEAT_ST_F32, missing + known, shape, from, error);
         if (!status) status = append_counter(w, sources->names[i], error);
+        from.first += cleat_tensor_elements(param) / (int64_t)sources->count;
     }
-    cleat_free(all);
     return status;
 }
 
-static cleat_status write_param(writer *w, const char *name, int rank, const int64_t *shape, const float *values,
-                                cleat_error *error) {
-    cleat_tensor param = {.dtype = CLEAT_F32, .rank = rank};
+static cleat_status append_param(writer *w, const char *name, int rank, const int64_t *shape, origin from,
+                                 cleat_error *error) {
+    const cleat_tensor param = param_of(name, rank, shape);
     cleat_weight_sources sources;
-    snprintf(param.name, sizeof param.name, "%s", name);
-    memcpy(param.shape, shape, (size_t)rank * sizeof *shape);
     if (cleat_architecture_sources(w->content->architecture, w->content->model, false, name, &sources))
-        return write_parts(w, &param, &sources, values, error);
+        return append_parts(w, &param, &sources, from, error);
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "networks of type '%s' have no parameter for %s",
                       w->content->architecture->name, name);
 }
 
 /* PREFIX [2, C] in a checkpoint of cleat is PREFIX_mean and PREFIX_var. */
-static cleat_status write_tensor(writer *w, const cleat_st_tensor *tensor, cleat_error *error) {
+static cleat_status append_tensor(writer *w, size_t i, cleat_error *error) {
     static const char *const rows[] = {"_mean", "_var"};
+    const cleat_st_tensor *tensor = &w->content->tensors[i];
     const size_t size = strlen(tensor->name);
     const bool pair =
         tensor->rank == 2 && tensor->shape[0] == 2 && size > 7 && strcmp(tensor->name + size - 7, "running") == 0;
+    origin from = {.tensor = i};
     cleat_status status = CLEAT_OK;
-    if (!pair) return write_param(w, tensor->name, tensor->rank, tensor->shape, tensor->data, error);
-    for (int i = 0; i < 2 && !status; ++i) {
+    if (!pair) return append_param(w, tensor->name, tensor->rank, tensor->shape, from, error);
+    for (int row = 0; row < 2 && !status; ++row) {
         char name[CLEAT_NAME];
-        snprintf(name, sizeof name, "%s%s", tensor->name, rows[i]);
-        status = write_param(w, name, 1, &tensor->shape[1], (const float *)tensor->data + i * tensor->shape[1], error);
+        snprintf(name, sizeof name, "%s%s", tensor->name, rows[row]);
+        from.first = row * tensor->shape[1];
+        status = append_param(w, name, 1, &tensor->shape[1], from, error);
     }
+    return status;
+}
+
+/* --- values --------------------------------------------------------------------------------------------------- */
+
+/* Moves the values of a tensor to the layout of the file. */
+static cleat_status turn(writer *w, const cleat_st_tensor *tensor, int rank, cleat_error *error) {
+    const cleat_tensor param = param_of(tensor->name, tensor->rank, tensor->shape);
+    if (cleat_torch_unit(&param, rank) == 1) return CLEAT_OK;
+    float *turned = cleat_alloc((size_t)cleat_tensor_elements(&param), sizeof *turned);
+    if (!turned) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", tensor->name);
+    cleat_to_torch(&param, rank, w->values, turned);
+    cleat_free(w->values);
+    w->values = turned;
+    return CLEAT_OK;
+}
+
+static cleat_status read_values(writer *w, const origin *from, cleat_error *error) {
+    const cleat_st_tensor *tensor = &w->content->tensors[from->tensor];
+    w->tensor = COUNTER;
+    cleat_free(w->values);
+    w->values = cleat_alloc((size_t)cleat_st_elements(tensor), sizeof *w->values);
+    if (!w->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", tensor->name);
+    cleat_status status = w->content->read(w->content->values, tensor, w->values, error);
+    if (!status) status = turn(w, tensor, from->rank, error);
+    if (!status) w->tensor = from->tensor;
+    return status;
+}
+
+static cleat_status data_of(void *user, size_t i, const void **data, cleat_error *error) {
+    static const int64_t none = 0;
+    writer *w = user;
+    const origin *from = &w->origins[i];
+    cleat_status status = CLEAT_OK;
+    if (from->tensor != COUNTER && from->tensor != w->tensor) status = read_values(w, from, error);
+    if (!status) *data = from->tensor == COUNTER ? (const void *)&none : w->values + from->first;
     return status;
 }
 
 cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
                                  cleat_error *error) {
     static const cleat_st_metadata metadata = {"format", "pt"};
-    writer w = {.content = content};
+    writer w = {.content = content, .tensor = COUNTER};
+    const cleat_st_source source = {.data = data_of, .user = &w};
     char path[LONGEST_PATH];
     cleat_status status = cleat_path_join(folder, "model.safetensors", path, sizeof path, error);
-    for (size_t i = 0; i < content->tensor_count && !status; ++i)
-        status = write_tensor(&w, &content->tensors[i], error);
-    if (!status) status = cleat_safetensors_write(path, w.tensors, w.count, &metadata, 1, error);
+    for (size_t i = 0; i < content->tensor_count && !status; ++i) status = append_tensor(&w, i, error);
+    if (!status) status = cleat_safetensors_write_from(path, w.tensors, w.count, &source, &metadata, 1, NULL, error);
     if (!status && count) *count = w.count;
-    for (size_t i = 0; i < w.count; ++i) {
-        cleat_free((void *)w.tensors[i].name);
-        cleat_free((void *)w.tensors[i].data);
-    }
+    for (size_t i = 0; i < w.count; ++i) cleat_free((void *)w.tensors[i].name);
     cleat_free(w.tensors);
+    cleat_free(w.origins);
+    cleat_free(w.values);
     return status;
 }
 

@@ -151,9 +151,10 @@ static void expect_whole(const cleat_checkpoint *checkpoint) {
     fill(&want, checkpoint->state.step);
     fill(&got, 0);
     if (cleat_safetensors_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    if (cleat_safetensors_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_memory_equal(got.weight, want.weight, sizeof want.weight);
     assert_memory_equal(got.bias, want.bias, sizeof want.bias);
+    if (!checkpoint->optim) return; /* opened for evaluation */
+    if (cleat_safetensors_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_memory_equal(got.moment, want.moment, sizeof want.moment);
 }
 
@@ -165,6 +166,7 @@ static int64_t last_step(void) {
     if (status == CLEAT_ERR_NOT_FOUND) return -1;
     if (status != CLEAT_OK) fail_msg("%s", error.text);
     int64_t step = checkpoint->state.step;
+    assert_non_null(checkpoint->optim);
     expect_whole(checkpoint);
     cleat_checkpoint_close(checkpoint);
     return step;
@@ -175,6 +177,7 @@ static int64_t best_step(void) {
     cleat_error error = {0};
     if (cleat_checkpoint_open_best(run, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
     int64_t step = checkpoint->state.step;
+    assert_null(checkpoint->optim);
     expect_whole(checkpoint);
     cleat_checkpoint_close(checkpoint);
     return step;
@@ -398,6 +401,20 @@ static void a_checkpoint_of_before_opens(void **test) {
     overwrite(path, "damaged", 7);
     assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_OK);
     assert_int_equal(last_step(), 10);
+}
+
+/* Evaluation and exports do not read the optimizer's state, damaged or not; a resume does. */
+static void an_evaluation_needs_no_optimizer(void **test) {
+    (void)test;
+    char path[256];
+    must_save(10, true, 3);
+    file_path("ckpt-E001-S000010", "optim.safetensors", path);
+    overwrite(path, "x", 1);
+    assert_int_equal(best_step(), 10);
+    unlink(path);
+    assert_int_equal(best_step(), 10);
+    assert_string_equal(warnings, "");
+    assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_ERR_NOT_FOUND);
 }
 
 static void a_resume_falls_back_to_what_is_intact(void **test) {
@@ -627,6 +644,7 @@ int main(void) {
         cmocka_unit_test(names_are_parsed_strictly),
         cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_noticed, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_checkpoint_of_before_opens, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(an_evaluation_needs_no_optimizer, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),
         cmocka_unit_test_setup_teardown(the_profile_is_found, make_run, remove_run),
         cmocka_unit_test_setup_teardown(another_model_is_refused, make_run, remove_run),

@@ -80,6 +80,32 @@ static void depth_wise_weights_are_turned(void **state) {
             for (int64_t n = 0; n < N; ++n) assert_true(here[(r * S + s) * N + n] == mark(n, 0, r, s));
 }
 
+/* Parts that begin and end at multiples of the unit are turned as the whole is, and turned back. */
+static void parts_are_turned_alike(void **state) {
+    (void)state;
+    enum { ALL = N * C * R * S };
+    float there[ALL], whole[ALL], part[ALL], back[ALL];
+    const struct {
+        cleat_tensor tensor;
+        int64_t unit, elements;
+    } rows[] = {{tensor_of(4, (int64_t[]){N, R, S, C}), C * R * S, ALL},
+                {tensor_of(3, (int64_t[]){R, S, N}), R * S * N, R * S * N},
+                {tensor_of(2, (int64_t[]){N, C}), 1, N * C}};
+    fill_there(C, R, S, there);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const int64_t unit = rows[i].unit;
+        assert_int_equal(cleat_torch_unit(&rows[i].tensor, 4), unit);
+        assert_int_equal(cleat_torch_unit(&rows[i].tensor, 2), 1);
+        cleat_from_torch(&rows[i].tensor, 4, there, whole);
+        for (int64_t at = 0; at < rows[i].elements; at += unit) {
+            cleat_from_torch_part(&rows[i].tensor, 4, unit, there + at, part + at);
+            cleat_to_torch_part(&rows[i].tensor, 4, unit, part + at, back + at);
+        }
+        assert_memory_equal(part, whole, (size_t)rows[i].elements * sizeof *part);
+        assert_memory_equal(back, there, (size_t)rows[i].elements * sizeof *back);
+    }
+}
+
 static void all_others_stay(void **state) {
     (void)state;
     float there[N * C], here[N * C];
@@ -97,6 +123,7 @@ int main(void) {
         cmocka_unit_test(shapes_there),
         cmocka_unit_test(convolution_weights_are_turned),
         cmocka_unit_test(depth_wise_weights_are_turned),
+        cmocka_unit_test(parts_are_turned_alike),
         cmocka_unit_test(all_others_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,311 @@
+/* Weights are never in host memory as a whole: the bytes that the library has allocated are counted while a network of
+ * many tensors is loaded from a published checkpoint, evaluated from a checkpoint, and exported. The linker replaces the
+ * allocator (CMakeLists.txt); device memory belongs to the driver and is not counted. */
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cleat/weights.h"
+#include "core/files.h"
+#include "core/half.h"
+#include "core/memory.h"
+#include "core/safetensors.h"
+#include "session/session.h"
+#include "tiny.h"
+
+/* --- counted memory ------------------------------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+static atomic_llong live, most;
+
+static void *counted(void *memory) {
+    const long long now =
+        atomic_fetch_add(&live, (long long)malloc_usable_size(memory)) + (long long)malloc_usable_size(memory);
+    long long before = atomic_load(&most);
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) continue;
+    return memory;
+}
+
+static void uncounted(void *memory) {
+    atomic_fetch_sub(&live, (long long)malloc_usable_size(memory));
+}
+
+void *__wrap_malloc(size_t size) {
+    return counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *memory, size_t size) {
+    uncounted(memory);
+    return counted(__real_realloc(memory, size));
+}
+
+void __wrap_free(void *memory) {
+    uncounted(memory);
+    __real_free(memory);
+}
+
+static long long start;
+
+static void begin(void) {
+    start = atomic_load(&live);
+    atomic_store(&most, start);
+}
+
+/* Bytes that were allocated together since `begin`, beyond those of then. */
+static long long peak(void) {
+    return atomic_load(&most) - start;
+}
+
+/* Host memory while the weights are loaded into the session. */
+static long long loading;
+
+cleat_status __real_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
+                                               cleat_weight_report *report, cleat_error *error);
+cleat_status __wrap_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
+                                               cleat_weight_report *report, cleat_error *error);
+cleat_status __wrap_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
+                                               cleat_weight_report *report, cleat_error *error) {
+    begin();
+    cleat_status status = __real_cleat_session_load_weights(session, weights, seed, report, error);
+    loading = peak();
+    return status;
+}
+
+/* --- a published checkpoint ----------------------------------------------------------------------------------- */
+
+enum { D = 256, FF = 4 * D, LAYERS = 8, WORDS = 64, POSITIONS = 32, MOST = 16 * LAYERS + 16, MIB = 1 << 20 };
+
+/* Bytes of the matrices of the blocks, nearly all of the network, in f32. */
+static const long long network = (long long)LAYERS * 12 * D * D * 4, largest = (long long)D * FF * 4;
+
+static const char config[] =
+    "{\"model_type\": \"bert\", \"vocab_size\": 64, \"hidden_size\": 256, \"num_attention_heads\": "
+    "4, \"num_hidden_layers\": 8, \"intermediate_size\": 1024, \"max_position_embeddings\": 32, "
+    "\"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, \"hidden_act\": \"gelu\", "
+    "\"hidden_dropout_prob\": 0.0, \"id2label\": {\"0\": \"bad\", \"1\": \"good\"}}";
+
+typedef struct content {
+    char names[MOST][128];
+    cleat_st_tensor tensors[MOST];
+    size_t count;
+    cleat_st_dtype dtype;
+    float values[D * FF];
+    uint16_t halves[D * FF];
+} content;
+
+static void add(content *c, int layer, const char *name, int64_t rows, int64_t columns) {
+    char *full = c->names[c->count];
+    if (layer < 0)
+        snprintf(full, sizeof c->names[0], "%s", name);
+    else
+        snprintf(full, sizeof c->names[0], "bert.encoder.layer.%d.%.64s", layer, name);
+    c->tensors[c->count++] =
+        (cleat_st_tensor){.name = full, .dtype = c->dtype, .rank = columns ? 2 : 1, .shape = {rows, columns}};
+}
+
+static void add_linear(content *c, int layer, const char *name, int64_t rows, int64_t columns) {
+    char full[96];
+    snprintf(full, sizeof full, "%s.weight", name);
+    add(c, layer, full, rows, columns);
+    snprintf(full, sizeof full, "%s.bias", name);
+    add(c, layer, full, rows, 0);
+}
+
+/* Values that tell the tensor and the element, and that are exact in f16. */
+static cleat_status value_of(void *user, size_t i, const void **data, cleat_error *error) {
+    content *c = user;
+    (void)error;
+    for (size_t k = 0; k < D * FF; ++k) c->values[k] = (float)((int)(k * 7 + i * 13) % 127 - 63) / 1024;
+    cleat_to_f16(c->values, D * FF, c->halves);
+    *data = c->dtype == CLEAT_ST_F16 ? (const void *)c->halves : c->values;
+    return CLEAT_OK;
+}
+
+static void put_weights(const tiny *t, const char *folder, cleat_st_dtype dtype) {
+    static const char *const projections[] = {"attention.self.query", "attention.self.key", "attention.self.value",
+                                              "attention.output.dense"};
+    char path[TINY_PATH], name[64];
+    content *c = __real_calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->dtype = dtype;
+    add(c, -1, "bert.embeddings.word_embeddings.weight", WORDS, D);
+    add(c, -1, "bert.embeddings.position_embeddings.weight", POSITIONS, D);
+    add(c, -1, "bert.embeddings.token_type_embeddings.weight", 2, D);
+    add_linear(c, -1, "bert.embeddings.LayerNorm", D, 0);
+    for (int i = 0; i < LAYERS; ++i) {
+        for (int k = 0; k < 4; ++k) add_linear(c, i, projections[k], D, D);
+        add_linear(c, i, "attention.output.LayerNorm", D, 0);
+        add_linear(c, i, "intermediate.dense", FF, D);
+        add_linear(c, i, "output.dense", D, FF);
+        add_linear(c, i, "output.LayerNorm", D, 0);
+    }
+    add_linear(c, -1, "bert.pooler.dense", D, D);
+    add_linear(c, -1, "classifier", 2, D);
+    const cleat_st_source source = {.data = value_of, .user = c};
+    snprintf(name, sizeof name, "%s/model.safetensors", folder);
+    assert_int_equal(
+        cleat_safetensors_write_from(tiny_path(t, name, path), c->tensors, c->count, &source, NULL, 0, NULL, NULL),
+        CLEAT_OK);
+    __real_free(c);
+}
+
+static void put(const tiny *t, const char *folder, const char *file, const char *text) {
+    char path[TINY_PATH], name[64];
+    snprintf(name, sizeof name, "%s/%s", folder, file);
+    tiny_write(tiny_path(t, name, path), text, strlen(text));
+}
+
+static void put_checkpoint(const tiny *t, const char *folder, cleat_st_dtype dtype) {
+    char path[TINY_PATH], vocabulary[1024] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\n";
+    assert_int_equal(cleat_folder_make(tiny_path(t, folder, path), NULL), CLEAT_OK);
+    for (int i = 8; i < WORDS; ++i)
+        snprintf(vocabulary + strlen(vocabulary), sizeof vocabulary - strlen(vocabulary), "##%d\n", i);
+    put(t, folder, "config.json", config);
+    put(t, folder, "vocab.txt", vocabulary);
+    put_weights(t, folder, dtype);
+}
+
+/* --- runs ----------------------------------------------------------------------------------------------------- */
+
+static void ok(cleat_status status, const cleat_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static cleat_profile *profile_from(const tiny *t, const char *folder, const char *precision) {
+    static const char text[] = "[model]\ntype = text_classifier\n[data]\nmax_length = 16\n"
+                               "[train]\nepochs = 1\neffective_batch_size = 4\nlearning_rate = 1e-12\n"
+                               "[loader]\nnum_workers = 1\n[run]\nself_check = never\n";
+    static const char *const parts[] = {"model.init=%s/%s", "data.path=%s/texts.csv"};
+    const char *device = getenv("CLEAT_TEST_DEVICE");
+    char assignment[TINY_PATH];
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    ok(cleat_profile_create(&profile, &error), &error);
+    ok(cleat_profile_read_text(profile, "test", text, sizeof text - 1, &error), &error);
+    for (size_t i = 0; i < 2; ++i) {
+        snprintf(assignment, sizeof assignment, parts[i], t->folder, folder);
+        ok(cleat_profile_set(profile, assignment, &error), &error);
+    }
+    snprintf(assignment, sizeof assignment, "train.precision=%s", precision);
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    snprintf(assignment, sizeof assignment, "run.device=%s", device ? device : "auto");
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    ok(cleat_profile_apply_init(profile, &error), &error);
+    return profile;
+}
+
+/* One step, whose learning rate is nearly 0. */
+static cleat_profile *train(const tiny *t, const char *folder, const char *precision, const char *run,
+                            char out[TINY_PATH]) {
+    cleat_error error = {0};
+    cleat_train_report report;
+    volatile int stop = 1;
+    cleat_profile *profile = profile_from(t, folder, precision);
+    const cleat_train_options options = {.out = tiny_path(t, run, out), .stop = &stop};
+    loading = -1;
+    cleat_status status = cleat_train(profile, &options, &report, &error);
+    if (status != CLEAT_ERR_INTERRUPTED) fail_msg("%s", error.text);
+    return profile;
+}
+
+static void assert_below(const char *what, long long bytes, long long bound) {
+    print_message("%s: %.2f MiB of a network of %.1f MiB\n", what, (double)bytes / MIB, (double)network / MIB);
+    if (bytes < 0 || bytes > bound)
+        fail_msg("%s: %lld bytes of host memory, more than the %lld that it needs", what, bytes, bound);
+}
+
+/* Bytes of what belongs to the tensors' names and shapes. */
+static const long long lists = MIB;
+
+static void weights_pass_through_a_block(void **state) {
+    static const struct {
+        const char *folder, *precision, *run;
+        cleat_st_dtype dtype;
+    } cases[] = {{"f32", "f32", "run_f32", CLEAT_ST_F32}, {"f16", "bf16", "run_bf16", CLEAT_ST_F16}};
+    const tiny *t = *state;
+    char out[TINY_PATH];
+    put(t, "", "texts.csv", "text,label\ngood day,good\nbad day,bad\ngood,good\nbad,bad\nday good,good\nday bad,bad\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        put_checkpoint(t, cases[i].folder, cases[i].dtype);
+        cleat_profile_destroy(train(t, cases[i].folder, cases[i].precision, cases[i].run, out));
+        assert_below("loading", loading, 2 * MIB + lists); /* a block, and one of halves */
+    }
+}
+
+/* Fails unless both files have the same tensors, bit for bit or almost. */
+static void assert_same_tensors(const tiny *t, const char *a, const char *b) {
+    char path[TINY_PATH];
+    cleat_safetensors *x = NULL, *y = NULL;
+    cleat_error error = {0};
+    ok(cleat_safetensors_open(tiny_path(t, a, path), &x, &error), &error);
+    ok(cleat_safetensors_open(tiny_path(t, b, path), &y, &error), &error);
+    assert_int_equal(cleat_safetensors_count(x), cleat_safetensors_count(y));
+    for (size_t i = 0; i < cleat_safetensors_count(x); ++i) {
+        const cleat_st_tensor *p = cleat_safetensors_at(x, i), *q = cleat_safetensors_find(y, p->name);
+        assert_non_null(q);
+        assert_int_equal(cleat_st_bytes(p), cleat_st_bytes(q));
+        for (int64_t k = 0; k < cleat_st_elements(p); ++k)
+            assert_float_equal(((const float *)p->data)[k], ((const float *)q->data)[k], 1e-6);
+    }
+    cleat_safetensors_close(x);
+    cleat_safetensors_close(y);
+}
+
+/* The step moved nothing by more than its learning rate: what is exported is what was loaded. */
+static void exports_hold_a_tensor(void **state) {
+    const tiny *t = *state;
+    char run[TINY_PATH], out[TINY_PATH];
+    cleat_error error = {0};
+    cleat_profile *profile = train(t, "f32", "f32", "run", run);
+    begin();
+    ok(cleat_export_weights(profile, run, CLEAT_WEIGHTS_HF, tiny_path(t, "hf", out), NULL, &error), &error);
+    assert_below("export --format hf", peak(), largest + 2 * lists);
+    begin();
+    ok(cleat_export_weights(profile, run, CLEAT_WEIGHTS_CLEAT, tiny_path(t, "own", out), NULL, &error), &error);
+    assert_below("export --format cleat", peak(), 2 * lists);
+    assert_same_tensors(t, "f32/model.safetensors", "hf/model.safetensors");
+    cleat_profile_destroy(profile);
+}
+
+/* The graphs, their plan and the dataset are in memory too, whatever the size of the tensors. */
+static void an_evaluation_reads_through_a_block(void **state) {
+    const tiny *t = *state;
+    char run[TINY_PATH];
+    cleat_error error = {0};
+    cleat_metrics metrics;
+    cleat_profile *profile = profile_from(t, "f32", "f32");
+    begin();
+    ok(cleat_evaluate(profile, tiny_path(t, "run", run), "all", &metrics, &error), &error);
+    assert_below("evaluation", peak(), 4 * MIB);
+    cleat_profile_destroy(profile);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_pass_through_a_block),
+        cmocka_unit_test(exports_hold_a_tensor),
+        cmocka_unit_test(an_evaluation_reads_through_a_block),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
