@@ -24,6 +24,7 @@ static void differentiate(cleat_graph *graph, const cleat_node *node) {
     if (!node->op->backward || !arriving(graph, node, dout)) return;
     size_t scope = strlen(node->name) - strlen(node->op->name);
     cleat_scope(graph, "%.*s", (int)scope, node->name);
+    cleat_recompute_inputs(graph, node);
     cleat_node current = cleat_current_node(node);
     node->op->backward(graph, &current, dout);
 }

@@ -13,6 +13,13 @@ void cleat_graph_set_recompute(cleat_graph *graph, int segments) {
         graph->recompute = segments;
 }
 
+void cleat_graph_recompute_cheap(cleat_graph *graph) {
+    if (graph->gradients)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "recomputation is chosen after cleat_backward");
+    else
+        graph->recompute_cheap = true;
+}
+
 void cleat_segment(cleat_graph *graph) {
     if (graph->error.status != CLEAT_OK || graph->gradients) return;
     if (graph->mark_count > 0 && graph->marks[graph->mark_count - 1] == graph->node_count) return;
@@ -52,6 +59,40 @@ static bool is_repeatable(const cleat_node *node) {
 void cleat_recompute_group(cleat_graph *graph, size_t end) {
     for (size_t i = group_begin(graph, end); i < end && graph->error.status == CLEAT_OK; ++i)
         if (is_repeatable(graph->nodes[i])) cleat_emit_recomputed(graph, graph->nodes[i]);
+}
+
+/* The node that computes a tensor, or the tensor that it is a reshape of; NULL: none of this graph does. */
+static const cleat_node *origin(const cleat_tensor *tensor) {
+    const cleat_tensor *root = cleat_root(tensor);
+    return root->role == CLEAT_ROLE_ACTIVATION ? root->producer : NULL;
+}
+
+/* Whether a node is repeated alone. Its inputs must be kept, not repeated themselves, or a chain of such nodes would be
+ * repeated from its beginning. */
+static bool is_cheap(const cleat_node *node) {
+    if (!node->op->cheap || node->recomputed || !cleat_requires_grad(node->out[0]) || !is_repeatable(node))
+        return false;
+    for (int i = 0; i < node->n_in; ++i) {
+        const cleat_node *before = node->in[i] ? origin(node->in[i]) : NULL;
+        if (before && before->op->cheap) return false;
+    }
+    return true;
+}
+
+/* A reshape of a repeated tensor is repeated with it. */
+static void repeat(cleat_graph *graph, const cleat_tensor *tensor) {
+    const cleat_node *node = tensor && tensor->role == CLEAT_ROLE_ACTIVATION ? tensor->producer : NULL;
+    if (!node || node->recomputed || tensor->recomputed || graph->error.status) return;
+    if (node->op->variants) {
+        if (is_cheap(node)) cleat_emit_recomputed(graph, node);
+        return;
+    }
+    repeat(graph, node->in[0]);
+    if (node->in[0]->recomputed) cleat_emit_recomputed(graph, node);
+}
+
+void cleat_recompute_inputs(cleat_graph *graph, const cleat_node *node) {
+    for (int i = 0; i < node->n_in && graph->recompute_cheap; ++i) repeat(graph, node->in[i]);
 }
 
 cleat_node cleat_current_node(const cleat_node *node) {
@@ -118,7 +159,7 @@ static void remove_unread(cleat_graph *graph, const bool *used) {
 }
 
 void cleat_recompute_prune(cleat_graph *graph) {
-    if (graph->recompute == 0 || graph->error.status != CLEAT_OK) return;
+    if ((graph->recompute == 0 && !graph->recompute_cheap) || graph->error.status != CLEAT_OK) return;
     bool *used = cleat_alloc(graph->tensor_count, sizeof *used);
     if (!used) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory to remove copies");

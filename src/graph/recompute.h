@@ -16,6 +16,12 @@
  * cleat_backward. */
 void cleat_graph_set_recompute(cleat_graph *graph, int segments);
 
+/* Selective recomputation (after Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer
+ * Models"): instead of segments, single outputs of cheap ops (cleat_op.cheap: GELU, layer normalization) are computed
+ * again right before the gradients that read them. Nothing else is: their inputs are kept anyway. Call it before
+ * cleat_backward. */
+void cleat_graph_recompute_cheap(cleat_graph *graph);
+
 /* Ends a segment and begins the next at this position of the graph. Nodes before the first mark and after the
  * last belong to no segment. A second mark at the same position, or one after the forward part, has no
  * effect. */
@@ -29,6 +35,9 @@ size_t cleat_graph_segments(const cleat_graph *graph);
 /* Emits the copies of the group that ends before node `end`, if there is one. Nodes that read or write a
  * state, or whose results are available anyway, are not copied, so that no side effect happens twice. */
 void cleat_recompute_group(cleat_graph *graph, size_t end);
+
+/* Emits copies of the cheap nodes whose outputs `node` reads, unless they have been copied. */
+void cleat_recompute_inputs(cleat_graph *graph, const cleat_node *node);
 
 /* Returns `node` with its tensors replaced by their current copies (cleat_current). */
 cleat_node cleat_current_node(const cleat_node *node);

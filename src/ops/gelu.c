@@ -61,7 +61,8 @@ const cleat_op cleat_gelu_op = {.name = "gelu",
                                 .cost = cost,
                                 .variants = forward_variants,
                                 .inplace_inputs = CLEAT_IN(0),
-                                .autocast_inputs = CLEAT_IN(0)};
+                                .autocast_inputs = CLEAT_IN(0),
+                                .cheap = true};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     cleat_node *node = cleat_emit(graph, &cleat_gelu_op, NULL, 0, &x, 1);

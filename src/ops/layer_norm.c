@@ -151,7 +151,8 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .variants = variants,
                                     .inplace_inputs = CLEAT_IN(X),
                                     .autocast_inputs = CLEAT_IN(X),
-                                    .attributes = attributes};
+                                    .attributes = attributes,
+                                    .cheap = true};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

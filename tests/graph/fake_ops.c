@@ -143,8 +143,9 @@ static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
 static const cleat_op linear_op = {
     .name = "linear", .optional_inputs = CLEAT_IN(2), .infer = infer, .backward = linear_backward, .variants = plain};
 static const cleat_op norm_op = {
-    .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain};
-static const cleat_op gelu_op = {.name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain};
+    .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain, .cheap = true};
+static const cleat_op gelu_op = {
+    .name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain, .cheap = true};
 static const cleat_op attention_op = {
     .name = "attention", .infer = infer_with_rows, .backward = attention_backward, .variants = plain};
 

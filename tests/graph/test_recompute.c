@@ -18,6 +18,7 @@
 #include "graph/recompute.h"
 
 enum { E = 64, BLOCK = 4 * E }; /* elements and bytes of every tensor; BLOCK is also the alignment */
+enum { CHEAP = 1000 };          /* instead of a number of segments: outputs of cheap ops alone */
 
 typedef struct world {
     cleat_store *store;
@@ -28,7 +29,10 @@ static world world_create(int recompute) {
     world w = {NULL, NULL};
     assert_int_equal(cleat_store_create(&w.store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(w.store, "g", &w.graph, NULL), CLEAT_OK);
-    cleat_graph_set_recompute(w.graph, recompute);
+    if (recompute == CHEAP)
+        cleat_graph_recompute_cheap(w.graph);
+    else
+        cleat_graph_set_recompute(w.graph, recompute);
     return w;
 }
 
@@ -149,6 +153,14 @@ static void unit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 }
 static const cleat_op unit = {
     .name = "unit", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer, .backward = unit_backward, .variants = plain};
+
+/* The same, but it may be repeated alone. */
+static const cleat_op soft = {.name = "soft",
+                              .optional_inputs = CLEAT_EVERY_INPUT,
+                              .infer = infer,
+                              .backward = unit_backward,
+                              .variants = plain,
+                              .cheap = true};
 
 /* A reshape between [2, E / 2] and [1, E]; its gradient is also a reshape. */
 static cleat_tensor *view(cleat_graph *graph, cleat_tensor *x, bool row);
@@ -284,7 +296,7 @@ static void compute(const cleat_node *node, int e, const float *in, float *out) 
     if (op == &drop_grad) out[0] = in[1] + (dropped(attr_of(node)->stream, e) ? 0 : 1.3f * in[0]);
     if (op == &plus || op == &plus_grad) out[0] = in[0] + in[1];
     if (op == &stop) out[0] = 0.5f * in[0];
-    if (op == &unit) out[0] = in[0] / (1.1f + in[0] * in[0]);
+    if (op == &unit || op == &soft) out[0] = in[0] / (1.1f + in[0] * in[0]);
     if (op == &unit_grad) out[0] = in[2] + in[0] * in[1];
     if (op == &running) out[0] = in[0] * in[1] - 0.2f * in[2], out[1] = 0.9f * in[2] + 0.1f * in[0];
     if (op == &running_grad) out[0] = in[3] + in[0] * in[2], out[1] = in[4] + in[0] * in[1];
@@ -481,7 +493,8 @@ static void transformers_need_less(void **state) {
     (void)state;
     fake_transformer model = {.layers = 12, .rows = 1024, .width = 256, .hidden = 1024, .heads = 8, .train = true};
     int64_t stored = 0;
-    for (int n = 0; n <= model.layers; ++n) {
+    for (int i = 0; i <= model.layers + 1; ++i) {
+        const int n = i <= model.layers ? i : CHEAP;
         world w = world_create(n);
         assert_non_null(fake_transformer_build(w.graph, &model));
         assert_int_equal(cleat_graph_segments(w.graph), model.layers);
@@ -493,9 +506,62 @@ static void transformers_need_less(void **state) {
         assert_true(arena <= bound + bound / 20);
         if (n == model.layers) assert_true(bound == stored);
         if (n > 0 && n <= 4) assert_true(bound < stored / 2);
+        if (n == CHEAP) assert_true(bound < stored * 3 / 4);
         cleat_plan_destroy(plan);
         world_destroy(&w);
     }
+}
+
+/* --- single outputs --- */
+
+static size_t copies_of(const cleat_graph *graph, const cleat_op *op) {
+    size_t count = 0;
+    for (size_t n = 0; n < graph->node_count; ++n)
+        count += graph->nodes[n]->recomputed && (!op || graph->nodes[n]->op == op);
+    return count;
+}
+
+/* A cheap output that a gradient reads, be it as a reshape, is repeated once, whatever else reads it. */
+static void cheap_outputs_are_repeated_alone(void **state) {
+    (void)state;
+    world w = world_create(CHEAP);
+    cleat_tensor *x = next(w.graph, &unit, wanted_input(w.graph, "x")), *y = next(w.graph, &soft, x);
+    cleat_tensor *row = view(w.graph, y, true), *z = next(w.graph, &unit, row);
+    cleat_tensor *other = next(w.graph, &unit, y);
+    cleat_node *sum = emit(w.graph, &plus, (op_attr){.n_out = 1}, view(w.graph, z, false), other, NULL);
+    differentiate(w.graph, first(sum));
+    cleat_plan_destroy(checked_plan(&w));
+    assert_int_equal(copies_of(w.graph, &soft), 1);
+    assert_int_equal(copies_of(w.graph, &view_op), 1);
+    assert_int_equal(copies_of(w.graph, NULL), 2);
+    assert_non_null(y->recomputed);
+    assert_null(x->recomputed);
+    world_destroy(&w);
+}
+
+/* Neither what no gradient reads, nor what needs none, nor what would need another repetition first. */
+static void nothing_else_is_repeated(void **state) {
+    (void)state;
+    world unread = world_create(CHEAP), frozen = world_create(CHEAP), chain = world_create(CHEAP),
+          late = world_create(0);
+    cleat_tensor *x = next(unread.graph, &soft, wanted_input(unread.graph, "x"));
+    differentiate(unread.graph, next(unread.graph, &drop, x));
+    assert_int_equal(copies_of(unread.graph, NULL), 0);
+    x = next(frozen.graph, &soft, input(frozen.graph, "x"));
+    cleat_node *both = emit(frozen.graph, &mix, (op_attr){.n_out = 1}, x, wanted_input(frozen.graph, "y"), NULL);
+    differentiate(frozen.graph, first(both));
+    assert_int_equal(copies_of(frozen.graph, NULL), 0);
+    x = next(chain.graph, &soft, next(chain.graph, &soft, wanted_input(chain.graph, "x")));
+    differentiate(chain.graph, next(chain.graph, &unit, x));
+    assert_int_equal(copies_of(chain.graph, NULL), 1); /* the first, for the gradient of the second */
+    assert_null(x->recomputed);
+    differentiate(late.graph, next(late.graph, &unit, wanted_input(late.graph, "x")));
+    cleat_graph_recompute_cheap(late.graph);
+    assert_int_equal(cleat_graph_status(late.graph, NULL), CLEAT_ERR_ARGUMENT);
+    world_destroy(&unread);
+    world_destroy(&frozen);
+    world_destroy(&chain);
+    world_destroy(&late);
 }
 
 /* --- bit-identical results --- */
@@ -548,6 +614,8 @@ static void random_node(builder *b) {
         if (x != b->param) made(b, emit(b->graph, &running, (op_attr){0}, x, b->param, b->state));
         return;
     case 5:
+        made(b, emit(b->graph, &soft, (op_attr){.n_out = 1}, x, NULL, NULL));
+        return;
     case 6:
         if (cleat_same_shape(x, y)) made(b, emit(b->graph, &plus, (op_attr){.n_out = 1}, x, y, NULL));
         return;
@@ -650,13 +718,14 @@ static void assert_same_results(const machine *a, const machine *b) {
 
 static void random_graphs_give_the_same_bits(void **state) {
     (void)state;
+    static const int ways[] = {1, 2, 3, 4, CHEAP};
     tally_of_copies found = {0};
     int less = 0, more = 0;
     for (uint32_t round = 0; round < 300; ++round) {
         world stored = random_world(round, 0);
         machine expected = run(&stored);
-        for (int recompute = 1; recompute <= 4; ++recompute) {
-            world w = random_world(round, recompute);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
+            world w = random_world(round, ways[i]);
             machine got = run(&w);
             assert_copies_replace_originals(w.graph);
             assert_same_results(&expected, &got);
@@ -670,7 +739,7 @@ static void random_graphs_give_the_same_bits(void **state) {
         machine_close(&expected);
         world_destroy(&stored);
     }
-    print_message("1200 graphs: %d copies, %d of them views, %d read from other groups, %d read for a node with a "
+    print_message("1500 graphs: %d copies, %d of them views, %d read from other groups, %d read for a node with a "
                   "state; less memory in %d, more in %d\n",
                   found.nodes, found.views, found.across, found.stateful, less, more);
     assert_true(found.nodes > 1000 && found.views > 100 && found.across > 100 && found.stateful > 10 && less > 100);
@@ -718,6 +787,8 @@ int main(void) {
         cmocka_unit_test(copies_that_are_gradients_stay),
         cmocka_unit_test(bound_of_a_chain_is_checkpoints_and_one_group),
         cmocka_unit_test(transformers_need_less),
+        cmocka_unit_test(cheap_outputs_are_repeated_alone),
+        cmocka_unit_test(nothing_else_is_repeated),
         cmocka_unit_test(random_graphs_give_the_same_bits),
         cmocka_unit_test(failed_allocations_are_reported),
     };
