@@ -9,6 +9,10 @@
 #define TRANS_A (CONV_KIND == CONV_DW)
 #define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define ALIGNED8 1
+/* The addresses of patches take registers, and so do copies that are not asynchronous: ptxas 12.9 would spill. */
+#if MATRIX_UNIT == MATRIX_NV75
+#define AHEAD 0
+#endif
 #include "lib/gemm_mma.clh"
 #define CHUNK 8
 #include "conv/conv_gemm.clh"
@@ -21,32 +25,31 @@ static inline vec8_source stretch_vec8(__global const T *x, const stretch *s) {
     return source;
 }
 
-static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b) {
+static inline vec8_source a_source(const struct operands *o, int i) {
     stretch chunk;
-    a_chunk(o, 0, &chunk);
-    *a = stretch_vec8(o->a, &chunk);
-    b_chunk(o, 0, &chunk);
-    *b = stretch_vec8(o->b, &chunk);
-    operands_advance(o);
+    a_chunk(o, i, &chunk);
+    return stretch_vec8(o->a, &chunk);
 }
+static inline vec8_source b_source(const struct operands *o, int i) {
+    stretch chunk;
+    b_chunk(o, i, &chunk);
+    return stretch_vec8(o->b, &chunk);
+}
+
+/* In local memory: the sums as rows, and behind them the pixels of the lines. */
+#define MEMORY (STEPS_MEMORY > SLICE + 2 * TILE_M ? STEPS_MEMORY : SLICE + 2 * TILE_M)
 
 MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                      TENSOR(const TC, accum), TENSOR(TC, c), TENSOR(const float, sums_accum),
                                      TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps) {
     MATRIX_SCRATCH(scratch);
-    __local ushort8 memory[STEPS_MEMORY / 8];
+    __local ushort8 memory[MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
-#if LINES_KEPT
-    __local int pixels[TILE_M];
-#endif
     const int lid = get_local_id(0);
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
     if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
-#if LINES_KEPT
-    if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
-#endif
     const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
@@ -57,6 +60,10 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
         STOREF((HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum, AT(sums),
                (long)tile.split * tile.M + tile.m0 + lid);
+#if LINES_KEPT
+    __local int *pixels = (__local int *)(steps + SLICE);
+    if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
+#endif
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
     for (int s = 0; s < SLICES; ++s) {

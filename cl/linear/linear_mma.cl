@@ -7,15 +7,53 @@
 #include "lib/mma.clh"
 #include "lib/gemm_mma.clh"
 
+/* Where this work-item's vec8s of the next step are, and the distance to the following one. */
 struct operands {
-    __global const ushort *a, *b; /* bits of T */
-    int m0, n0, M, N, K;
+    __global const ushort *a[VEC8S_AN_ITEM(TILE_M)], *b[VEC8S_AN_ITEM(TILE_N)]; /* bits of T */
+    long a_stride, b_stride;
+    int m0, n0, M, N;
     int k, k_end; /* first k of the next step, and the end of this part */
 };
 
-static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b) {
-    *a = matrix_source(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end);
-    *b = matrix_source(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end);
+/* Element at which vec8 i of a step begins; the matrix is stored [lines, ld] if along_k, else [depth, ld]. Lines past
+ * the last one are computed, but not stored: the last one is read in their place. */
+static inline long vec8_begin(int i, int tile, int along_k, int line0, int lines, int k0, long ld) {
+    const int q = VEC8_NUMBER(i), k = k0 + DEPTH_OF(q, tile, along_k);
+    int line = line0 + LINE_OF(q, tile, along_k);
+    if (along_k || ALIGNED8) line = min(line, along_k ? lines - 1 : lines - 8);
+    return along_k ? line * ld + k : k * ld + line;
+}
+/* Number of its elements that exist. */
+static inline int vec8_there(int i, int tile, int along_k, int line0, int lines, int k0, int k_end) {
+    const int q = VEC8_NUMBER(i), left = k_end - k0 - DEPTH_OF(q, tile, along_k);
+    if (along_k) return left;
+    if (ALIGNED8) return left > 0 ? 8 : 0;
+    return left > 0 ? lines - line0 - LINE_OF(q, tile, along_k) : 0;
+}
+
+static inline void operands_begin(struct operands *o, __global const ushort *a, __global const ushort *b, int K) {
+    UNROLLED
+    for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i)
+        o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, TRANS_A ? o->M : K);
+    UNROLLED
+    for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i)
+        o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, o->k, TRANS_B ? K : o->N);
+    o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
+    o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
+}
+static inline vec8_source a_source(const struct operands *o, int i) {
+    vec8_source source = {o->a[i], vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end)};
+    return source;
+}
+static inline vec8_source b_source(const struct operands *o, int i) {
+    vec8_source source = {o->b[i], vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end)};
+    return source;
+}
+static inline void operands_advance(struct operands *o) {
+    UNROLLED
+    for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
+    UNROLLED
+    for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
     o->k += TILE_K;
 }
 
@@ -36,8 +74,8 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
 
     matrix_c sum[BLOCK_M][BLOCK_N];
     float line_sum = 0.0f;
-    struct operands operands = {
-        (__global const ushort *)AT(a), (__global const ushort *)AT(b), m0, n0, M, N, K, k_first, k_end};
+    struct operands operands = {.m0 = m0, .n0 = n0, .M = M, .N = N, .k = k_first, .k_end = k_end};
+    operands_begin(&operands, (__global const ushort *)AT(a), (__global const ushort *)AT(b), K);
     tile_clear(sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);

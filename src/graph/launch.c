@@ -48,7 +48,7 @@ static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const c
         CLEAT_OK)
         return NULL;
     cleat_launch *launch = &binder->launches[binder->count++];
-    *launch = (cleat_launch){.kind = kind, .node = node};
+    *launch = (cleat_launch){.kind = kind, .node = node, .work_group = binder->facts->work_group};
     return launch;
 }
 
@@ -85,9 +85,21 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                : storage == CLEAT_BF16 ? "STORAGE_BF16"
                                        : "STORAGE_F32",
                0, false);
-    add_option(binder, "WG", binder->facts->work_group, true);
+    add_option(binder, "WG", launch->work_group, true);
     add_option(binder, "VEC", binder->facts->vector_width, true);
     if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
+}
+
+void cleat_launch_work_group(cleat_binder *binder, int64_t items) {
+    cleat_launch *launch = current(binder);
+    if (!launch || launch->work_group == items) return;
+    char after[CLEAT_OPTIONS];
+    char *word = strstr(launch->options, " -DWG=");
+    snprintf(after, sizeof after, "%s", strchr(word + 1, ' '));
+    *word = 0;
+    launch->work_group = items;
+    add_option(binder, "WG", items, true);
+    add_word(binder, after + 1);
 }
 
 void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
@@ -153,12 +165,16 @@ void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, co
 }
 
 void cleat_launch_groups(cleat_binder *binder, int64_t groups) {
-    size_t local = (size_t)binder->facts->work_group, global = (size_t)(groups > 0 ? groups : 1) * local;
+    const cleat_launch *launch = current(binder);
+    if (!launch) return;
+    size_t local = (size_t)launch->work_group, global = (size_t)(groups > 0 ? groups : 1) * local;
     cleat_launch_range(binder, 1, &global, &local);
 }
 
 void cleat_launch_items(cleat_binder *binder, int64_t items) {
-    int64_t work_group = binder->facts->work_group;
+    const cleat_launch *launch = current(binder);
+    if (!launch) return;
+    int64_t work_group = launch->work_group;
     int64_t groups = (items + work_group - 1) / work_group;
     int64_t most = (int64_t)(binder->facts->compute_units > 0 ? binder->facts->compute_units : 1) * GROUPS_PER_UNIT;
     cleat_launch_groups(binder, groups < most ? groups : most);

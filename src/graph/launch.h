@@ -49,6 +49,7 @@ typedef struct cleat_launch {
     char options[CLEAT_OPTIONS];
     int n_args;
     cleat_arg args[CLEAT_MAX_ARGS];
+    int64_t work_group; /* WG */
     int dims;
     size_t global[3], local[3];
     cleat_sgemm sgemm;
@@ -68,6 +69,9 @@ void cleat_binder_clear(cleat_binder *binder);
 cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
                              cleat_error *error);
 
+/* The launch begun last has work-groups of `items` work-items instead of facts->work_group: changes -DWG, which
+ * cleat_launch_kernel gave, and what cleat_launch_groups gives. */
+void cleat_launch_work_group(cleat_binder *binder, int64_t items);
 /* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
  * needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);

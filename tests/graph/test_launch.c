@@ -41,6 +41,24 @@ static void test_options_for_matrix_units(void **state) {
     }
 }
 
+/* A kernel for groups of another size: the option changes in its place, and the local size with it. */
+static void test_work_group_of_a_launch(void **state) {
+    cleat_device_facts facts = {.work_group = 256, .vector_width = 4, .compute_units = 1};
+    cleat_binder binder;
+    (void)state;
+    begin(&binder, &facts);
+    cleat_launch_define(&binder, "WIDTH", 7);
+    cleat_launch_work_group(&binder, 128);
+    cleat_launch_groups(&binder, 3);
+    assert_string_equal(binder.launches[0].options, "-DSTORAGE_F16 -DWG=128 -DVEC=4 -DWIDTH=7");
+    assert_int_equal(binder.launches[0].local[0], 128);
+    assert_int_equal(binder.launches[0].global[0], 3 * 128);
+    cleat_launch_kernel(&binder, NULL, "gelu.cl", "gelu", CLEAT_F16);
+    cleat_launch_groups(&binder, 3);
+    assert_int_equal(binder.launches[1].local[0], 256);
+    cleat_binder_clear(&binder);
+}
+
 static void test_options_that_are_too_long(void **state) {
     cleat_device_facts facts = {.work_group = 256, .vector_width = 4, .matrix_unit = CLEAT_MATRIX_INTEL8};
     cleat_binder binder;
@@ -57,6 +75,7 @@ static void test_options_that_are_too_long(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_for_matrix_units),
+        cmocka_unit_test(test_work_group_of_a_launch),
         cmocka_unit_test(test_options_that_are_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

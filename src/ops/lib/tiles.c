@@ -22,11 +22,21 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
     return NULL;
 }
 
+/* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
+ * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. The emulated unit does as NVIDIA's. */
+static int64_t mma_work_group(const cleat_device_facts *facts) {
+    const cleat_matrix_unit unit = facts->matrix_unit;
+    bool four = unit == CLEAT_MATRIX_NV70 || unit == CLEAT_MATRIX_NV75 || unit == CLEAT_MATRIX_NV80 ||
+                unit == CLEAT_MATRIX_EMULATED;
+    return four ? 4 * cleat_matrix_subgroup_size(unit) : facts->work_group;
+}
+
 /* A tile for matrix units: `rows` x `columns` of C, divided among a group's subgroups in blocks as square as
  * possible. If there are more subgroups than fragments of 16 x 16, item_m or item_n is 0. */
 static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
     enum { FRAGMENT = 16, PROLOGUE_EPILOGUE = 128 };
-    int64_t subgroups = facts->work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
+    int64_t work_group = mma_work_group(facts);
+    int64_t subgroups = work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
     while (across * across * rows < subgroups * columns) across *= 2;
     return (cleat_tile){.item_m = rows / FRAGMENT * across / (subgroups > 0 ? subgroups : 1),
                         .item_n = columns / FRAGMENT / across,
@@ -34,6 +44,7 @@ static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cl
                         .rows = rows,
                         .columns = columns,
                         .step = rows + columns > 128 ? 16 : 32,
+                        .work_group = work_group,
                         .speed = speed,
                         .prologue_epilogue = PROLOGUE_EPILOGUE};
 }
@@ -70,6 +81,7 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
     t[kind].columns = t[kind].items_n * t[kind].item_n;
     t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
     t[kind].prologue_epilogue = PROLOGUE_EPILOGUE;
+    t[kind].work_group = work_group;
     return t[kind];
 }
 
@@ -176,6 +188,7 @@ void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const clea
 
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
     cleat_tile t = cleat_tile_of(kind, binder->facts);
+    cleat_launch_work_group(binder, t.work_group);
     cleat_launch_define(binder, "TILE_K", t.step);
     if (kind >= CLEAT_TILE_KINDS) {
         cleat_launch_matrix_unit(binder);

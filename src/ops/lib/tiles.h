@@ -36,6 +36,7 @@ typedef struct cleat_tile {
     int64_t item_m, item_n, items_n;
     int64_t rows, columns;    /* size of the tile in C */
     int64_t step;             /* TILE_K */
+    int64_t work_group;       /* WG of its kernels */
     double speed;             /* of the inner loop, relative to the large tile without matrix units */
     double prologue_epilogue; /* cost of prologue and epilogue, as an equivalent depth of k */
 } cleat_tile;
