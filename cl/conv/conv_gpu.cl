@@ -43,11 +43,16 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
     operands_advance(o);
 }
 
+static inline void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                               float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+    fetch_next(o, a_vec4, b_vec4);
+}
+
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(TC, c),
          TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
          const int split_steps) {
-    __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
+    __local float4 steps[2 * STEPS];
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
@@ -57,7 +62,7 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     float4 sum[ITEM_M][ITEM_N / 4];
     float line_sum[LINES_AN_ITEM];
     tile_clear(sum, line_sum);
-    if (tile.steps > 0) tile_sum(&operands, tile.steps, a_steps, b_steps, sum, sums_here, line_sum);
+    if (tile.steps > 0) tile_sum(&operands, tile.steps, steps, sum, sums_here, line_sum);
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
 #pragma unroll

@@ -158,16 +158,28 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 #include "lib/gemm_gpu.clh"
 
 struct operands {
-    __global const T *a, *b;
-    int m0, n0, M, N, K;
-    int k, k_end; /* first k of the next step, and the end of this part */
+    /* this work-item's vec4s of the next step */
+    __global const T *a_at[VEC4S_PER_ITEM(TILE_M)], *b_at[VEC4S_PER_ITEM(TILE_N)];
+    long lda, ldb;
+    int m0, n0, M, N, depth; /* depth: of the part of k */
 };
+
+static inline void operands_begin(struct operands *o, __global const T *a, __global const T *b, int k) {
+    matrix_begin(a, o->lda, !TRANS_A, TILE_M, o->m0, o->M, k, o->a_at);
+    matrix_begin(b, o->ldb, TRANS_B, TILE_N, o->n0, o->N, k, o->b_at);
+}
+
+static inline void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                               float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+    const int depth = (o->depth - 1) % TILE_K + 1;
+    matrix_fetch_part(o->a_at, o->lda, depth, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
+    matrix_fetch_part(o->b_at, o->ldb, depth, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
+}
 
 static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
                               float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
-    step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end, a_vec4);
-    step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end, b_vec4);
-    o->k += TILE_K;
+    matrix_fetch(o->a_at, TRANS_A ? TILE_K * o->lda : TILE_K, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
+    matrix_fetch(o->b_at, TRANS_B ? TILE_K : TILE_K * o->ldb, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
 }
 
 /* A group processes (split, tile row, tile column), columns innermost. */
@@ -175,7 +187,7 @@ MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
            TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
            const int N, const int K, const int split_depth) {
-    __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
+    __local float4 steps[2 * STEPS];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
@@ -184,9 +196,11 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
 
     float4 sum[ITEM_M][ITEM_N / 4];
     float line_sum[LINES_AN_ITEM];
-    struct operands operands = {AT(a), AT(b), m0, n0, M, N, K, k_first, k_end};
+    struct operands operands = {
+        .lda = TRANS_A ? M : K, .ldb = TRANS_B ? K : N, .m0 = m0, .n0 = n0, .M = M, .N = N, .depth = k_end - k_first};
+    operands_begin(&operands, AT(a), AT(b), k_first);
     tile_clear(sum, line_sum);
-    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, a_steps, b_steps, sum, sums_here, line_sum);
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, line_sum);
 
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {

@@ -3,6 +3,8 @@
 #include "core/kernel_shape.h"
 #include "ops/lib/count.h"
 
+#include <math.h>
+
 const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     enum { LOCAL_BYTES = 18 * 1024 };
     if (facts->work_group < 32 || facts->work_group > 256) return "requires work-groups of 32 to 256";
@@ -65,11 +67,21 @@ static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
     return mma_tile(64, 64, 3.5, facts);
 }
 
-/* The speeds are estimates; cleat tune measures them. */
-cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, PROLOGUE_EPILOGUE = 32 };
-    if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
-    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
+/* Tiles with 8 x 8 sums a work-item in every size: 64 multiply-adds on 4 vec4s from local memory. The smaller ones
+ * have fewer work-items, and more groups share a compute unit. */
+static cleat_tile items_tile(cleat_tile_kind kind) {
+    static const cleat_tile t[] = {
+        [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = 16, .work_group = 256, .speed = 1},
+        [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 8, .items_n = 8, .work_group = 128, .speed = 0.97},
+        [CLEAT_TILE_SMALL] = {.item_m = 8, .item_n = 8, .items_n = 8, .work_group = 64, .speed = 0.93},
+    };
+    return t[kind];
+}
+
+/* Groups of the device's size in every tile: smaller ones have fewer sums a work-item. */
+static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
+    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */ };
+    int64_t square = work_group >= 128 ? 16 : 8;
     cleat_tile t[CLEAT_TILE_KINDS] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
         [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
@@ -77,12 +89,22 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
         [CLEAT_TILE_TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
         [CLEAT_TILE_WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
     };
-    t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
-    t[kind].columns = t[kind].items_n * t[kind].item_n;
-    t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
-    t[kind].prologue_epilogue = PROLOGUE_EPILOGUE;
     t[kind].work_group = work_group;
     return t[kind];
+}
+
+/* The speeds are estimates; cleat tune measures them. Intel's compiler spills 64 sums in most cases, and keeps tiles
+ * with fewer. */
+cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { PROLOGUE_EPILOGUE = 32, MOST_ITEMS = 256 };
+    if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
+    bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MOST_ITEMS && kind <= CLEAT_TILE_SMALL;
+    cleat_tile t = few_items ? items_tile(kind) : group_tile(kind, facts->work_group);
+    t.rows = t.work_group / t.items_n * t.item_m;
+    t.columns = t.items_n * t.item_n;
+    t.step = few_items || t.rows + t.columns > 128 ? 8 : 16;
+    t.prologue_epilogue = PROLOGUE_EPILOGUE;
+    return t;
 }
 
 /* The smallest tile in which no subgroup is idle. */
@@ -116,10 +138,13 @@ static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *fa
  * and epilogue. A split k adds the traffic of the partial sums to memory and back, and the kernel that adds
  * them up. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
+    enum { FILLING_ITEMS = 128 };
     const double part = 100 /* per element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(s->kind, facts);
-    double rounds = (double)ceil_div(s->tiles * s->k.count, at_once);
+    /* A scheduler of a compute unit has nothing to do without 32 work-items of its own. */
+    double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
+    double rounds = fmax((double)ceil_div(s->tiles * s->k.count, at_once), least);
     double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;
     int64_t elements = work->gemms * work->m * work->n;
     if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;

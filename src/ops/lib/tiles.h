@@ -13,9 +13,10 @@ typedef struct cleat_k_split {
 
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
-/* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large tile, 32 on 3
- * in a medium one, and 16 on 2 in a small one; tall and wide tiles are small tiles for a C with few columns
- * or rows. Tiles for matrix units have 128 x 128, 128 x 64 and 64 x 64 elements. */
+/* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or small
+ * tile, which differ in their work-items: 256, 128, 64. On Intel GPUs, and where groups are smaller, these have
+ * the same number of work-items, and 64, 32, 16 multiply-adds. Tall and wide tiles, for a C with few columns or
+ * rows, have 16 on 2 vec4s. Tiles for matrix units have 128 x 128, 128 x 64 and 64 x 64 elements. */
 typedef enum cleat_tile_kind {
     CLEAT_TILE_LARGE,
     CLEAT_TILE_MEDIUM,
