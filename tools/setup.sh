@@ -141,7 +141,10 @@ virtual_card_packages() {
 # all_optional: those of the tests depend on the package lists.
 all_optional() {
     printf '%s\n' "${optional[@]}"
-    if $tests; then virtual_card_packages; fi
+    if $tests; then
+        virtual_card_packages
+        echo "rocm-device-libs:the tests of the virtual AMD cards are skipped"
+    fi
 }
 
 # missing_of_all: the packages to install, one a line: of the optional ones those that this release has.

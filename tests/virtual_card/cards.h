@@ -1,34 +1,45 @@
-/* The cards that can be chosen, as a table of facts. */
+/* The cards that can be chosen, as tables of facts. */
 #ifndef VIRTUAL_CARD_CARDS_H
 #define VIRTUAL_CARD_CARDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+/* What the driver of a maker's cards says, and allows. */
+typedef struct vc_maker {
+    bool amd; /* else NVIDIA */
+    const char *vendor, *platform, *platform_version, *suffix;
+    const char *driver, *device_version, *c_version;
+    const char *extensions; /* NVIDIA's: no cl_khr_fp16 and no sub-groups, as on the cards */
+    uint32_t vendor_id;
+    uint32_t max_work_items;      /* of a work-group */
+    uint32_t max_items[3];        /* of a work-group in each dimension */
+    uint32_t max_groups_above;    /* work-groups in the dimensions 1 and 2 */
+    uint32_t local_memory;        /* of a work-group */
+    uint32_t max_parameter_bytes; /* of a kernel */
+    uint32_t alignment;           /* of a sub-buffer's origin, in bytes */
+    uint32_t cache_line;
+    uint32_t native_half; /* vector width; 0: no half */
+    bool out_of_order;    /* queues */
+} vc_maker;
+
 typedef struct vc_card {
+    const vc_maker *maker;
     const char *key;       /* the value of CLEAT_VIRTUAL_CARD */
     const char *name;      /* as the driver names it */
-    uint32_t major, minor; /* compute capability */
+    const char *board;     /* AMD: what the device's name does not say */
+    const char *processor; /* AMD: of the compiler */
+    uint32_t isa;          /* AMD: the processor's number in the device libraries */
+    uint32_t wave;         /* work-items that go together */
+    uint32_t major, minor; /* NVIDIA: compute capability */
     uint32_t multiprocessors, clock_mhz;
-    uint64_t memory; /* bytes; the largest allocation is a quarter */
-    uint64_t cache;  /* bytes of level 2 */
+    uint64_t memory;  /* bytes */
+    uint64_t largest; /* allocation */
+    uint64_t cache;   /* bytes, as the driver reports them */
 } vc_card;
-
-enum {
-    VC_WARP = 32,
-    VC_MAX_WORK_ITEMS = 1024,      /* of a work-group */
-    VC_MAX_IN_DIMENSION_2 = 64,    /* work-items of a work-group in the last dimension */
-    VC_MAX_GROUPS_ABOVE = 65535,   /* work-groups in the dimensions 1 and 2 */
-    VC_LOCAL_MEMORY = 48 * 1024,   /* of a work-group */
-    VC_MAX_PARAMETER_BYTES = 4352, /* of a kernel */
-    VC_ALIGNMENT = 512             /* of a sub-buffer's origin, in bytes */
-};
 
 /* The card of CLEAT_VIRTUAL_CARD; the T4 where it is not set. NULL: no card has that key. */
 const vc_card *vc_card_chosen(void);
-
-uint64_t vc_card_largest_allocation(const vc_card *card);
-
-/* What the driver says of the device: CL_DEVICE_EXTENSIONS. No cl_khr_fp16 and no sub-groups, as on the cards. */
-const char *vc_card_extensions(void);
 
 #endif

@@ -1,9 +1,10 @@
-/* Compiles programs with clang's NVPTX back end, and keeps the PTX in a folder.
+/* Compiles programs with clang's back ends, and keeps the assembly in a folder. compile_amd.c has the words of AMD's.
  *
- * Two steps, because clang's PTX has lost the kernels' reqd_work_group_size: source -> LLVM IR, where it still is, and
+ * For NVIDIA two steps, because clang's PTX has lost the kernels' reqd_work_group_size: source -> LLVM IR, where it still is, and
  * IR -> PTX, into which reqntid.c writes it. */
 #include "compile.h"
 
+#include "compile_amd.h"
 #include "files.h"
 #include "options.h"
 #include "reqntid.h"
@@ -21,9 +22,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* CMake sets these: VC_CLANG and VC_LIBCLC (empty: not found), VC_PTX_FEATURE (ptx80), VC_NATIVE (the path of native.clh). */
+/* CMake sets these: VC_CLANG, VC_LIBCLC and VC_ROCM (empty: not found), VC_PTX_FEATURE (ptx80), VC_NATIVE (the path of
+ * native.clh). */
 
-enum { PATH = 512, SM = 16 };
+enum { PATH = 512, TARGET = 16 };
 
 extern char **environ;
 
@@ -36,12 +38,14 @@ static const char *clang(void) {
     return setting("CLEAT_VIRTUAL_CLANG", VC_CLANG);
 }
 
-static const char *libclc(void) {
-    return setting("CLEAT_VIRTUAL_LIBCLC", VC_LIBCLC);
+/* The library of built-in functions: a file, or AMD's folder of them. */
+static const char *libraries(void) {
+    return vc_device.card->maker->amd ? setting("CLEAT_VIRTUAL_ROCM", VC_ROCM)
+                                      : setting("CLEAT_VIRTUAL_LIBCLC", VC_LIBCLC);
 }
 
 bool vc_has_compiler(void) {
-    return clang()[0] && libclc()[0];
+    return clang()[0] && libraries()[0];
 }
 
 /* Runs a program with stdout and stderr in a file. Whether it succeeded. */
@@ -74,7 +78,7 @@ static void add_target(vc_words *command, const char *sm) {
 /* "-cl-ext=-all,+cl_khr_fp64,...": the macros of extensions are those of the card. */
 static void extension_option(char *option, size_t size) {
     size_t used = (size_t)snprintf(option, size, "-cl-ext=-all");
-    for (const char *at = vc_card_extensions(); *at && used < size;) {
+    for (const char *at = vc_device.card->maker->extensions; *at && used < size;) {
         int bytes = (int)strcspn(at, " ");
         if (strncmp(at, "cl_khr_", 7) == 0 && strncmp(at, "cl_khr_icd", 10) != 0)
             used += (size_t)snprintf(option + used, size - used, ",+%.*s", bytes, at);
@@ -92,7 +96,7 @@ static bool to_ir(const vc_words *options, const char *sm, const char *base, con
     add_target(&command, sm);
     /* Everything inline, as NVIDIA's compiler does with programs of this size. */
     vc_words_add(&command, "-mllvm", "-inline-threshold=100000000", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
-                 libclc(), "-include", VC_NATIVE, "-D__NV_CL_C_VERSION=120", NULL);
+                 libraries(), "-include", VC_NATIVE, "-D__NV_CL_C_VERSION=120", NULL);
     for (size_t i = 0; i < options->count; ++i) vc_words_add(&command, options->words[i], NULL);
     vc_words_add(&command, "-emit-llvm", "-S", "-o", to, from, NULL);
     bool done = !command.failed && run(&command, log);
@@ -113,8 +117,29 @@ static bool to_ptx(const char *sm, const char *base, const char *log) {
     return done;
 }
 
+static bool to_amdgcn(const vc_words *options, const char *base, const char *log) {
+    char from[PATH], to[PATH], extensions[PATH];
+    vc_words command = {0};
+    join(base, ".cl", from);
+    join(base, ".s", to);
+    extension_option(extensions, sizeof extensions);
+    vc_words_add(&command, clang(), extensions, NULL);
+    vc_add_amd_words(&command, vc_device.card, libraries(), options);
+    vc_words_add(&command, "-S", "-o", to, from, NULL);
+    bool done = !command.failed && run(&command, log);
+    vc_words_free(&command);
+    return done;
+}
+
 /* NULL: it did not compile. */
-static char *compile_files(const vc_words *options, const char *sm, const char *base, const char *log) {
+static char *compile_for_amd(const vc_words *options, const char *base, const char *log) {
+    char path[PATH];
+    join(base, ".s", path);
+    return to_amdgcn(options, base, log) ? vc_file_read(path) : NULL;
+}
+
+/* NULL: it did not compile. */
+static char *compile_for_nvidia(const vc_words *options, const char *sm, const char *base, const char *log) {
     char path[PATH];
     char *ir = NULL, *assembly = NULL, *ptx = NULL;
     if (to_ir(options, sm, base, log) && to_ptx(sm, base, log)) {
@@ -143,13 +168,13 @@ static void add_to_hash(XXH3_state_t *state, const char *text) {
 }
 
 /* The name of the result in the cache: all that it depends on. */
-static bool name_of(const char *source, const char *options, const char *sm, char name[33]) {
+static bool name_of(const char *source, const char *options, const char *target, char name[33]) {
     XXH3_state_t *state = XXH3_createState();
     char *native = vc_file_read(VC_NATIVE);
     bool done = state && native;
     if (done) {
         XXH3_128bits_reset(state);
-        const char *const parts[] = {source, options, sm, clang(), libclc(), VC_PTX_FEATURE, native, "format 1"};
+        const char *const parts[] = {source, options, target, clang(), libraries(), VC_PTX_FEATURE, native, "format 1"};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) add_to_hash(state, parts[i]);
         XXH128_hash_t hash = XXH3_128bits_digest(state);
         snprintf(name, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
@@ -159,8 +184,8 @@ static bool name_of(const char *source, const char *options, const char *sm, cha
     return done;
 }
 
-static cl_int compile_anew(const char *source, const vc_words *options, const char *sm, const char *cached, char **ptx,
-                           char **log) {
+static cl_int compile_anew(const char *source, const vc_words *options, const char *target, const char *cached,
+                           char **assembly, char **log) {
     static atomic_uint serial;
     char base[PATH], path[PATH];
     char number[48];
@@ -169,29 +194,34 @@ static cl_int compile_anew(const char *source, const vc_words *options, const ch
     join(base, ".cl", path);
     if (!vc_file_write(path, source)) return CL_OUT_OF_HOST_MEMORY;
     join(base, ".log", path);
-    char *result = compile_files(options, sm, base, path);
+    char *result = vc_device.card->maker->amd ? compile_for_amd(options, base, path)
+                                              : compile_for_nvidia(options, target, base, path);
     *log = vc_file_read(path);
     if (result) vc_file_write(cached, result);
     remove_files(base);
-    *ptx = result;
+    *assembly = result;
     return result ? CL_SUCCESS : CL_BUILD_PROGRAM_FAILURE;
 }
 
-cl_int vc_compile(const char *source, const char *options, char **ptx, char **log) {
-    char folder[PATH / 2], cached[PATH], name[33], sm[SM];
+cl_int vc_compile(const char *source, const char *options, char **assembly, char **log) {
+    char folder[PATH / 2], cached[PATH], name[33], target[TARGET];
+    const vc_card *card = vc_device.card;
     vc_words words = {0};
     if (!vc_has_compiler()) return CL_COMPILER_NOT_AVAILABLE;
     cl_int code = vc_options_read(options, &words);
-    snprintf(sm, sizeof sm, "sm_%u%u", vc_device.card->major, vc_device.card->minor);
-    if (code == CL_SUCCESS && (!vc_cache_folder(folder, sizeof folder) || !name_of(source, options, sm, name)))
+    if (card->maker->amd)
+        snprintf(target, sizeof target, "%s", card->processor);
+    else
+        snprintf(target, sizeof target, "sm_%u%u", card->major, card->minor);
+    if (code == CL_SUCCESS && (!vc_cache_folder(folder, sizeof folder) || !name_of(source, options, target, name)))
         code = CL_OUT_OF_HOST_MEMORY;
     if (code == CL_SUCCESS) {
-        snprintf(cached, sizeof cached, "%s/%s.ptx", folder, name);
+        snprintf(cached, sizeof cached, "%s/%s.s", folder, name);
         char *found = vc_file_read(cached);
         if (found)
-            *ptx = found;
+            *assembly = found;
         else
-            code = compile_anew(source, &words, sm, cached, ptx, log);
+            code = compile_anew(source, &words, target, cached, assembly, log);
     }
     vc_words_free(&words);
     return code;

@@ -1,4 +1,4 @@
-/* OpenCL C to PTX, by clang and libclc. */
+/* OpenCL C to the card's assembly, by clang. */
 #ifndef VIRTUAL_CARD_COMPILE_H
 #define VIRTUAL_CARD_COMPILE_H
 
@@ -8,8 +8,8 @@
 bool vc_has_compiler(void);
 
 /* Compiles for the card. CL_SUCCESS, CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS, CL_COMPILER_NOT_AVAILABLE, or
- * CL_OUT_OF_HOST_MEMORY. *ptx only on success; *log (the compiler's messages) may stay NULL. The caller frees both.
+ * CL_OUT_OF_HOST_MEMORY. *assembly only on success; *log (the compiler's messages) may stay NULL. The caller frees both.
  * Needs no lock; results are kept in the folder CLEAT_VIRTUAL_CARD_CACHE. */
-cl_int vc_compile(const char *source, const char *options, char **ptx, char **log);
+cl_int vc_compile(const char *source, const char *options, char **assembly, char **log);
 
 #endif

@@ -1,8 +1,5 @@
-/* The platform and the device, as NVIDIA's driver describes them. */
+/* The platform and the device, as the driver of the card's maker describes them. */
 #include "icd.h"
-
-/* The driver that is imitated. */
-#define DRIVER "535.104.05"
 
 /* Queries of cl_nv_device_attribute_query. */
 enum {
@@ -15,25 +12,29 @@ enum {
     INTEGRATED_MEMORY_NV = 0x4006
 };
 
+/* Queries of cl_amd_device_attribute_query. */
+enum { TOPOLOGY_AMD = 0x4037, BOARD_NAME_AMD = 0x4038, GLOBAL_FREE_MEMORY_AMD = 0x4039, WAVEFRONT_WIDTH_AMD = 0x4043 };
+
 struct _cl_platform_id vc_platform;
 struct _cl_device_id vc_device;
 
 static cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info what, size_t size, void *out,
                                         size_t *needed) {
+    const vc_maker *maker = vc_device.card->maker;
     if (platform && platform != &vc_platform) return CL_INVALID_PLATFORM;
     switch (what) {
     case CL_PLATFORM_PROFILE:
         return vc_answer_text("FULL_PROFILE", size, out, needed);
     case CL_PLATFORM_VERSION:
-        return vc_answer_text("OpenCL 3.0 CUDA 12.2.148", size, out, needed);
+        return vc_answer_text(maker->platform_version, size, out, needed);
     case CL_PLATFORM_NAME:
-        return vc_answer_text("NVIDIA CUDA", size, out, needed);
+        return vc_answer_text(maker->platform, size, out, needed);
     case CL_PLATFORM_VENDOR:
-        return vc_answer_text("NVIDIA Corporation", size, out, needed);
+        return vc_answer_text(maker->vendor, size, out, needed);
     case CL_PLATFORM_EXTENSIONS:
-        return vc_answer_text(vc_card_extensions(), size, out, needed);
+        return vc_answer_text(maker->extensions, size, out, needed);
     case CL_PLATFORM_ICD_SUFFIX_KHR:
-        return vc_answer_text("NV", size, out, needed);
+        return vc_answer_text(maker->suffix, size, out, needed);
     default:
         return CL_INVALID_VALUE;
     }
@@ -54,15 +55,15 @@ static cl_int answer_memory(const vc_card *card, cl_device_info what, size_t siz
     case CL_DEVICE_GLOBAL_MEM_SIZE:
         return VC_ANSWER(cl_ulong, card->memory);
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        return VC_ANSWER(cl_ulong, vc_card_largest_allocation(card));
+        return VC_ANSWER(cl_ulong, card->largest);
     case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE:
         return VC_ANSWER(cl_ulong, card->cache);
     case CL_DEVICE_GLOBAL_MEM_CACHE_TYPE:
         return VC_ANSWER(cl_device_mem_cache_type, CL_READ_WRITE_CACHE);
     case CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE:
-        return VC_ANSWER(cl_uint, 128);
+        return VC_ANSWER(cl_uint, card->maker->cache_line);
     case CL_DEVICE_LOCAL_MEM_SIZE:
-        return VC_ANSWER(cl_ulong, VC_LOCAL_MEMORY);
+        return VC_ANSWER(cl_ulong, card->maker->local_memory);
     case CL_DEVICE_LOCAL_MEM_TYPE:
         return VC_ANSWER(cl_device_local_mem_type, CL_LOCAL);
     case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
@@ -70,9 +71,9 @@ static cl_int answer_memory(const vc_card *card, cl_device_info what, size_t siz
     case CL_DEVICE_MAX_CONSTANT_ARGS:
         return VC_ANSWER(cl_uint, 9);
     case CL_DEVICE_MAX_PARAMETER_SIZE:
-        return VC_ANSWER(size_t, VC_MAX_PARAMETER_BYTES);
+        return VC_ANSWER(size_t, card->maker->max_parameter_bytes);
     case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
-        return VC_ANSWER(cl_uint, VC_ALIGNMENT * 8);
+        return VC_ANSWER(cl_uint, card->maker->alignment * 8);
     case CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE:
         return VC_ANSWER(cl_uint, 128);
     case CL_DEVICE_ADDRESS_BITS:
@@ -90,17 +91,17 @@ static cl_int answer_text(const vc_card *card, cl_device_info what, size_t size,
     case CL_DEVICE_NAME:
         return vc_answer_text(card->name, size, out, needed);
     case CL_DEVICE_VENDOR:
-        return vc_answer_text("NVIDIA Corporation", size, out, needed);
+        return vc_answer_text(card->maker->vendor, size, out, needed);
     case CL_DRIVER_VERSION:
-        return vc_answer_text(DRIVER, size, out, needed);
+        return vc_answer_text(card->maker->driver, size, out, needed);
     case CL_DEVICE_PROFILE:
         return vc_answer_text("FULL_PROFILE", size, out, needed);
     case CL_DEVICE_VERSION:
-        return vc_answer_text("OpenCL 3.0 CUDA", size, out, needed);
+        return vc_answer_text(card->maker->device_version, size, out, needed);
     case CL_DEVICE_OPENCL_C_VERSION:
-        return vc_answer_text("OpenCL C 1.2 ", size, out, needed);
+        return vc_answer_text(card->maker->c_version, size, out, needed);
     case CL_DEVICE_EXTENSIONS:
-        return vc_answer_text(vc_card_extensions(), size, out, needed);
+        return vc_answer_text(card->maker->extensions, size, out, needed);
     case CL_DEVICE_BUILT_IN_KERNELS:
         return vc_answer_text("", size, out, needed);
     default:
@@ -117,7 +118,7 @@ static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t siz
     case REGISTERS_PER_BLOCK_NV:
         return VC_ANSWER(cl_uint, 65536);
     case WARP_SIZE_NV:
-        return VC_ANSWER(cl_uint, VC_WARP);
+        return VC_ANSWER(cl_uint, card->wave);
     case GPU_OVERLAP_NV:
         return VC_ANSWER(cl_bool, CL_TRUE);
     case KERNEL_EXEC_TIMEOUT_NV:
@@ -128,12 +129,34 @@ static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t siz
     }
 }
 
-/* The widths of vectors that suit the card: scalars, and no half. */
-static cl_int answer_width(cl_device_info what, size_t size, void *out, size_t *needed) {
+/* ROCm says the free memory, and the largest free block, in KiB. Where the card sits: PCI Express, bus 3. */
+static cl_int answer_amd(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    const size_t free_kib = (size_t)((card->memory - vc_device.allocated) / 1024), both[2] = {free_kib, free_kib};
+    const unsigned char topology[24] = {[0] = 1, [21] = 3};
+    switch (what) {
+    case TOPOLOGY_AMD:
+        return vc_answer(topology, sizeof topology, size, out, needed);
+    case BOARD_NAME_AMD:
+        return vc_answer_text(card->board, size, out, needed);
+    case GLOBAL_FREE_MEMORY_AMD:
+        return vc_answer(both, sizeof both, size, out, needed);
+    case WAVEFRONT_WIDTH_AMD:
+        return VC_ANSWER(cl_uint, card->wave);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+static cl_int answer_maker(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    return card->maker->amd ? answer_amd(card, what, size, out, needed) : answer_nvidia(card, what, size, out, needed);
+}
+
+/* The widths of vectors that suit the card: scalars. */
+static cl_int answer_width(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
     switch (what) {
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF:
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF:
-        return VC_ANSWER(cl_uint, 0);
+        return VC_ANSWER(cl_uint, card->maker->native_half);
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR:
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT:
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT:
@@ -153,12 +176,13 @@ static cl_int answer_width(cl_device_info what, size_t size, void *out, size_t *
 }
 
 static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
-    static const size_t items[3] = {VC_MAX_WORK_ITEMS, VC_MAX_WORK_ITEMS, VC_MAX_IN_DIMENSION_2};
+    const vc_maker *maker = card->maker;
+    const size_t items[3] = {maker->max_items[0], maker->max_items[1], maker->max_items[2]};
     switch (what) {
     case CL_DEVICE_TYPE:
         return VC_ANSWER(cl_device_type, CL_DEVICE_TYPE_GPU);
     case CL_DEVICE_VENDOR_ID:
-        return VC_ANSWER(cl_uint, 0x10de);
+        return VC_ANSWER(cl_uint, maker->vendor_id);
     case CL_DEVICE_PLATFORM:
         return VC_ANSWER(cl_platform_id, &vc_platform);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
@@ -170,10 +194,11 @@ static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size,
     case CL_DEVICE_MAX_WORK_ITEM_SIZES:
         return vc_answer(items, sizeof items, size, out, needed);
     case CL_DEVICE_MAX_WORK_GROUP_SIZE:
-        return VC_ANSWER(size_t, VC_MAX_WORK_ITEMS);
+        return VC_ANSWER(size_t, maker->max_work_items);
     case CL_DEVICE_QUEUE_PROPERTIES:
         return VC_ANSWER(cl_command_queue_properties,
-                         CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE);
+                         (maker->out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0) |
+                             CL_QUEUE_PROFILING_ENABLE);
     case CL_DEVICE_EXECUTION_CAPABILITIES:
         return VC_ANSWER(cl_device_exec_capabilities, CL_EXEC_KERNEL);
     case CL_DEVICE_PROFILING_TIMER_RESOLUTION:
@@ -202,8 +227,8 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, 
     if (device != &vc_device) return CL_INVALID_DEVICE;
     if (answer_memory(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_memory(card, what, size, out, needed);
     if (answer_text(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_text(card, what, size, out, needed);
-    if (answer_nvidia(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_nvidia(card, what, size, out, needed);
-    if (answer_width(what, 0, NULL, NULL) == CL_SUCCESS) return answer_width(what, size, out, needed);
+    if (answer_maker(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_maker(card, what, size, out, needed);
+    if (answer_width(card, what, 0, NULL, NULL) == CL_SUCCESS) return answer_width(card, what, size, out, needed);
     return answer_rest(card, what, size, out, needed);
 }
 
@@ -211,7 +236,7 @@ static cl_int CL_API_CALL keep_device(cl_device_id device) {
     return device == &vc_device ? CL_SUCCESS : CL_INVALID_DEVICE;
 }
 
-/* OpenCL 3.0 lets a driver do without common timers, and NVIDIA's does. */
+/* OpenCL 2.1 and 3.0 let a driver do without common timers, and these do. */
 static cl_int CL_API_CALL both_timers(cl_device_id device, cl_ulong *of_device, cl_ulong *of_host) {
     (void)of_device;
     (void)of_host;

@@ -32,13 +32,26 @@ else()
   message(STATUS "Virtual card: no clang with libclc for NVPTX; its tests are skipped (tools/setup.sh --tests installs them)")
 endif()
 
-add_library(virtual_card MODULE cards.c compile.c contexts.c counters_report.c devices.c events.c faults.c files.c icd.c kernels.c launch.c
+# For AMD's cards: AMD's device libraries (package rocm-device-libs), which clang 17 and later read; older ones write faulty code for gfx11.
+find_path(VIRTUAL_ROCM ocml.bc PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/amdgcn/bitcode /usr/lib/x86_64-linux-gnu/amdgcn/bitcode
+                                     /opt/rocm/amdgcn/bitcode NO_DEFAULT_PATH)
+mark_as_advanced(VIRTUAL_ROCM)
+if(VIRTUAL_ROCM AND VIRTUAL_CLANG MATCHES "clang-(17|18|19)$" AND EXISTS ${VIRTUAL_ROCM}/oclc_abi_version_500.bc)
+  set(rocm ${VIRTUAL_ROCM})
+  message(STATUS "Virtual AMD card: ${rocm}")
+else()
+  set(rocm)
+  message(STATUS "Virtual AMD card: no clang 17 to 19 with rocm-device-libs; its tests are skipped (tools/setup.sh --tests installs them)")
+endif()
+
+add_library(virtual_card MODULE cards.c code.c compile.c compile_amd.c contexts.c counters_report.c devices.c events.c faults.c files.c icd.c kernels.c launch.c
                                 mappings.c memory.c objects.c options.c program.c queue.c reqntid.c transfers.c)
 set_target_properties(virtual_card PROPERTIES OUTPUT_NAME cleat_virtual_card LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/virtual_card)
-target_link_libraries(virtual_card PRIVATE cleat_options virtual_card_ptx Threads::Threads m)
+target_link_libraries(virtual_card PRIVATE cleat_options virtual_card_gcn virtual_card_ptx Threads::Threads m)
 target_include_directories(virtual_card PRIVATE ${OPENCL_INCLUDE_DIRS} ${XXHASH_INCLUDE})
 target_compile_definitions(virtual_card PRIVATE VC_CLANG="${VIRTUAL_CLANG}" VC_LIBCLC="${VIRTUAL_LIBCLC}" VC_PTX_FEATURE="${VIRTUAL_PTX_FEATURE}"
-                                                VC_NATIVE="${CMAKE_CURRENT_SOURCE_DIR}/native.clh")
+                                                VC_NATIVE="${CMAKE_CURRENT_SOURCE_DIR}/native.clh" VC_ROCM="${rocm}"
+                                                VC_AMD_ISA="${CMAKE_CURRENT_SOURCE_DIR}/amd_isa.clh")
 file(WRITE ${CMAKE_BINARY_DIR}/virtual_card/cleat_virtual_card.icd "${CMAKE_BINARY_DIR}/virtual_card/libcleat_virtual_card.so\n")
 
 # --- tests
@@ -48,8 +61,9 @@ set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIR
 file(MAKE_DIRECTORY ${CLEAT_TEST_CACHE}/virtual_card ${CLEAT_TEST_CACHE}/virtual_card_cleat)
 
 # card_test(NAME LABELS CARD "VARIABLE=VALUE;..." COMMAND...): a test on that card. It is skipped where there is no compiler.
+set(amd_cards mi210 rx7900xt)
 function(card_test name labels card settings)
-  if(VIRTUAL_CLANG)
+  if(VIRTUAL_CLANG AND (rocm OR NOT card IN_LIST amd_cards))
     cleat_test(${name} "${labels}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${card_environment} CLEAT_VIRTUAL_CARD=${card} ${settings})
   else()
@@ -84,7 +98,8 @@ endif()
 set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
 
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
-foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5)
+foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5
+        mi210:gelu:2 mi210:layer_norm:1 mi210:adamw:0 mi210:softmax:0 mi210:linear:5 rx7900xt:softmax:0 rx7900xt:linear:5)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)
   list(GET case 1 op)
@@ -92,16 +107,18 @@ foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:
   card_test(virtual_card.${card}.${op}.${row} quick ${card} "${strict};CLEAT_TEST_ROW=${row}" ops_${op})
 endforeach()
 
-# Slow: every op on the T4; those with matrix units on the other cards.
+# Slow: every op on the T4 and on AMD's cards; those with matrix units on the other cards too.
 file(GLOB ops RELATIVE ${CMAKE_SOURCE_DIR}/tests/ops ${CMAKE_SOURCE_DIR}/tests/ops/test_*.c)
 foreach(file ${ops})
   string(REGEX REPLACE "^test_(.*)\\.c$" "\\1" op ${file})
   if(NOT ops.${op} IN_LIST no_device_tests)
-    card_test(virtual_card.t4.${op} slow t4 "${strict}" ops_${op})
+    foreach(card t4 mi210 rx7900xt)
+      card_test(virtual_card.${card}.${op} slow ${card} "${strict}" ops_${op})
+    endforeach()
   endif()
 endforeach()
 foreach(op linear attention cross_attention conv)
-  foreach(card v100 a100)
+  foreach(card v100 a100 mi210 rx7900xt)
     card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
   endforeach()
 endforeach()
@@ -118,7 +135,7 @@ set(quick_files dense text)
 file(GLOB trajectories ${CMAKE_SOURCE_DIR}/tests/golden/*.safetensors)
 foreach(path ${trajectories})
   get_filename_component(file ${path} NAME_WE)
-  foreach(case t4:f32 t4:f16 v100:f16 a100:f16 a100:bf16 h100:bf16)
+  foreach(case t4:f32 t4:f16 v100:f16 a100:f16 a100:bf16 h100:bf16 mi210:f32 mi210:bf16 rx7900xt:f16)
     string(REGEX MATCH "^(.*):(.*)$" whole ${case})
     set(card ${CMAKE_MATCH_1})
     set(precision ${CMAKE_MATCH_2})

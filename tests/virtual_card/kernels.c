@@ -12,14 +12,14 @@ static void clear_argument(vc_argument *argument) {
 
 static void destroy_kernel(vc_object *object) {
     struct _cl_kernel *kernel = (struct _cl_kernel *)object;
-    for (size_t i = 0; i < ptx_params(kernel->code); ++i) clear_argument(&kernel->arguments[i]);
+    for (size_t i = 0; i < vc_code_params(kernel->code); ++i) clear_argument(&kernel->arguments[i]);
     free(kernel->arguments);
     --kernel->program->kernels;
     vc_drop(kernel->program);
 }
 
-static cl_int create(cl_program program, const ptx_kernel *code, cl_kernel *created) {
-    vc_argument *arguments = calloc(ptx_params(code) + 1, sizeof *arguments);
+static cl_int create(cl_program program, const vc_code_kernel *code, cl_kernel *created) {
+    vc_argument *arguments = calloc(vc_code_params(code) + 1, sizeof *arguments);
     cl_kernel kernel = arguments ? vc_object_new(VC_KERNEL, sizeof *kernel, destroy_kernel) : NULL;
     if (!kernel) {
         free(arguments);
@@ -37,11 +37,11 @@ static cl_int create(cl_program program, const ptx_kernel *code, cl_kernel *crea
 static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name, cl_int *code) {
     VC_LOCKED;
     cl_kernel kernel = NULL;
-    const ptx_kernel *found = NULL;
+    const vc_code_kernel *found = NULL;
     cl_int status = vc_check(program, VC_PROGRAM, "clCreateKernel");
-    if (status == CL_SUCCESS && !program->module) status = CL_INVALID_PROGRAM_EXECUTABLE;
+    if (status == CL_SUCCESS && !program->code) status = CL_INVALID_PROGRAM_EXECUTABLE;
     if (status == CL_SUCCESS && !name) status = CL_INVALID_VALUE;
-    if (status == CL_SUCCESS && !(found = ptx_find(program->module, name))) status = CL_INVALID_KERNEL_NAME;
+    if (status == CL_SUCCESS && !(found = vc_code_find(program->code, name))) status = CL_INVALID_KERNEL_NAME;
     if (status == CL_SUCCESS) status = create(program, found, &kernel);
     vc_return(code, status);
     return kernel;
@@ -51,11 +51,11 @@ static cl_int CL_API_CALL create_kernels(cl_program program, cl_uint size, cl_ke
     VC_LOCKED;
     cl_int code = vc_check(program, VC_PROGRAM, "clCreateKernelsInProgram");
     if (code != CL_SUCCESS) return code;
-    if (!program->module) return CL_INVALID_PROGRAM_EXECUTABLE;
-    cl_uint all = (cl_uint)ptx_kernels(program->module);
+    if (!program->code) return CL_INVALID_PROGRAM_EXECUTABLE;
+    cl_uint all = (cl_uint)vc_code_kernels(program->code);
     if (kernels && size < all) return CL_INVALID_VALUE;
     for (cl_uint i = 0; kernels && i < all && code == CL_SUCCESS; ++i)
-        code = create(program, ptx_kernel_at(program->module, i), &kernels[i]);
+        code = create(program, vc_code_kernel_at(program->code, i), &kernels[i]);
     if (count) *count = all;
     return code;
 }
@@ -91,8 +91,8 @@ static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t b
     VC_LOCKED;
     cl_int code = vc_check(kernel, VC_KERNEL, "clSetKernelArg");
     if (code != CL_SUCCESS) return code;
-    if (index >= ptx_params(kernel->code)) return CL_INVALID_ARG_INDEX;
-    const ptx_param *param = ptx_param_at(kernel->code, index);
+    if (index >= vc_code_params(kernel->code)) return CL_INVALID_ARG_INDEX;
+    const ptx_param *param = vc_code_param_at(kernel->code, index);
     vc_argument *argument = &kernel->arguments[index];
     if (param->pointer) return set_buffer(kernel, argument, bytes, value);
     if (!param->shared) return set_value(argument, param, bytes, value);
@@ -110,9 +110,9 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info what, siz
     if (code != CL_SUCCESS) return code;
     switch (what) {
     case CL_KERNEL_FUNCTION_NAME:
-        return vc_answer_text(ptx_name(kernel->code), size, out, needed);
+        return vc_answer_text(vc_code_name(kernel->code), size, out, needed);
     case CL_KERNEL_NUM_ARGS:
-        return VC_ANSWER(cl_uint, (cl_uint)ptx_params(kernel->code));
+        return VC_ANSWER(cl_uint, (cl_uint)vc_code_params(kernel->code));
     case CL_KERNEL_REFERENCE_COUNT:
         return VC_ANSWER(cl_uint, (cl_uint)kernel->object.references);
     case CL_KERNEL_CONTEXT:
@@ -126,9 +126,9 @@ static cl_int CL_API_CALL kernel_info(cl_kernel kernel, cl_kernel_info what, siz
     }
 }
 
-static cl_int answer_group(const ptx_kernel *code, size_t size, void *out, size_t *needed) {
+static cl_int answer_group(const vc_code_kernel *code, size_t size, void *out, size_t *needed) {
     uint32_t group[3];
-    if (!ptx_required_group(code, group)) return VC_ANSWER(size_t, VC_MAX_WORK_ITEMS);
+    if (!vc_code_required_group(code, group)) return VC_ANSWER(size_t, vc_device.card->maker->max_work_items);
     return VC_ANSWER(size_t, (size_t)group[0] * group[1] * group[2]);
 }
 
@@ -144,15 +144,15 @@ static cl_int CL_API_CALL group_info(cl_kernel kernel, cl_device_id device, cl_k
     case CL_KERNEL_WORK_GROUP_SIZE:
         return answer_group(kernel->code, size, out, needed);
     case CL_KERNEL_COMPILE_WORK_GROUP_SIZE:
-        ptx_required_group(kernel->code, group);
+        vc_code_required_group(kernel->code, group);
         for (int i = 0; i < 3; ++i) sizes[i] = group[i];
         return vc_answer(sizes, sizeof sizes, size, out, needed);
     case CL_KERNEL_LOCAL_MEM_SIZE:
-        return VC_ANSWER(cl_ulong, ptx_shared_bytes(kernel->code));
+        return VC_ANSWER(cl_ulong, vc_code_local_bytes(kernel->code));
     case CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
-        return VC_ANSWER(size_t, VC_WARP);
+        return VC_ANSWER(size_t, vc_device.card->wave);
     case CL_KERNEL_PRIVATE_MEM_SIZE:
-        return VC_ANSWER(cl_ulong, ptx_local_bytes(kernel->code));
+        return VC_ANSWER(cl_ulong, vc_code_private_bytes(kernel->code));
     default:
         return CL_INVALID_VALUE;
     }

@@ -51,10 +51,10 @@ static cl_int run_launch(vc_command *command) {
     const struct _cl_kernel *kernel = launch->kernel;
     ptx_counters counters = {0};
     cl_ulong before = vc_now();
-    bool done = ptx_run(kernel->code, &launch->run, &counters);
-    const vc_counted counted = {.kernel = ptx_name(kernel->code),
+    bool done = vc_code_run(kernel->code, &launch->run, &counters);
+    const vc_counted counted = {.kernel = vc_code_name(kernel->code),
                                 .options = kernel->program->options ? kernel->program->options : "",
-                                .ptx = kernel->program->ptx,
+                                .ptx = kernel->program->assembly,
                                 .work_items = launch->run.local[0] * launch->run.local[1] * launch->run.local[2],
                                 .seconds = (double)(vc_now() - before) * 1e-9};
     vc_count(&counted, &counters);
@@ -70,10 +70,11 @@ static size_t divisor(size_t items) {
     return size;
 }
 
-static cl_int read_sizes(const ptx_kernel *code, cl_uint dims, const size_t *global, const size_t *local,
+static cl_int read_sizes(const vc_code_kernel *code, cl_uint dims, const size_t *global, const size_t *local,
                          sizes *found) {
+    const vc_maker *maker = vc_device.card->maker;
     uint32_t required[3];
-    bool is_required = ptx_required_group(code, required);
+    bool is_required = vc_code_required_group(code, required);
     size_t items = 1;
     for (cl_uint i = 0; i < 3; ++i) {
         size_t wanted = i < dims ? global[i] : 1, size = 1;
@@ -86,15 +87,14 @@ static cl_int read_sizes(const ptx_kernel *code, cl_uint dims, const size_t *glo
         if (wanted == 0) return CL_INVALID_GLOBAL_WORK_SIZE;
         if (size == 0 || wanted % size) return CL_INVALID_WORK_GROUP_SIZE;
         if (is_required && size != required[i]) return CL_INVALID_WORK_GROUP_SIZE;
-        if (size > (i < 2 ? (size_t)VC_MAX_WORK_ITEMS : (size_t)VC_MAX_IN_DIMENSION_2))
-            return CL_INVALID_WORK_ITEM_SIZE;
+        if (size > maker->max_items[i]) return CL_INVALID_WORK_ITEM_SIZE;
         size_t groups = wanted / size;
-        if (groups > (i == 0 ? (size_t)INT32_MAX : (size_t)VC_MAX_GROUPS_ABOVE)) return CL_INVALID_GLOBAL_WORK_SIZE;
+        if (groups > (i == 0 ? (size_t)INT32_MAX : (size_t)maker->max_groups_above)) return CL_INVALID_GLOBAL_WORK_SIZE;
         items *= size;
         found->groups[i] = (uint32_t)groups;
         found->local[i] = (uint32_t)size;
     }
-    return items > VC_MAX_WORK_ITEMS ? CL_INVALID_WORK_GROUP_SIZE : CL_SUCCESS;
+    return items > maker->max_work_items ? CL_INVALID_WORK_GROUP_SIZE : CL_SUCCESS;
 }
 
 static bool is_mapped_for_writing(const struct _cl_mem *buffer) {
@@ -110,7 +110,7 @@ static cl_int add_buffer(vc_launch *launch, const ptx_param *param, cl_mem buffe
         cl_int code = vc_check(buffer, VC_BUFFER, "clEnqueueNDRangeKernel");
         if (code != CL_SUCCESS) return code;
         if (is_mapped_for_writing(buffer))
-            vc_fault("%s uses a buffer that is mapped for writing", ptx_name(launch->kernel->code));
+            vc_fault("%s uses a buffer that is mapped for writing", vc_code_name(launch->kernel->code));
         address = (uint64_t)(uintptr_t)buffer->data;
         size_t i = launch->run.n_ranges++;
         launch->ranges[i] = (ptx_range){address, address + buffer->bytes, (buffer->flags & CL_MEM_READ_ONLY) != 0};
@@ -123,7 +123,7 @@ static cl_int add_buffer(vc_launch *launch, const ptx_param *param, cl_mem buffe
 
 /* Local memory of an argument lies behind the static one, at multiples of 16 bytes. */
 static void add_local(vc_launch *launch, const ptx_param *param, size_t bytes) {
-    uint32_t fixed = ptx_shared_bytes(launch->kernel->code);
+    uint32_t fixed = vc_code_local_bytes(launch->kernel->code);
     uint64_t at = (fixed + launch->run.dynamic_shared + 15u) / 16 * 16;
     memcpy(launch->params + param->offset, &at, param->size < sizeof at ? param->size : sizeof at);
     launch->run.dynamic_shared = (uint32_t)(at - fixed + bytes);
@@ -131,33 +131,34 @@ static void add_local(vc_launch *launch, const ptx_param *param, size_t bytes) {
 
 static cl_int add_arguments(vc_launch *launch) {
     const struct _cl_kernel *kernel = launch->kernel;
+    const uint32_t most = vc_device.card->maker->local_memory;
     cl_int code = CL_SUCCESS;
-    for (size_t i = 0; i < ptx_params(kernel->code) && code == CL_SUCCESS; ++i) {
-        const ptx_param *param = ptx_param_at(kernel->code, i);
+    for (size_t i = 0; i < vc_code_params(kernel->code) && code == CL_SUCCESS; ++i) {
+        const ptx_param *param = vc_code_param_at(kernel->code, i);
         const vc_argument *argument = &kernel->arguments[i];
         if (!argument->set)
             code = CL_INVALID_KERNEL_ARGS;
         else if (param->pointer)
             code = add_buffer(launch, param, argument->buffer);
-        else if (param->shared && argument->local_bytes > VC_LOCAL_MEMORY)
+        else if (param->shared && argument->local_bytes > most)
             code = CL_OUT_OF_RESOURCES;
         else if (param->shared)
             add_local(launch, param, argument->local_bytes);
         else
             memcpy(launch->params + param->offset, argument->value, param->size);
     }
-    if (code == CL_SUCCESS && ptx_shared_bytes(kernel->code) + launch->run.dynamic_shared > VC_LOCAL_MEMORY)
+    if (code == CL_SUCCESS && vc_code_local_bytes(kernel->code) + launch->run.dynamic_shared > most)
         code = CL_OUT_OF_RESOURCES;
     return code;
 }
 
 static cl_int create_launch(cl_kernel kernel, const sizes *size, vc_launch **created) {
-    size_t count = ptx_params(kernel->code) + 1;
+    size_t count = vc_code_params(kernel->code) + 1;
     vc_launch *launch = calloc(1, sizeof *launch);
     if (!launch) return CL_OUT_OF_HOST_MEMORY;
     launch->kernel = kernel;
     vc_hold(kernel);
-    launch->params = calloc(1, ptx_param_bytes(kernel->code) + 16u);
+    launch->params = calloc(1, vc_code_param_bytes(kernel->code) + 16u);
     launch->ranges = calloc(count, sizeof *launch->ranges);
     launch->buffers = calloc(count, sizeof(cl_mem));
     cl_int code = launch->params && launch->ranges && launch->buffers ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;

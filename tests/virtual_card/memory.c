@@ -47,7 +47,7 @@ static cl_int create(cl_context context, cl_mem_flags flags, size_t bytes, void 
     if (code == CL_SUCCESS) code = check_flags(flags, host);
     if (code != CL_SUCCESS) return code;
     if (bytes == 0) return CL_INVALID_BUFFER_SIZE;
-    if (bytes > vc_card_largest_allocation(vc_device.card)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (bytes > vc_device.card->largest) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     unsigned char *data = reserve(bytes);
     if (!data) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     cl_mem buffer = vc_object_new(VC_BUFFER, sizeof *buffer, destroy_buffer);
@@ -82,7 +82,7 @@ static cl_int create_part(cl_mem parent, cl_mem_flags flags, const cl_buffer_reg
     if (!region || region->size > parent->bytes || region->origin > parent->bytes - region->size)
         return CL_INVALID_VALUE;
     if (region->size == 0) return CL_INVALID_BUFFER_SIZE;
-    if (region->origin % VC_ALIGNMENT) return CL_MISALIGNED_SUB_BUFFER_OFFSET;
+    if (region->origin % vc_device.card->maker->alignment) return CL_MISALIGNED_SUB_BUFFER_OFFSET;
     if (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)) return CL_INVALID_VALUE;
     if (parent->flags & CL_MEM_READ_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY)) return CL_INVALID_VALUE;
     cl_mem part = vc_object_new(VC_BUFFER, sizeof *part, destroy_buffer);

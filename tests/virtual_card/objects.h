@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cards.h"
-#include "ptx.h"
+#include "code.h"
 
 typedef enum vc_kind {
     VC_PLATFORM,
@@ -83,8 +82,8 @@ struct _cl_mem {
 struct _cl_program {
     vc_object object;
     cl_context context;
-    char *source, *options, *log, *ptx; /* NULL: none */
-    ptx_module *module;                 /* NULL: not built */
+    char *source, *options, *log, *assembly; /* NULL: none */
+    vc_code *code;                           /* NULL: not built */
     cl_build_status status;
     int kernels; /* that exist: it cannot be built again */
 };
@@ -100,7 +99,7 @@ typedef struct vc_argument {
 struct _cl_kernel {
     vc_object object;
     cl_program program;
-    const ptx_kernel *code;
+    const vc_code_kernel *code;
     vc_argument *arguments;
 };
 

@@ -1,4 +1,4 @@
-/* Options of clBuildProgram: the driver knows those of the specification and its own -cl-nv-*. */
+/* Options of clBuildProgram: the driver knows those of the specification and NVIDIA's its own -cl-nv-*. */
 #include "options.h"
 
 #include <stdarg.h>
@@ -58,6 +58,7 @@ static cl_int translate(const char *word, const char *next, vc_words *words, siz
                                        "-Werror",
                                        NULL};
     static const char *const versions[] = {"-cl-std=CL1.0", "-cl-std=CL1.1", "-cl-std=CL1.2", NULL};
+    const bool amd = vc_device.card->maker->amd;
     bool is_pair = strcmp(word, "-D") == 0 || strcmp(word, "-I") == 0;
     if (is_pair && !next) return CL_INVALID_BUILD_OPTIONS;
     if (is_pair) {
@@ -67,9 +68,9 @@ static cl_int translate(const char *word, const char *next, vc_words *words, siz
         vc_words_add(words, word, NULL);
     } else if (is_one_of(word, versions)) { /* clang's header has too little for 1.1 */
         vc_words_add(words, "-cl-std=CL1.2", NULL);
-    } else if (strcmp(word, "-cl-std=CL3.0") == 0) {
+    } else if (strcmp(word, amd ? "-cl-std=CL2.0" : "-cl-std=CL3.0") == 0) {
         vc_words_add(words, word, NULL);
-    } else if (!begins(word, "-cl-nv-")) {
+    } else if (amd || !begins(word, "-cl-nv-")) {
         return CL_INVALID_BUILD_OPTIONS;
     }
     return CL_SUCCESS;

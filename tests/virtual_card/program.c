@@ -1,4 +1,4 @@
-/* Programs: from source, or from a binary, which is PTX as with NVIDIA's driver. */
+/* Programs: from source, or from a binary, which is assembly (as PTX is with NVIDIA's driver). */
 #include "compile.h"
 #include "icd.h"
 
@@ -10,11 +10,11 @@ enum { MESSAGE = 400 };
 
 static void destroy_program(vc_object *object) {
     struct _cl_program *program = (struct _cl_program *)object;
-    ptx_free(program->module);
+    vc_code_free(program->code);
     free(program->source);
     free(program->options);
     free(program->log);
-    free(program->ptx);
+    free(program->assembly);
     vc_drop(program->context);
 }
 
@@ -64,24 +64,20 @@ static cl_program CL_API_CALL create_from_source(cl_context context, cl_uint cou
     return program;
 }
 
-/* Reads PTX of this card. */
-static cl_int load(cl_program program, const char *ptx, char message[MESSAGE]) {
-    char target[32];
-    snprintf(target, sizeof target, ".target sm_%u%u", vc_device.card->major, vc_device.card->minor);
-    snprintf(message, MESSAGE, "the PTX is not for this card (%s)", target);
-    if (!strstr(ptx, target)) return CL_INVALID_BINARY;
-    program->module = ptx_read(ptx, message, MESSAGE);
-    return program->module ? CL_SUCCESS : CL_INVALID_BINARY;
+/* Reads code of this card. */
+static cl_int load(cl_program program, const char *assembly, char message[MESSAGE]) {
+    program->code = vc_code_read(vc_device.card, assembly, message, MESSAGE);
+    return program->code ? CL_SUCCESS : CL_INVALID_BINARY;
 }
 
 static cl_int create_binary(cl_context context, const unsigned char *bytes, size_t length, cl_program *created) {
     char message[MESSAGE];
     cl_program program = new_program(context);
     if (!program) return CL_OUT_OF_HOST_MEMORY;
-    program->ptx = strndup((const char *)bytes, length);
-    cl_int code = program->ptx ? load(program, program->ptx, message) : CL_OUT_OF_HOST_MEMORY;
-    ptx_free(program->module); /* until it is built */
-    program->module = NULL;
+    program->assembly = strndup((const char *)bytes, length);
+    cl_int code = program->assembly ? load(program, program->assembly, message) : CL_OUT_OF_HOST_MEMORY;
+    vc_code_free(program->code); /* until it is built */
+    program->code = NULL;
     if (code == CL_SUCCESS)
         *created = program;
     else
@@ -109,16 +105,16 @@ static void set_text(char **text, char *value) {
     *text = value;
 }
 
-/* Compiles where there is source, and reads the PTX. The lock is free meanwhile: programs are built in parallel. */
+/* Compiles where there is source, and reads the code. The lock is free meanwhile: programs are built in parallel. */
 static cl_int build_unlocked(cl_program program, char **log) {
     char message[MESSAGE];
     cl_int code = CL_SUCCESS;
     if (program->source) {
-        char *ptx = NULL;
-        code = vc_compile(program->source, program->options, &ptx, log);
-        if (code == CL_SUCCESS) set_text(&program->ptx, ptx);
+        char *assembly = NULL;
+        code = vc_compile(program->source, program->options, &assembly, log);
+        if (code == CL_SUCCESS) set_text(&program->assembly, assembly);
     }
-    if (code != CL_SUCCESS || load(program, program->ptx, message) == CL_SUCCESS) return code;
+    if (code != CL_SUCCESS || load(program, program->assembly, message) == CL_SUCCESS) return code;
     set_text(log, strdup(message));
     return program->source ? CL_BUILD_PROGRAM_FAILURE : CL_INVALID_BINARY;
 }
@@ -133,8 +129,8 @@ static cl_int begin_build(cl_program program, cl_uint count, const cl_device_id 
     char *copy = strdup(options ? options : "");
     if (!copy) return CL_OUT_OF_HOST_MEMORY;
     set_text(&program->options, copy);
-    ptx_free(program->module);
-    program->module = NULL;
+    vc_code_free(program->code);
+    program->code = NULL;
     program->status = CL_BUILD_IN_PROGRESS;
     vc_hold(program);
     return CL_SUCCESS;
@@ -162,7 +158,7 @@ static cl_int answer_binary(const struct _cl_program *program, size_t size, void
     if (out && size < sizeof to) return CL_INVALID_VALUE;
     if (needed) *needed = sizeof to;
     if (out) memcpy(&to, out, sizeof to);
-    if (to && program->ptx) memcpy(to, program->ptx, strlen(program->ptx));
+    if (to && program->assembly) memcpy(to, program->assembly, strlen(program->assembly));
     return CL_SUCCESS;
 }
 
@@ -170,9 +166,9 @@ static cl_int answer_binary(const struct _cl_program *program, size_t size, void
 static cl_int answer_names(const struct _cl_program *program, size_t size, void *out, size_t *needed) {
     char names[4096] = "";
     size_t used = 0;
-    for (size_t i = 0; i < ptx_kernels(program->module) && used < sizeof names; ++i)
+    for (size_t i = 0; i < vc_code_kernels(program->code) && used < sizeof names; ++i)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ";" : "",
-                                 ptx_name(ptx_kernel_at(program->module, i)));
+                                 vc_code_name(vc_code_kernel_at(program->code, i)));
     return vc_answer_text(names, size, out, needed);
 }
 
@@ -182,7 +178,7 @@ static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what,
     cl_int code = vc_check(program, VC_PROGRAM, "clGetProgramInfo");
     if (code != CL_SUCCESS) return code;
     bool asks_kernels = what == CL_PROGRAM_NUM_KERNELS || what == CL_PROGRAM_KERNEL_NAMES;
-    if (asks_kernels && !program->module) return CL_INVALID_PROGRAM_EXECUTABLE;
+    if (asks_kernels && !program->code) return CL_INVALID_PROGRAM_EXECUTABLE;
     switch (what) {
     case CL_PROGRAM_REFERENCE_COUNT:
         return VC_ANSWER(cl_uint, (cl_uint)program->object.references);
@@ -195,11 +191,11 @@ static cl_int CL_API_CALL program_info(cl_program program, cl_program_info what,
     case CL_PROGRAM_SOURCE:
         return vc_answer_text(program->source ? program->source : "", size, out, needed);
     case CL_PROGRAM_BINARY_SIZES:
-        return VC_ANSWER(size_t, program->ptx ? strlen(program->ptx) : 0);
+        return VC_ANSWER(size_t, program->assembly ? strlen(program->assembly) : 0);
     case CL_PROGRAM_BINARIES:
         return answer_binary(program, size, out, needed);
     case CL_PROGRAM_NUM_KERNELS:
-        return VC_ANSWER(size_t, ptx_kernels(program->module));
+        return VC_ANSWER(size_t, vc_code_kernels(program->code));
     case CL_PROGRAM_KERNEL_NAMES:
         return answer_names(program, size, out, needed);
     default:
@@ -222,7 +218,7 @@ static cl_int CL_API_CALL build_info(cl_program program, cl_device_id device, cl
         return vc_answer_text(program->log ? program->log : "", size, out, needed);
     case CL_PROGRAM_BINARY_TYPE:
         return VC_ANSWER(cl_program_binary_type,
-                         program->module ? CL_PROGRAM_BINARY_TYPE_EXECUTABLE : CL_PROGRAM_BINARY_TYPE_NONE);
+                         program->code ? CL_PROGRAM_BINARY_TYPE_EXECUTABLE : CL_PROGRAM_BINARY_TYPE_NONE);
     default:
         return CL_INVALID_VALUE;
     }

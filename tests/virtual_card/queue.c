@@ -214,6 +214,9 @@ static cl_command_queue create(cl_context context, cl_device_id device, cl_comma
     cl_int status = vc_check(context, VC_CONTEXT, "clCreateCommandQueue");
     if (status == CL_SUCCESS) status = vc_check(device, VC_DEVICE, "clCreateCommandQueue");
     if (status == CL_SUCCESS && properties & ~(cl_command_queue_properties)3) status = CL_INVALID_VALUE;
+    if (status == CL_SUCCESS && properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE &&
+        !vc_device.card->maker->out_of_order)
+        status = CL_INVALID_QUEUE_PROPERTIES;
     if (status == CL_SUCCESS) queue = vc_object_new(VC_QUEUE, sizeof *queue, destroy_queue);
     if (status == CL_SUCCESS && !queue) status = CL_OUT_OF_HOST_MEMORY;
     if (queue) {

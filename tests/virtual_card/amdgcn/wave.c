@@ -1,0 +1,94 @@
+/* A wave from barrier to barrier. The code itself says which lanes go where, by exec. */
+#include "wave.h"
+
+enum { MAX_STEPS = 1 << 30 }; /* between two barriers: more is taken for an endless loop */
+
+static bool is_taken(const gcn_wave *wave, int condition) {
+    switch (condition) {
+    case GCN_SCC0:
+        return !wave->scc;
+    case GCN_SCC1:
+        return wave->scc;
+    case GCN_VCCZ:
+        return gcn_vcc(wave) == 0;
+    case GCN_VCCNZ:
+        return gcn_vcc(wave) != 0;
+    case GCN_EXECZ:
+        return gcn_exec(wave) == 0;
+    case GCN_EXECNZ:
+        return gcn_exec(wave) != 0;
+    default:
+        return true;
+    }
+}
+
+static void count(gcn_wave *wave, const gcn_instruction *now) {
+    ptx_counters *counters = &wave->group->counters;
+    if (!now->issues) return;
+    counters->instructions++, counters->lanes += gcn_count_bits(gcn_exec(wave));
+    if (!now->form->counts) return;
+    counters->fma += now->form->counts == GCN_COUNTS_FMA;
+    counters->mma += now->form->counts == GCN_COUNTS_MMA;
+    counters->special += now->form->counts == GCN_COUNTS_SPECIAL;
+}
+
+static void stop_at_barrier(gcn_wave *wave, const gcn_instruction *now) {
+    const uint64_t exec = gcn_exec(wave);
+    wave->group->counters.barriers++;
+    wave->barrier = now;
+    if (exec != wave->begun)
+        gcn_report(wave, GCN_FAULT_BARRIER, "a barrier that lanes 0x%016llx of 0x%016llx reach",
+                   (unsigned long long)exec, (unsigned long long)wave->begun);
+}
+
+/* A call or a return: the address of an instruction is its index in GCN_CODE_WINDOW. */
+static bool jump(gcn_wave *wave, const gcn_instruction *now) {
+    const uint64_t target = gcn_scalar(wave, now->from[0], true);
+    if (now->form->kind == GCN_CALL) gcn_set_scalar(wave, now->to[0], GCN_CODE_WINDOW | (wave->pc + 1), true);
+    if ((target & UINT64_C(0xff) << 56) != GCN_CODE_WINDOW || (uint32_t)target >= wave->group->kernel->module->n_code) {
+        gcn_report(wave, GCN_FAULT_RANGE, "a jump out of the program");
+        return false;
+    }
+    wave->pc = (uint32_t)target;
+    return true;
+}
+
+static bool runs_away(gcn_wave *wave) {
+    gcn_report(wave, GCN_FAULT_ENDLESS, "more than %d instructions without a barrier: an endless loop?", MAX_STEPS);
+    return true;
+}
+
+bool gcn_run_wave(gcn_wave *wave) {
+    const gcn_module *module = wave->group->kernel->module;
+    uint32_t steps = 0;
+    wave->barrier = NULL;
+    while (wave->pc < module->n_code) {
+        const gcn_instruction *now = &module->code[wave->pc];
+        wave->now = now;
+        count(wave, now);
+        if (++steps > MAX_STEPS && runs_away(wave)) return false;
+        switch (now->form->kind) {
+        case GCN_PLAIN:
+            now->run(wave, now);
+            wave->pc++;
+            break;
+        case GCN_BRANCH:
+            wave->group->counters.branches++;
+            wave->pc = is_taken(wave, now->form->code) ? now->target : wave->pc + 1;
+            break;
+        case GCN_CALL:
+        case GCN_RETURN:
+            if (!jump(wave, now)) return false;
+            break;
+        case GCN_BARRIER:
+            wave->pc++;
+            stop_at_barrier(wave, now);
+            return true;
+        default:
+            wave->ended = true;
+            return true;
+        }
+    }
+    gcn_report(wave, GCN_FAULT_RANGE, "the program ends without s_endpgm");
+    return false;
+}
