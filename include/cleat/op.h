@@ -132,9 +132,10 @@ struct cleat_op {
     bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
-    /* The outputs take one pass over the inputs, and the gradient reads these inputs but not out[0]: backward may compute
-     * the outputs again, where others read them, rather than keep them (train.gradient_checkpointing = selective). */
-    bool cheap;
+    /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):
+     * they take one pass over the inputs, which the gradient reads, while it does not read out[0], and every kernel of
+     * the node, a fused one too, gives the same bits. NULL: no. */
+    bool (*cheap)(const cleat_node *node);
 };
 
 /* --- nodes ---------------------------------------------------------------------------------------------------- */

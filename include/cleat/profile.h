@@ -33,6 +33,7 @@ typedef enum cleat_checkpointing {
     CLEAT_CHECKPOINTING_AUTO,
     CLEAT_CHECKPOINTING_FALSE,
     CLEAT_CHECKPOINTING_TRUE,
+    CLEAT_CHECKPOINTING_SELECTIVE, /* outputs of layer normalization, and of GELU in f32, alone */
 } cleat_checkpointing;
 typedef enum cleat_budget_policy {
     CLEAT_BUDGET_FIT,  /* shortens a schedule too long for run.time_budget once, at the start of the run */

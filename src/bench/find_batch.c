@@ -62,7 +62,7 @@ static void plan_without_limit(const batch_finder *finder, const cleat_device *d
     cleat_profile_destroy(frugal);
     if (status) return;
     point->planned_bytes = cleat_plan_bytes(fitted.work->plan);
-    point->recomputed = fitted.work->recompute > 0;
+    point->recomputed = fitted.work->recompute != 0;
     cleat_fitted_clear(&fitted);
 }
 
@@ -76,7 +76,7 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
     if (status == CLEAT_OK) {
         point->planned_fits = true;
         point->planned_bytes = cleat_plan_bytes(fitted->work->plan);
-        point->recomputed = fitted->work->recompute > 0;
+        point->recomputed = fitted->work->recompute != 0;
     } else if (status == CLEAT_ERR_FIT) {
         plan_without_limit(finder, device, point);
         report->fitting = find_fitting(finder, device, trial->good, trial->micro_batch_size);

@@ -171,7 +171,7 @@ static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report 
 static cleat_status describe_work(const cleat_fit_request *request, const cleat_workload *work,
                                   cleat_fit_report *report, cleat_error *error) {
     cleat_tuning_log(request->tuning, work->plan);
-    report->recompute = work->recompute > 0;
+    report->recompute = work->recompute != 0;
     report->n_buckets = work->n_buckets;
     for (size_t b = 0; b < work->n_buckets; ++b)
         report->buckets[b] = (cleat_fit_bucket){.length = work->buckets[b].length,
@@ -201,7 +201,7 @@ static cleat_status find_other_way(const cleat_fit_request *request, bool recomp
     cleat_fitted_clear(other);
     if (recompute) return cleat_fit_one_way(request, 0, other, error);
     cleat_status status = cleat_fit_group(request, &group, error);
-    return status == CLEAT_OK && group > 0 ? cleat_fit_one_way(request, group, other, error) : status;
+    return status == CLEAT_OK && group ? cleat_fit_one_way(request, group, other, error) : status;
 }
 
 static cleat_status describe(const cleat_fit_request *request, cleat_fit_report *report, cleat_error *error) {
@@ -218,7 +218,7 @@ static cleat_status describe(const cleat_fit_request *request, cleat_fit_report 
         return status;
     }
     report->fits = true;
-    bool recompute = chosen.work->recompute > 0;
+    bool recompute = chosen.work->recompute != 0;
     if (!other.work) status = find_other_way(request, recompute, &other, error);
     if (status != CLEAT_OK) goto done;
     describe_way(&chosen, request->lengths, recompute ? &report->recomputed : &report->stored);

@@ -223,6 +223,10 @@ cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, 
 /* --- recomputation -------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
+    if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_SELECTIVE) {
+        *recompute = CLEAT_RECOMPUTE_CHEAP;
+        return CLEAT_OK;
+    }
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_fit_request unlimited = *request;
     unlimited.limit = 0;
@@ -252,18 +256,23 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
  * activations. */
 static const double WORTH = 0.97;
 
+/* Whether the profile sets it. */
+static bool is_demanded(const cleat_fit_request *request) {
+    const int setting = request->profile->train.gradient_checkpointing;
+    return setting == CLEAT_CHECKPOINTING_TRUE || setting == CLEAT_CHECKPOINTING_SELECTIVE;
+}
+
 /* Whether recomputation can help at all: with `auto` only if memory forced a global batch to be cut. */
 static bool may_recompute(const cleat_fit_request *request, const cleat_fitted *stored) {
     if (request->purpose != CLEAT_FOR_TRAINING) return false;
     if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE) return false;
-    return request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE || !stored->work ||
-           !cleat_workload_is_whole(stored->work);
+    return is_demanded(request) || !stored->work || !cleat_workload_is_whole(stored->work);
 }
 
 static bool recompute_wins(const cleat_fit_request *request, const cleat_fitted *stored,
                            const cleat_fitted *recomputed) {
     if (!recomputed->work) return false;
-    if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE || !stored->work) return true;
+    if (is_demanded(request) || !stored->work) return true;
     return recomputed->pass_seconds > 0 && recomputed->pass_seconds < WORTH * stored->pass_seconds;
 }
 
@@ -273,7 +282,10 @@ static void format_reason(const cleat_fit_request *request, const cleat_fitted *
     const cleat_workload *work = recompute ? recomputed->work : stored->work;
     const char *global_batches =
         cleat_workload_is_whole(work) ? "whole global batches fit" : "the largest micro-batches that fit";
-    if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
+    if (recompute && setting == CLEAT_CHECKPOINTING_SELECTIVE)
+        snprintf(why, size, "%s; outputs of layer normalization and GELU are recomputed as set in the profile",
+                 global_batches);
+    else if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
         snprintf(why, size, "%s; activations are recomputed as set in the profile", global_batches);
     else if (recompute && !stored->work)
         snprintf(why, size, "%s; activations are recomputed: stored, %s", global_batches,
@@ -302,7 +314,7 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
     cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
     bool try_recompute = status == CLEAT_OK && may_recompute(request, &stored);
     if (try_recompute) status = cleat_fit_group(request, &group, error);
-    if (status == CLEAT_OK && group > 0) status = cleat_fit_one_way(request, group, &recomputed, error);
+    if (status == CLEAT_OK && group) status = cleat_fit_one_way(request, group, &recomputed, error);
     if (status != CLEAT_OK) goto done;
     bool recompute = recompute_wins(request, &stored, &recomputed);
     if (!recompute && !stored.work) {

@@ -56,7 +56,7 @@ cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, 
                                cleat_error *error);
 
 /* Finds the group size that needs the least memory at the longest bucket; 0 if the model has fewer than two
- * segments. */
+ * segments; CLEAT_RECOMPUTE_CHEAP where the profile sets it. */
 cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error);
 
 /* Tries both strategies, as far as gradient_checkpointing allows, and returns the better one in chosen->work

@@ -33,7 +33,10 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     cleat_status status = cleat_graph_create(work->store, label, &out->graph, error);
     if (status != CLEAT_OK) return status;
     if (work->storage != CLEAT_F32) cleat_autocast(out->graph, work->storage);
-    cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
+    if (mode == CLEAT_MODE_TRAIN && work->recompute == CLEAT_RECOMPUTE_CHEAP)
+        cleat_graph_recompute_cheap(out->graph);
+    else
+        cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
     cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
     cleat_graph_fuse(out->graph);
     return cleat_graph_status(out->graph, error);

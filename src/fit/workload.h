@@ -11,6 +11,9 @@
 
 enum { CLEAT_RING = 64 };
 
+/* Instead of a number of segments: outputs of cheap ops alone (cleat_graph_recompute_cheap). */
+enum { CLEAT_RECOMPUTE_CHEAP = -1 };
+
 typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION } cleat_purpose;
 
 /* A built graph, and the byte offsets of the inputs that the runtime itself fills, within the staging
@@ -27,7 +30,7 @@ typedef struct cleat_workload {
     const cleat_model *model;
     cleat_store *store;
     cleat_dtype storage; /* of activations and half weights; from train.precision */
-    int recompute;       /* segments in a group that is recomputed in backward; 0: activations are stored */
+    int recompute;       /* segments in a group that is recomputed in backward; 0: activations are stored; or _CHEAP */
     size_t n_buckets;
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_work_graph train[CLEAT_BUCKETS];
@@ -56,7 +59,7 @@ typedef struct cleat_workload_spec {
     cleat_purpose purpose;       /* 0: training */
     const cleat_bucket *buckets; /* [n_buckets] ascending lengths, 1 to CLEAT_BUCKETS of them */
     size_t n_buckets;
-    int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored */
+    int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored; or _CHEAP */
 } cleat_workload_spec;
 
 /* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger than the

@@ -123,7 +123,7 @@ struct cleat_graph {
     cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *, cleat_dtype);
     /* Number of segments in a recomputed group; 0: nothing is recomputed (recompute.h). */
     int recompute;
-    bool recompute_cheap; /* outputs of cheap ops are recomputed, one by one (recompute.h) */
+    bool recompute_cheap;          /* outputs of cheap ops are recomputed, one by one (recompute.h) */
     const struct cleat_lora *lora; /* adapters of the linear layers that are built (nn/lora.h); NULL: none */
     /* [mark_count] ascending: index of the node before which a segment begins or the last segment ends. */
     size_t *marks;

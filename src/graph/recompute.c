@@ -70,11 +70,11 @@ static const cleat_node *origin(const cleat_tensor *tensor) {
 /* Whether a node is repeated alone. Its inputs must be kept, not repeated themselves, or a chain of such nodes would be
  * repeated from its beginning. */
 static bool is_cheap(const cleat_node *node) {
-    if (!node->op->cheap || node->recomputed || !cleat_requires_grad(node->out[0]) || !is_repeatable(node))
-        return false;
+    if (!node->op->cheap || !node->op->cheap(node)) return false;
+    if (node->recomputed || !cleat_requires_grad(node->out[0]) || !is_repeatable(node)) return false;
     for (int i = 0; i < node->n_in; ++i) {
         const cleat_node *before = node->in[i] ? origin(node->in[i]) : NULL;
-        if (before && before->op->cheap) return false;
+        if (before && before->op->cheap && before->op->cheap(before)) return false;
     }
     return true;
 }

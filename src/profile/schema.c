@@ -7,7 +7,7 @@
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
-static const char *const checkpointings[] = {"auto", "false", "true", NULL};
+static const char *const checkpointings[] = {"auto", "false", "true", "selective", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
 static const char *const self_checks[] = {"once", "always", "never", NULL};
 
@@ -63,8 +63,8 @@ const cleat_key cleat_run_keys[] = {
     {AT(train, loss_scale_growth_interval), INT(1, 1e9, "2000"),
      .help = "f16: number of consecutive steps without overflow after which the loss scale is doubled."},
     {AT(train, gradient_checkpointing), CHOICE(checkpointings, "auto"),
-     .help =
-         "Recompute activations in the backward pass; auto: if the larger micro-batches outweigh the recomputation."},
+     .help = "Recompute activations in backward; selective: only of layer norm and f32 GELU, nearly free; auto: if it "
+             "pays off."},
     {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
      .help = "Gradient clipping: maximum global gradient norm."},
     {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES, .help = "AdamW: decoupled weight decay."},

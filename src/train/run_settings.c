@@ -51,7 +51,9 @@ cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const clea
     resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
     resolved->train.precision = cleat_storage_precision(work->storage);
     resolved->train.loss_scale = cleat_profile_loss_scale(settings->profile);
-    resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
+    resolved->train.gradient_checkpointing = work->recompute == CLEAT_RECOMPUTE_CHEAP ? CLEAT_CHECKPOINTING_SELECTIVE
+                                             : work->recompute                        ? CLEAT_CHECKPOINTING_TRUE
+                                                                                      : CLEAT_CHECKPOINTING_FALSE;
     resolved->loader.num_workers = loader_threads;
     hash_what_computes(resolved, settings->hash);
     return CLEAT_OK;

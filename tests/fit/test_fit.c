@@ -273,6 +273,26 @@ static void recomputing_is_the_last_resort(void **state) {
     bench_destroy(&b);
 }
 
+/* `selective` is taken where all would fit, too; it needs less than stored activations. */
+static void cheap_outputs_are_recomputed_on_request(void **state) {
+    (void)state;
+    bench b = bench_create("train.gradient_checkpointing=selective");
+    cleat_device_facts facts = gpu(100000 * MIB);
+    cleat_fit_request request = request_of(&b, &facts);
+    cleat_fitted fitted = {0}, other = {0};
+    char why[256] = "";
+    assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
+    assert_int_equal(fitted.work->recompute, CLEAT_RECOMPUTE_CHEAP);
+    assert_int_equal(other.work->recompute, 0);
+    const int64_t selective = cleat_plan_bytes(fitted.work->plan), stored = cleat_plan_bytes(other.work->plan);
+    print_message("%.1f MiB stored, %.1f MiB selective\n", (double)stored / MIB, (double)selective / MIB);
+    assert_true(selective < stored - stored / 10);
+    assert_non_null(strstr(why, "GELU"));
+    cleat_fitted_clear(&fitted);
+    cleat_fitted_clear(&other);
+    bench_destroy(&b);
+}
+
 /* If launches cost more than arithmetic, larger micro-batches justify recomputation; if launches are free,
  * they do not. */
 static void recomputing_must_pay(void **state) {
@@ -359,6 +379,7 @@ int main(void) {
         cmocka_unit_test(samples_of_one_size_have_no_length_to_cut),
         cmocka_unit_test(what_was_asked_for_is_not_changed),
         cmocka_unit_test(recomputing_is_the_last_resort),
+        cmocka_unit_test(cheap_outputs_are_recomputed_on_request),
         cmocka_unit_test(recomputing_must_pay),
         cmocka_unit_test(the_report_adds_up),
     };

@@ -140,12 +140,17 @@ static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
 }
 
+static bool is_cheap(const cleat_node *node) {
+    (void)node;
+    return true;
+}
+
 static const cleat_op linear_op = {
     .name = "linear", .optional_inputs = CLEAT_IN(2), .infer = infer, .backward = linear_backward, .variants = plain};
 static const cleat_op norm_op = {
-    .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain, .cheap = true};
+    .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain, .cheap = is_cheap};
 static const cleat_op gelu_op = {
-    .name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain, .cheap = true};
+    .name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain, .cheap = is_cheap};
 static const cleat_op attention_op = {
     .name = "attention", .infer = infer_with_rows, .backward = attention_backward, .variants = plain};
 

@@ -390,6 +390,29 @@ static void resume_with_other_micro_batches(void **state) {
     assert_true(worst > 0 && worst <= 2e-6);
 }
 
+/* Outputs that are computed again have the same bits, in halves too, where those of GELU are kept. */
+static void selective_recomputation_changes_no_bit(void **state) {
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=bf16"};
+    const tiny *t = *state;
+    for (int i = 0; i < 2; ++i) {
+        char run[2][16], path[TINY_PATH], name[48];
+        size_t size;
+        snprintf(run[0], sizeof run[0], "stored%d", i);
+        snprintf(run[1], sizeof run[1], "selective%d", i);
+        tiny_result a = tiny_train_to(
+            CLEAT_OK, t, run[0], SET("model.layers=3", "train.gradient_checkpointing=false", precisions[i]), false, 0);
+        tiny_result b =
+            tiny_train_to(CLEAT_OK, t, run[1],
+                          SET("model.layers=3", "train.gradient_checkpointing=selective", precisions[i]), false, 0);
+        assert_true(b.report.memory.allocated < a.report.memory.allocated);
+        assert_true(tiny_distance(t, run[0], run[1]) == 0);
+        snprintf(name, sizeof name, "%s/resolved.ini", run[1]);
+        char *text = tiny_read(tiny_path(t, name, path), &size);
+        assert_non_null(strstr(text, "gradient_checkpointing = selective"));
+        cleat_free(text);
+    }
+}
+
 /* `auto` keeps the micro-batch sizes of the interrupted run, although more memory is available: the same
  * bits. */
 static void resume_keeps_its_cut(void **state) {
@@ -728,6 +751,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
         cmocka_unit_test(records_are_passed_on_as_they_are_written),
         cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(selective_recomputation_changes_no_bit),
         cmocka_unit_test(resume_with_other_micro_batches),
         cmocka_unit_test(resume_keeps_its_cut),
         cmocka_unit_test(resume_takes_the_cut_that_is_asked_for),
