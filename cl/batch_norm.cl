@@ -63,20 +63,22 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
     GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(means);
     VECTOR_SCRATCH(all_squares);
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(counted_rows(SAMPLES, rows, sample_rows), chunks);
-    floatv base[VECTORS], shift[VECTORS], squares[VECTORS];
+    floatv base[ALL_VECTORS], shift[ALL_VECTORS], squares[ALL_VECTORS];
     FOR_VECTOR {
         shift[v] = squares[v] = base[v] = (floatv)(0.0f);
         if (own.at < own.end) base[v] = channels_load(AT(x) + (ulong)own.at * channels, CHANNEL(v), channels);
     }
     float count = 0.0f;
+    const int ahead = rows_ahead(channels);
     for (int begin = own.at; begin < own.end; begin += BLOCK * ROW_STEP) {
         const int n = min(BLOCK, (own.end - begin + ROW_STEP - 1) / ROW_STEP);
         __global const T *row = AT(x) + (ulong)begin * channels;
-        floatv sum[VECTORS], squared[VECTORS];
+        floatv sum[ALL_VECTORS], squared[ALL_VECTORS];
         FOR_VECTOR sum[v] = squared[v] = (floatv)(0.0f);
         for (int i = 0; i < n; ++i, row += (ulong)ROW_STEP * channels) FOR_VECTOR {
+                CHANNELS_SOON(row + CHANNEL(v) + ahead);
                 floatv d = channels_load(row, CHANNEL(v), channels) - base[v] - shift[v];
                 sum[v] += d;
                 squared[v] = fma(d, d, squared[v]);
@@ -107,7 +109,8 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
     GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(means);
     VECTOR_SCRATCH(all_squares);
-    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
+    const int counted = counted_rows(SAMPLES, rows, sample_rows);
     FOR_VECTOR {
         float count = 0.0f;
         floatv mean = (floatv)(0.0f), squares = (floatv)(0.0f);
@@ -132,27 +135,35 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
 
 /* --- normalisation -------------------------------------------------------------------------------------- */
 
+/* gamma / sqrt(variance + eps) of channels [at, at + VEC). */
+static inline floatv scale_of(__global const float *gamma, __global const float *variances, int at, int channels,
+                              float eps) {
+    return channels_load_f32(gamma, at, channels) / sqrt(channels_load_f32(variances, at, channels) + eps);
+}
+
 /* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) if `relu`. means and
  * variances f32 [channels]; residual may be NULL. y may be x or residual. */
 __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), TENSOR(const float, variances),
                                TENSOR(const float, gamma), TENSOR(const float, beta), TENSOR(const T, residual),
                                TENSOR(T, y), const int rows, const int channels, const int chunks, const int relu,
-                               const float eps) {
-    const int first = own_channel(chunks);
+                               const int stream, const float eps) {
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(rows, chunks);
-    floatv mean[VECTORS], scale[VECTORS], bias[VECTORS];
+    floatv mean[ALL_VECTORS], scale[ALL_VECTORS], bias[ALL_VECTORS];
     FOR_VECTOR {
         mean[v] = channels_load_f32(AT(means), CHANNEL(v), channels);
-        scale[v] = channels_load_f32(AT(gamma), CHANNEL(v), channels) /
-                   sqrt(channels_load_f32(AT(variances), CHANNEL(v), channels) + eps);
+        scale[v] = scale_of(AT(gamma), AT(variances), CHANNEL(v), channels, eps);
         bias[v] = channels_load_f32(AT(beta), CHANNEL(v), channels);
     }
+    const int ahead = rows_ahead(channels);
     for (int row = own.at; row < own.end; row += ROW_STEP) {
         const ulong at = (ulong)row * channels;
         FOR_VECTOR {
+            CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
+            if (HAS(residual)) CHANNELS_SOON(AT(residual) + at + CHANNEL(v) + ahead);
             floatv value = fma(channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], scale[v], bias[v]);
             if (HAS(residual)) value += channels_load(AT(residual) + at, CHANNEL(v), channels);
-            channels_store(relu ? relu_of(value) : value, AT(y) + at, CHANNEL(v), channels);
+            channels_stream(relu ? relu_of(value) : value, AT(y) + at, CHANNEL(v), channels, stream);
         }
     }
 }
@@ -189,33 +200,49 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
 }
 #endif
 
+/* d: dy where relu passed the result. It is y if there is a y, else computed from x - mean as by batch_norm_apply, which
+ * costs less than reading it; no relu if there is neither y nor beta. */
+#define PASSED(dy, centred, at, c, scale, bias)                                                                        \
+    (HAS(y)      ? relu_pass(dy, channels_load(AT(y) + (at), c, channels))                                             \
+     : HAS(beta) ? relu_pass(dy, fma(centred, scale, bias))                                                            \
+                 : (dy))
+
 /* dresidual = accum + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and
- * of d xhat. y is NULL if there is no relu. */
+ * of d xhat. */
 __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
-                                  TENSOR(const float, saved), TENSOR(const int, samples), TENSOR(const T, accum),
-                                  TENSOR(T, dresidual), TENSOR(float, partial), const int rows, const int sample_rows,
-                                  const int channels, const int chunks, const float eps) {
+                                  TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, beta),
+                                  TENSOR(const int, samples), TENSOR(const T, accum), TENSOR(T, dresidual),
+                                  TENSOR(float, partial), const int rows, const int sample_rows, const int channels,
+                                  const int chunks, const int stream, const float eps) {
     VECTOR_SCRATCH(sums);
-    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
+    const int counted = counted_rows(SAMPLES, rows, sample_rows);
     const row_span own = own_rows(rows, chunks);
-    floatv mean[VECTORS], sum[VECTORS], product[VECTORS];
+    floatv mean[ALL_VECTORS], scale[ALL_VECTORS], bias[ALL_VECTORS], sum[ALL_VECTORS], product[ALL_VECTORS];
     FOR_VECTOR {
         mean[v] = channels_load_f32(AT(saved), CHANNEL(v), channels);
+        scale[v] = scale_of(AT(gamma), AT(saved) + channels, CHANNEL(v), channels, eps);
+        bias[v] = HAS(beta) ? channels_load_f32(AT(beta), CHANNEL(v), channels) : (floatv)(0.0f);
         sum[v] = product[v] = (floatv)(0.0f);
     }
+    const int ahead = rows_ahead(channels);
     for (int row = own.at; row < own.end; row += ROW_STEP) {
         const ulong at = (ulong)row * channels;
         FOR_VECTOR {
             floatv d = (floatv)(0.0f);
             if (row < counted) {
+                CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
+                CHANNELS_SOON(AT(dy) + at + CHANNEL(v) + ahead);
+                if (HAS(y)) CHANNELS_SOON(AT(y) + at + CHANNEL(v) + ahead);
+                const floatv centred = channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v];
                 d = channels_load(AT(dy) + at, CHANNEL(v), channels);
-                if (HAS(y)) d = relu_pass(d, channels_load(AT(y) + at, CHANNEL(v), channels));
+                d = PASSED(d, centred, at, CHANNEL(v), scale[v], bias[v]);
                 sum[v] += d;
-                product[v] = fma(d, channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], product[v]);
+                product[v] = fma(d, centred, product[v]);
             }
             if (HAS(dresidual)) {
                 if (HAS(accum)) d += channels_load(AT(accum) + at, CHANNEL(v), channels);
-                channels_store(d, AT(dresidual) + at, CHANNEL(v), channels);
+                channels_stream(d, AT(dresidual) + at, CHANNEL(v), channels, stream);
             }
         }
     }
@@ -237,7 +264,7 @@ __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, to
                                   TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
                                   const int channels, const int chunks, const int parts) {
     VECTOR_SCRATCH(sums);
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     FOR_VECTOR {
         const int c = CHANNEL(v);
         floatv sum = (floatv)(0.0f), product = (floatv)(0.0f);
@@ -262,33 +289,40 @@ __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, to
 /* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in valid rows, accum in the
  * others. dx may be any of its inputs. */
 __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
-                                    TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, total),
-                                    TENSOR(const int, samples), TENSOR(const T, accum), TENSOR(T, dx), const int rows,
-                                    const int sample_rows, const int channels, const int chunks, const float eps) {
-    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+                                    TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, beta),
+                                    TENSOR(const float, total), TENSOR(const int, samples), TENSOR(const T, accum),
+                                    TENSOR(T, dx), const int rows, const int sample_rows, const int channels,
+                                    const int chunks, const int stream, const float eps) {
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
+    const int counted = counted_rows(SAMPLES, rows, sample_rows);
     const row_span own = own_rows(rows, chunks);
     const float share = 1.0f / (float)max(counted, 1);
-    floatv mean[VECTORS], scale[VECTORS], slope[VECTORS], middle[VECTORS];
+    floatv mean[ALL_VECTORS], scale[ALL_VECTORS], bias[ALL_VECTORS], slope[ALL_VECTORS], middle[ALL_VECTORS];
     FOR_VECTOR {
         const int c = CHANNEL(v);
         floatv rstd = 1.0f / sqrt(channels_load_f32(AT(saved) + channels, c, channels) + eps);
         mean[v] = channels_load_f32(AT(saved), c, channels);
-        scale[v] = channels_load_f32(AT(gamma), c, channels) * rstd;
+        scale[v] = scale_of(AT(gamma), AT(saved) + channels, c, channels, eps);
+        bias[v] = HAS(beta) ? channels_load_f32(AT(beta), c, channels) : (floatv)(0.0f);
         middle[v] = channels_load_f32(AT(total), c, channels) * share;
         slope[v] = channels_load_f32(AT(total) + channels, c, channels) * share * rstd;
     }
+    const int ahead = rows_ahead(channels);
     for (int row = own.at; row < own.end; row += ROW_STEP) {
         const ulong at = (ulong)row * channels;
         FOR_VECTOR {
             const int c = CHANNEL(v);
             floatv g = (floatv)(0.0f);
             if (row < counted) {
+                CHANNELS_SOON(AT(x) + at + c + ahead);
+                CHANNELS_SOON(AT(dy) + at + c + ahead);
+                const floatv centred = channels_load(AT(x) + at, c, channels) - mean[v];
                 floatv d = channels_load(AT(dy) + at, c, channels);
-                if (HAS(y)) d = relu_pass(d, channels_load(AT(y) + at, c, channels));
-                g = (d - middle[v] - (channels_load(AT(x) + at, c, channels) - mean[v]) * slope[v]) * scale[v];
+                d = PASSED(d, centred, at, c, scale[v], bias[v]);
+                g = (d - middle[v] - centred * slope[v]) * scale[v];
             }
             if (HAS(accum)) g += channels_load(AT(accum) + at, c, channels);
-            channels_store(g, AT(dx) + at, c, channels);
+            channels_stream(g, AT(dx) + at, c, channels, stream);
         }
     }
 }

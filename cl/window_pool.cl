@@ -44,15 +44,15 @@ static inline void move_on(pixel *p, int height, int width) {
 __kernel void max_pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, winner), const int rows, const int height,
                                const int width, const int out_height, const int out_width, const int channels,
                                const int chunks) {
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(rows, chunks);
     pixel out = pixel_of(own.at, out_height, out_width);
     for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&out, out_height, out_width)) {
         const int top = out.h * STRIDE - PADDING, left = out.w * STRIDE - PADDING;
         const int h0 = max(top, 0), h1 = min(top + SIZE, height), w0 = max(left, 0), w1 = min(left + SIZE, width);
         __global const T *sample = AT(x) + (ulong)out.sample * height * width * channels;
-        floatv most[VECTORS];
-        intv at[VECTORS];
+        floatv most[ALL_VECTORS];
+        intv at[ALL_VECTORS];
         FOR_VECTOR {
             most[v] = (floatv)(-INFINITY);
             at[v] = (intv)(h0 * width + w0);
@@ -86,7 +86,7 @@ static inline int first_window(int at) {
 __kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), TENSOR(const T, accum), TENSOR(T, dx),
                                 const int rows, const int height, const int width, const int out_height,
                                 const int out_width, const int channels, const int chunks) {
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(rows, chunks);
     pixel in = pixel_of(own.at, height, width);
     for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&in, height, width)) {
@@ -94,7 +94,7 @@ __kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), 
         const int p0 = first_window(in.h), p1 = min((in.h + PADDING) / STRIDE + 1, out_height);
         const int q0 = first_window(in.w), q1 = min((in.w + PADDING) / STRIDE + 1, out_width);
         const ulong to = (ulong)row * channels;
-        floatv sum[VECTORS];
+        floatv sum[ALL_VECTORS];
         FOR_VECTOR sum[v] = HAS(accum) ? channels_load(AT(accum) + to, CHANNEL(v), channels) : (floatv)(0.0f);
         for (int p = p0; p < p1; ++p)
             for (int q = q0; q < q1; ++q) {
@@ -112,14 +112,14 @@ __kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), 
 /* y: the mean of a window, whose positions outside the image count as zeros. rows: number of output pixels. */
 __kernel void average_pool_forward(TENSOR(const T, x), TENSOR(T, y), const int rows, const int height, const int width,
                                    const int out_height, const int out_width, const int channels, const int chunks) {
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(rows, chunks);
     pixel out = pixel_of(own.at, out_height, out_width);
     for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&out, out_height, out_width)) {
         const int top = out.h * STRIDE - PADDING, left = out.w * STRIDE - PADDING;
         const int h0 = max(top, 0), h1 = min(top + SIZE, height), w0 = max(left, 0), w1 = min(left + SIZE, width);
         __global const T *sample = AT(x) + (ulong)out.sample * height * width * channels;
-        floatv sum[VECTORS];
+        floatv sum[ALL_VECTORS];
         FOR_VECTOR sum[v] = (floatv)(0.0f);
         for (int h = h0; h < h1; ++h)
             for (int w = w0; w < w1; ++w)
@@ -133,14 +133,14 @@ __kernel void average_pool_forward(TENSOR(const T, x), TENSOR(T, y), const int r
 __kernel void average_pool_backward(TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dx), const int rows,
                                     const int height, const int width, const int out_height, const int out_width,
                                     const int channels, const int chunks) {
-    const int first = own_channel(chunks);
+    const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(rows, chunks);
     pixel in = pixel_of(own.at, height, width);
     for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&in, height, width)) {
         const int p0 = first_window(in.h), p1 = min((in.h + PADDING) / STRIDE + 1, out_height);
         const int q0 = first_window(in.w), q1 = min((in.w + PADDING) / STRIDE + 1, out_width);
         const ulong to = (ulong)row * channels;
-        floatv sum[VECTORS];
+        floatv sum[ALL_VECTORS];
         FOR_VECTOR sum[v] = (floatv)(0.0f);
         for (int p = p0; p < p1; ++p)
             for (int q = q0; q < q1; ++q) {

@@ -25,7 +25,7 @@ typedef struct cleat_node cleat_node;
 typedef struct cleat_op cleat_op;
 typedef struct cleat_binder cleat_binder; /* collects the launches of a node */
 
-enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
+enum { CLEAT_MAX_IN = 12, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
 
 /* One use of an operation. Entries of `in` may be NULL where the op declares an input optional. */
 struct cleat_node {

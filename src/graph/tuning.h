@@ -18,7 +18,7 @@
 #include "core/clblast_parameters.h"
 #include "graph/plan.h"
 
-/* Bytes of the longest key, which has 14 tensors of 5 dimensions. */
+/* Bytes of the longest key, which has 17 tensors of 5 dimensions. */
 enum { CLEAT_TUNING_KEY = 2048 };
 
 typedef struct cleat_tuning_entry {

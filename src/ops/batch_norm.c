@@ -68,7 +68,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* f32 [parts, 2, C] */
 static int64_t partial_bytes(const cleat_tensor *x, const cleat_device_facts *facts) {
-    cleat_channels cut = cleat_channels_of(x, facts);
+    cleat_channels cut = cleat_channels_long_of(x, facts);
     return cleat_channels_joined_parts(&cut, facts) * 2 * cut.channels * (int64_t)sizeof(float);
 }
 
@@ -120,21 +120,24 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     cleat_launch_i32(binder, (int32_t)cut->channels);
     cleat_launch_i32(binder, (int32_t)cut->chunks);
     cleat_launch_i32(binder, attr_of(node)->relu);
+    cleat_launch_i32(binder, cleat_channels_stream(node->out[Y], binder->facts));
     cleat_launch_f32(binder, attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
+    cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
     bind_statistics(node, &cut, binder);
     bind_apply(node, &cut, node->out[SAVED], node->out[SAVED], cut.channels, binder);
 }
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
 
-/* --- gradient: in = {dy, x, y where relu, saved, gamma, samples, accums}, targets x, residual, gamma, beta ----- */
+/* --- gradient: in = {dy, x, y, saved, gamma, beta, samples, accums}, targets x, residual, gamma, beta ---------- */
 
-enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_SAMPLES, GRAD_IN };
+/* y is present where relu follows a residual. Without one, what relu passed is computed from x, gamma and beta; there is
+ * no beta where neither is needed. */
+enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_BETA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
@@ -163,12 +166,12 @@ static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *
 static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
     int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
     launch(binder, node, "batch_norm_sum_part", cut);
-    for (int i = G_DY; i <= G_SAVED; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, node->in[G_SAMPLES]);
+    for (int i = G_DY; i <= G_SAMPLES; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DRESIDUAL));
     cleat_launch_tensor(binder, node->out[DRESIDUAL]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
+    cleat_launch_i32(binder, cleat_channels_stream(node->in[G_X], binder->facts));
     cleat_launch_f32(binder, attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, parts);
     launch(binder, node, "batch_norm_sum_join", cut);
@@ -190,19 +193,19 @@ static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_bin
     cleat_launch_tensor(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY]);
     cleat_launch_tensor(binder, node->in[G_X]);
     cleat_launch_tensor(binder, masked ? NULL : node->in[G_Y]);
-    cleat_launch_tensor(binder, node->in[G_SAVED]);
-    cleat_launch_tensor(binder, node->in[G_GAMMA]);
+    for (int i = G_SAVED; i <= G_BETA; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
     cleat_launch_tensor(binder, node->in[G_SAMPLES]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
     rows_and_channels(binder, node, cut);
+    cleat_launch_i32(binder, cleat_channels_stream(node->in[G_X], binder->facts));
     cleat_launch_f32(binder, attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_of(node->in[G_X], binder->facts);
+    cleat_channels cut = cleat_channels_long_of(node->in[G_X], binder->facts);
     bind_sums(node, &cut, binder);
     if (node->out[DX]) bind_dx(node, &cut, binder);
 }
@@ -228,9 +231,10 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     }
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dy,
                                  [G_X] = node->in[X],
-                                 [G_Y] = relu ? node->out[Y] : NULL,
+                                 [G_Y] = relu && node->in[RESIDUAL] ? node->out[Y] : NULL,
                                  [G_SAVED] = node->out[SAVED],
                                  [G_GAMMA] = node->in[GAMMA],
+                                 [G_BETA] = relu && !node->in[RESIDUAL] ? node->in[BETA] : NULL,
                                  [G_SAMPLES] = node->in[SAMPLES]};
     cleat_tensor *targets[TARGETS] = {
         [DX] = node->in[X], [DRESIDUAL] = residual, [DGAMMA] = node->in[GAMMA], [DBETA] = node->in[BETA]};
@@ -292,7 +296,7 @@ static cleat_cost cost_inference(const cleat_node *node) {
 }
 
 static void bind_inference(const cleat_node *node, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
+    cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
 }
 
@@ -362,7 +366,7 @@ static cleat_cost cost_running(const cleat_node *node) {
 }
 
 static void bind_running(const cleat_node *node, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_of(node->in[F_STATISTICS], binder->facts);
+    cleat_channels cut = cleat_channels_long_of(node->in[F_STATISTICS], binder->facts);
     int64_t channels = cleat_tensor_elements(node->out[MEAN]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
     cleat_launch_tensor(binder, node->in[F_STATISTICS]);

@@ -168,9 +168,10 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 }
 
 static const op_row rows[] = {
-    {3, 2, 3, NO_RESIDUAL, 1, 2, 1},    {2, 3, 17, HAS_RESIDUAL, 1, 0, 0},  {3, 3, 3, HAS_RESIDUAL, 0, 2, 1},
-    {1, 1, 1, NO_RESIDUAL, 0, 9, 1},    {3, 5, 17, NO_RESIDUAL, 1, 0, 1},   {3, 101, 17, HAS_RESIDUAL, 1, 2},
-    {5, 3, 130, HAS_RESIDUAL, 1, 4, 1}, {2, 7, 17, RESIDUAL_IS_X, 0, 0, 1}, {2, 301, 64, HAS_RESIDUAL, 0},
+    {3, 2, 3, NO_RESIDUAL, 1, 2, 1},     {2, 3, 17, HAS_RESIDUAL, 1, 0, 0},  {3, 3, 3, HAS_RESIDUAL, 0, 2, 1},
+    {1, 1, 1, NO_RESIDUAL, 0, 9, 1},     {3, 5, 17, NO_RESIDUAL, 1, 0, 1},   {3, 101, 17, HAS_RESIDUAL, 1, 2},
+    {5, 3, 130, HAS_RESIDUAL, 1, 4, 1},  {2, 7, 17, RESIDUAL_IS_X, 0, 0, 1}, {2, 301, 64, HAS_RESIDUAL, 0},
+    {2, 3, 1045, HAS_RESIDUAL, 1, 0, 1}, {3, 2, 1040, NO_RESIDUAL, 1, 2, 0},
 };
 
 /* --- numbers far from 0 --- */
@@ -244,6 +245,70 @@ static void keeps_the_variance(void **state) {
         cleat_graph_destroy(graph);
         cleat_store_destroy(store);
     }
+}
+
+/* --- results larger than caches --- */
+
+enum { LARGE_SAMPLES = 2, LARGE_ROWS = 8200, LARGE_WIDTH = 64, LARGE = LARGE_SAMPLES * LARGE_ROWS * LARGE_WIDTH };
+
+static void assert_close(const char *what, const double *got, const double *expected, int64_t count, double tolerance) {
+    for (int64_t i = 0; i < count; ++i)
+        if (!(fabs(got[i] - expected[i]) <= tolerance))
+            fail_msg("%s[%lld] is %.9g, not %.9g", what, (long long)i, got[i], expected[i]);
+}
+
+/* Results of more than 4 MiB, which kernels for CPUs write past the caches. */
+static void computes_large_results(void **state) {
+    (void)state;
+    const int64_t full[] = {LARGE_SAMPLES, LARGE_ROWS, LARGE_WIDTH}, width = LARGE_WIDTH;
+    op_case c = {.dims = (const int64_t[]){LARGE_SAMPLES, LARGE_ROWS, LARGE_WIDTH, HAS_RESIDUAL, 1, 0, 0}};
+    double *values = calloc(8 * (size_t)LARGE, sizeof *values), *at[8], gamma[LARGE_WIDTH], beta[LARGE_WIDTH];
+    assert_non_null(values);
+    for (int i = 0; i < 8; ++i) at[i] = values + i * (size_t)LARGE;
+    for (int64_t i = 0; i < 3 * (int64_t)LARGE; ++i)
+        values[i] = compare_round(CLEAT_F32, sin(0.7 * (double)i) + 0.3 * cos(0.013 * (double)(i % LARGE)));
+    for (int i = 0; i < LARGE_WIDTH; ++i) {
+        gamma[i] = compare_round(CLEAT_F32, 0.5 + 0.01 * i);
+        beta[i] = compare_round(CLEAT_F32, 0.2 - 0.007 * i);
+    }
+    const double *in[] = {[X] = at[0], [GAMMA] = gamma, [BETA] = beta, [THIRD] = at[1]};
+    double *expected_y = at[3], *expected_dx = at[4], *expected_dresidual = at[5], *got = at[6];
+    double sums[2][LARGE_WIDTH] = {{0}};
+    reference(&c, in, (double *[]){expected_y});
+    /* a gradient of 0 where rounding might decide what relu passes */
+    for (int64_t i = 0; i < LARGE; ++i)
+        if (fabs(expected_y[i]) < 1e-4) at[2][i] = 0;
+    gradient(&c, in, (const double *[]){at[2]}, (double *[]){expected_dx, sums[0], sums[1], expected_dresidual});
+
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    op_rig rig;
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "large", &graph, NULL), CLEAT_OK);
+    cleat_tensor *inputs[3], *scale = cleat_input(graph, "gamma", CLEAT_F32, 1, &width);
+    cleat_tensor *bias = cleat_input(graph, "beta", CLEAT_F32, 1, &width);
+    for (int i = 0; i < 3; ++i)
+        inputs[i] = cleat_input(graph, (const char *[]){"x", "residual", "dy"}[i], CLEAT_F32, 3, full);
+    cleat_require_grad(graph, inputs[0]);
+    cleat_require_grad(graph, inputs[1]);
+    const cleat_batch_norm_spec spec = {.gamma = scale, .beta = bias, .residual = inputs[1], .relu = true, .eps = eps};
+    cleat_tensor *y = cleat_batch_norm(graph, inputs[0], &spec, NULL);
+    cleat_backward_from(graph, &y, &inputs[2], 1);
+    cleat_tensor *made[] = {y, cleat_gradient(graph, inputs[0]), cleat_gradient(graph, inputs[1])};
+    for (int i = 0; i < 3; ++i) cleat_retain(graph, made[i]);
+    assert_true(op_rig_open(&rig, graph, &op_shape_cpu, NULL, 0));
+    for (int i = 0; i < 3; ++i) op_rig_write(&rig, inputs[i], at[i]);
+    op_rig_write(&rig, scale, gamma);
+    op_rig_write(&rig, bias, beta);
+    op_rig_run(&rig, 0, -1);
+    for (int i = 0; i < 3; ++i) {
+        op_rig_read(&rig, made[i], got);
+        assert_close((const char *[]){"y", "dx", "dresidual"}[i], got, at[3 + i], LARGE, 2e-5);
+    }
+    op_rig_close(&rig);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+    free(values);
 }
 
 /* --- empty slots --- */
@@ -478,8 +543,11 @@ static const op_test tests[] = {
 };
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(keeps_the_variance), cmocka_unit_test(ignores_empty_slots),
-                                       cmocka_unit_test(follows_statistics), cmocka_unit_test(rejects),
+    const struct CMUnitTest extra[] = {cmocka_unit_test(keeps_the_variance),
+                                       cmocka_unit_test(computes_large_results),
+                                       cmocka_unit_test(ignores_empty_slots),
+                                       cmocka_unit_test(follows_statistics),
+                                       cmocka_unit_test(rejects),
                                        cmocka_unit_test(rejects_tracking)};
     return op_main(tests, sizeof tests / sizeof *tests, extra, sizeof extra / sizeof *extra);
 }
