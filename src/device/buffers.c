@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 int64_t cleat_device_memory_limit(void) {
     const char *text = getenv("CLEAT_DEVICE_MEMORY_LIMIT");
@@ -58,6 +59,28 @@ static cl_int touch(cleat_device *device, cl_mem buffer, int64_t bytes) {
     return fill_with_zeros(device, buffer, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
 }
 
+/* Asks for pages of 2 MiB where the device computes in host memory. A kernel that reads many rows side by side needs more
+ * pages of 4 KiB than the processor keeps addresses of, and its prefetcher stops at the end of a page: one core read 26
+ * MB at 22 GB/s instead of 15, and 400 MB at 16 instead of 11 (Xeon with AVX-512). Where the system ignores the request,
+ * nothing is lost. */
+static void prefer_large_pages(cleat_device *device, cl_mem buffer, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = 2u << 20;
+    cl_int code = CL_SUCCESS;
+    if (!(device->quirks & CLEAT_QUIRK_HOST_MEMORY) || (uint64_t)bytes < 2 * page) return;
+    void *mapped =
+        clEnqueueMapBuffer(device->compute, buffer, CL_TRUE, CL_MAP_WRITE, 0, (size_t)bytes, 0, NULL, NULL, &code);
+    if (code != CL_SUCCESS) return;
+    const uintptr_t begin = ((uintptr_t)mapped + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)mapped + (uintptr_t)bytes) / page * page;
+    if (end > begin) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    if (clEnqueueUnmapMemObject(device->compute, buffer, mapped, 0, NULL, NULL) == CL_SUCCESS)
+        clFinish(device->compute);
+#else
+    (void)device, (void)buffer, (void)bytes;
+#endif
+}
+
 cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *buffer, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     if (bytes <= 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a buffer of %" PRId64 " bytes", bytes);
@@ -70,6 +93,7 @@ cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *bu
         return cleat_cl_fail(error, code, "a buffer of %" PRId64 " bytes on '%s' (%" PRId64 " are allocated)", bytes,
                              device->facts.name, device->allocated);
     }
+    prefer_large_pages(device, created, bytes);
     device->allocated += bytes;
     if (device->allocated > device->peak) device->peak = device->allocated;
     *buffer = created;
