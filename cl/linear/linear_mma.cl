@@ -89,7 +89,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
             const int m = m0 + SLICE_ROW(q, s), n = n0 + SLICE_COLUMN(q);
             if (m < M && n < N)
                 write_sum(slice_vec4(steps, q), part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
-                          (long)m * N + n, n, N - n);
+                          (long)m * N + n, n, ALIGNED ? VEC : N - n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -92,6 +92,10 @@ add_dependencies(run_op virtual_card)
 if(PYTHON3)
   card_test(virtual_card.kernel_counts quick t4 "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
             ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR})
+  foreach(card t4 v100 a100)
+    card_test(virtual_card.${card}.matrix_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_matrix_counts.py
+              $<TARGET_FILE:run_op> ${card})
+  endforeach()
 endif()
 
 # Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.

@@ -32,10 +32,12 @@ expect_death() {
     fresh
 }
 
-# barriers OP ROW FILE: leaves out each barrier of the file in turn.
+# barriers OP ROW FILE [NOT]: leaves out each barrier of the file in turn, except those whose comment is NOT, which this card's kernel
+# does not have.
 barriers() {
-    local line
-    while IFS=: read -r line _; do
+    local line text
+    while IFS=: read -r line text; do
+        [[ $# -lt 4 || $text != *"$4"* ]] || continue
         sed -i "${line}s/barrier(CLK_LOCAL_MEM_FENCE);//" "$work/cl/$3"
         expect_death "$3:$line without barrier" "$1" "$2"
     done < <(grep -n 'barrier(CLK_LOCAL_MEM_FENCE);' "$source/cl/$3")
@@ -74,22 +76,43 @@ for case in linear:$linear attention:$attention conv:$conv; do
     }
 done
 
-barriers linear $linear lib/gemm_mma.clh
+# Operands are loaded ahead of their products in the linear layers of a T4 and an A100.
+ahead='the first step is complete' not_ahead='the last step is no longer read'
+gemm=lib/gemm_mma.clh
+if [[ $card == v100 ]]; then
+    barriers linear $linear $gemm "$ahead"
+else
+    barriers linear $linear $gemm "$not_ahead"
+    mutant linear $linear $gemm 'fragments_load(&fragments[(s + 1) % 2]' 'fragments_load(&fragments[s % 2]'
+    mutant linear $linear $gemm 'step_send(&transit, operands, A_STAGE(s), B_STAGE(s));' \
+        'step_send(&transit, operands, A_STAGE(s + 1), B_STAGE(s + 1));'
+fi
 if [[ $card == t4 ]]; then
+    barriers conv $conv $gemm "$ahead"
     barriers linear $linear linear/linear_mma.cl
     barriers attention $attention attention/attention_mma_rows_forward.cl
     barriers attention $attention attention/attention_mma_rows_backward.cl
     barriers attention $attention attention/attention_mma_rows.clh
     barriers conv $conv conv/conv_mma.cl
     for load in a at b bt; do
-        mutant linear $linear lib/mma_nvidia.clh "mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) {" \
-            "mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) { ld = 16;"
+        panel="mma_load_${load}_panel(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int width, int row, int column) {"
+        mutant linear $linear lib/mma_nvidia.clh "$panel" "$panel width = 48;"
+        mutant linear $linear lib/mma_nvidia.clh "$panel" "$panel column = 0;"
     done
+    for load in a bt; do
+        padded="mma_load_$load(matrix_${load:0:1} *${load:0:1}, __local const ushort *p, int ld) {"
+        mutant attention $attention lib/mma_nvidia.clh "$padded" "$padded ld = 16;"
+    done
+    mutant linear $linear $gemm 'return SWIZZLED(WIDTH(tile, along_k), row, column);' 'return row * WIDTH(tile, along_k) + column;'
     mutant linear $linear lib/mma_nvidia.clh '"r"(x[0]), "r"(x[1]), "r"(y[0])' '"r"(x[1]), "r"(x[0]), "r"(y[0])'
-    mutant linear $linear lib/mma_nvidia.clh 'mma_fetch_column(lane, 0), ".trans")' 'mma_fetch_column(lane, 0), "")'
+    mutant linear $linear lib/mma_nvidia.clh 'MMA_LDMATRIX(a->x, MMA_IN_PANEL(lane, 1), ".trans")' 'MMA_LDMATRIX(a->x, MMA_IN_PANEL(lane, 1), "")'
+    mutant linear $linear lib/mma_nvidia.clh 'MMA_LDMATRIX(b->x, MMA_IN_PANEL(lane, 0), ".trans")' 'MMA_LDMATRIX(b->x, MMA_IN_PANEL(lane, 0), "")'
 fi
 if [[ $card == a100 ]]; then
-    aligned=5 # whose rows are copied asynchronously
+    aligned=13 # whose rows are copied asynchronously
+    mutant linear $aligned $gemm 'step_wait(&transit, STAGES - 1);' 'step_wait(&transit, STAGES);'
+    mutant linear $aligned $gemm 'step_wait(&transit, STAGES - 2);' 'step_wait(&transit, STAGES - 1);'
+    barriers linear $aligned $gemm "$not_ahead"
     mutant linear $aligned lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
     mutant linear $aligned lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
     barriers attention $attention attention/attention_mma_rows_forward.cl
@@ -104,8 +127,10 @@ fi
 if [[ $card == v100 ]]; then
     barriers attention $attention attention/attention_mma_forward.cl
     barriers attention $attention attention/attention_mma_backward.cl
-    mutant linear $linear lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
-    mutant linear $linear lib/mma_nvidia70.clh 'mma_copy((x) + 2, (p) + 4 * (ld), 4)' 'mma_copy((x) + 2, (p) + 8 * (ld), 4)'
+    mutant linear $linear lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + SWIZZLED(width, row, column + 8), 8)' \
+        'mma_copy(a->x + 4, p + SWIZZLED(width, row, column), 8)'
+    mutant linear $linear lib/mma_nvidia70.clh 'row + 4 * i, column' 'row + 8 * i, column'
+    mutant attention $attention lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
     mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'
 fi
 
