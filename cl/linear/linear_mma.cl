@@ -41,13 +41,13 @@ static inline void operands_begin(struct operands *o, __global const ushort *a, 
     o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
     o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
-static inline vec8_source a_source(const struct operands *o, int i) {
-    vec8_source source = {o->a[i], vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end)};
-    return source;
+static inline void a_source(const struct operands *o, int i, vec8_source *source) {
+    source->p = o->a[i];
+    source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end);
 }
-static inline vec8_source b_source(const struct operands *o, int i) {
-    vec8_source source = {o->b[i], vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end)};
-    return source;
+static inline void b_source(const struct operands *o, int i, vec8_source *source) {
+    source->p = o->b[i];
+    source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end);
 }
 static inline void operands_advance(struct operands *o) {
     UNROLLED
