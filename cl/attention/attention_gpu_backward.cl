@@ -14,7 +14,7 @@
 #define FEW_COLS 0
 #endif
 
-/* Rows of a tile. Local memory is at most 31 KiB with 32 of heads of up to 64 elements and with 16 of larger
+/* Rows of a tile. Local memory is at most 30 KiB with 32 of heads of up to 64 elements and with 16 of larger
  * heads. */
 #ifndef ROWS
 #define ROWS 16
@@ -26,6 +26,7 @@
 #else
 #define COLS 8
 #endif
+#define HELD_STRIDE VEC4S
 #include "attention/attention_gpu.clh"
 
 /* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
@@ -34,7 +35,7 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
                  TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
                  const int heads, const int lq, const int lk, const float softmax_scale) {
-    __local float4 queries[ROWS * STRIDE], douts[ROWS * STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
+    __local float4 queries[ROWS * HELD_STRIDE], douts[ROWS * HELD_STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
     __local float4 dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
@@ -49,8 +50,8 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
         logs[i] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
         deltas[i] = r < n ? LSE_AT(delta, b, i0, h)[r] : 0.0f;
     }
-    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
-    load_rows(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
+    load_held(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
+    load_held(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
         const int m = min(COLS, length - j0);
@@ -58,18 +59,29 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
         load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
-        const scores s = multiply(queries, keys), ds = multiply(douts, values);
+        scores s = multiply(queries, keys);
+        const scores ds = multiply(douts, values);
+        if (m < COLS) mask_columns(&s, m);
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; ++i)
 #pragma unroll
             for (int j = 0; j < OWN_COLS; ++j) {
-                const float p = own_column(j) < m ? exp2(s.at[i][j] - logs[i]) : 0.0f;
+                const float p = weight_of(s.at[i][j] - logs[i]);
                 store_weight(dscore, i, j, p * (ds.at[i][j] - deltas[i]));
             }
         barrier(CLK_LOCAL_MEM_FENCE);
         out = add_weighted(out, dscore, keys);
     }
     store_sums(out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, softmax_scale);
+}
+
+/* Rows from n on of a tile become 0: their weights were those of keys of zeros. */
+static inline void clear_rows(sums *o, int n) {
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i)
+#pragma unroll
+        for (int c = 0; c < OWN_VEC4S; ++c)
+            if (own_row(i) >= n) o->at[i][c] = (float4)(0.0f);
 }
 
 /* Start of dK and of dV of one work-group of attention_gpu_keys: consecutive blocks of [ROWS, DH] floats. */
@@ -85,7 +97,7 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
                    TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                    TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float softmax_scale,
                    TENSOR(float, shares), const int parts, const int part_queries) {
-    __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
+    __local float4 keys[ROWS * HELD_STRIDE], values[ROWS * HELD_STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
     __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
     const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
@@ -93,8 +105,8 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
 
     sums sum_k = zero_sums(), sum_v = zero_sums();
-    load_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, softmax_scale * LOG2E);
-    load_rows(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
+    load_held(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, softmax_scale * LOG2E);
+    load_held(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
 
     for (int i0 = start; i0 < length; i0 += COLS) {
         const int m = min(COLS, length - i0);
@@ -106,11 +118,11 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
 #pragma unroll
         for (int j = 0; j < OWN_COLS; ++j) {
             const int c = own_column(j);
-            const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : 0.0f;
+            const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : INFINITY; /* weight 0 */
             const float d = c < m ? LSE_AT(delta, b, i0, h)[c] : 0.0f;
 #pragma unroll
             for (int i = 0; i < OWN_ROWS; ++i) {
-                const float p = c < m && own_row(i) < n ? exp2(s.at[i][j] - log_sum) : 0.0f;
+                const float p = weight_of(s.at[i][j] - log_sum);
                 store_weight(weight, i, j, p);
                 store_weight(dscore, i, j, p * (ds.at[i][j] - d));
             }
@@ -119,6 +131,7 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         sum_v = add_weighted(sum_v, weight, douts);
         sum_k = add_weighted(sum_k, dscore, queries);
     }
+    clear_rows(&sum_k, n), clear_rows(&sum_v, n);
     if (parts > 1) {
         store_share(sum_k, SHARE_K(get_group_id(0)), softmax_scale);
         store_share(sum_v, SHARE_V(get_group_id(0)), 1.0f);

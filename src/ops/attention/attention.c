@@ -191,11 +191,6 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- GPU, and the generic form -------------------------------------------------------------------------------- */
 
-/* Work-items per work-group. */
-static size_t gpu_group(const cleat_device_facts *facts) {
-    return facts->work_group >= 128 ? 128 : 64;
-}
-
 static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group < 64) return "requires work-groups of at least 64 work-items";
@@ -203,28 +198,37 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
     return NULL;
 }
 
-/* Rows of a tile: queries in the forward kernel; queries or keys in the gradient kernels. */
-static int64_t gpu_rows(const problem *p, bool forward) {
-    return forward || p->head <= 64 ? 32 : 16;
+/* Build options of attention_gpu.clh. */
+typedef struct gpu_tile {
+    int64_t rows;    /* queries in the forward kernel; queries or keys in the gradient kernels */
+    int64_t threads; /* work-items per work-group */
+} gpu_tile;
+
+/* A work-item computes four rows of a tile, as far as local memory holds them; two on Intel's GPUs, whose sub-groups are
+ * chosen for kernels with many registers. */
+static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
+    bool large = facts->work_group >= 128;
+    if (facts->sub_group > 0)
+        return (gpu_tile){.rows = forward || p->head <= 64 ? 32 : 16, .threads = large ? 128 : 64};
+    if (forward && p->head <= 64 && large) return (gpu_tile){.rows = 64, .threads = 128};
+    return (gpu_tile){.rows = forward || p->head <= 64 ? 32 : 16, .threads = 64};
 }
 
-static void define_gpu(cleat_binder *binder, const problem *p, bool forward) {
-    cleat_launch_define(binder, "THREADS", (int64_t)gpu_group(binder->facts));
-    cleat_launch_define(binder, "ROWS", gpu_rows(p, forward));
-}
-
-static void launch_tiles(cleat_binder *binder, int64_t groups) {
-    size_t local = gpu_group(binder->facts);
+/* Adds the options of the tiles, and `groups` work-groups. */
+static void launch_tiles(cleat_binder *binder, gpu_tile tile, int64_t groups) {
+    size_t local = (size_t)tile.threads;
     size_t global = local * (size_t)groups;
+    cleat_launch_define(binder, "THREADS", tile.threads);
+    cleat_launch_define(binder, "ROWS", tile.rows);
     cleat_launch_range(binder, 1, &global, &local);
 }
 
 static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
+    gpu_tile tile = gpu_tile_for(&p, binder->facts, true);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_gpu_forward.cl", "attention_gpu_forward");
-    define_gpu(binder, &p, true);
     cleat_attention_sizes(binder, &p);
-    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, gpu_rows(&p, true)));
+    launch_tiles(binder, tile, p.batch * p.heads * ceil_div(p.queries, tile.rows));
 }
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
@@ -321,7 +325,7 @@ cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_de
 }
 
 static cleat_attention_parts gpu_parts_for(const problem *p, const cleat_device_facts *facts) {
-    return cleat_attention_parts_for(p, facts, gpu_rows(p, false));
+    return cleat_attention_parts_for(p, facts, gpu_tile_for(p, facts, false).rows);
 }
 
 /* delta, then the partial sums of the parts: f32 [tiles, parts, 2, rows, D / H]. */
@@ -390,29 +394,27 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
 }
 
 static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
+    static const char file[] = "attention/attention_gpu_backward.cl";
     problem p = cleat_attention_problem_of(node);
+    gpu_tile tile = gpu_tile_for(&p, binder->facts, false);
     cleat_attention_parts parts = gpu_parts_for(&p, binder->facts);
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
-        cleat_attention_begin_dq(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_dq");
-        define_gpu(binder, &p, false);
+        cleat_attention_begin_dq(binder, node, &p, file, "attention_gpu_dq");
         cleat_attention_sizes(binder, &p);
-        launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
+        launch_tiles(binder, tile, p.batch * p.heads * ceil_div(p.queries, tile.rows));
     }
-    if (cleat_attention_needs_dkv(node)) {
-        cleat_attention_begin_keys(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_keys");
-        define_gpu(binder, &p, false);
-        cleat_attention_sizes(binder, &p);
-        cleat_attention_shares(binder, node, &parts);
-        cleat_launch_i32(binder, (int32_t)parts.count);
-        cleat_launch_i32(binder, (int32_t)parts.queries);
-        launch_tiles(binder, parts.tiles * parts.count);
-        if (parts.count > 1) {
-            cleat_attention_launch_sum(binder, node, &p, "attention/attention_gpu_backward.cl",
-                                       "attention_gpu_sum_keys", &parts);
-            define_gpu(binder, &p, false);
-        }
-    }
+    if (!cleat_attention_needs_dkv(node)) return;
+    cleat_attention_begin_keys(binder, node, &p, file, "attention_gpu_keys");
+    cleat_attention_sizes(binder, &p);
+    cleat_attention_shares(binder, node, &parts);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    launch_tiles(binder, tile, parts.tiles * parts.count);
+    if (parts.count == 1) return;
+    cleat_attention_launch_sum(binder, node, &p, file, "attention_gpu_sum_keys", &parts);
+    cleat_launch_define(binder, "THREADS", tile.threads);
+    cleat_launch_define(binder, "ROWS", tile.rows);
 }
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
