@@ -9,10 +9,24 @@ static bool in_range(const ptx_range *range, uint64_t address, uint32_t bytes) {
     return address >= range->begin && address <= range->end && range->end - address >= bytes;
 }
 
-static bool is_inside(gcn_group *group, uint64_t address, uint32_t bytes, bool write, bool *read_only) {
+/* What the driver adds to the buffers: arguments, the packet of the dispatch, constants of the program. */
+static bool is_of_driver(const gcn_group *group, uint64_t address, uint32_t bytes) {
     const gcn_module *module = group->kernel->module;
-    const uint64_t data = (uint64_t)(uintptr_t)module->data;
-    const ptx_range constants = {data, data + module->data_bytes, true};
+    const struct {
+        const void *at;
+        size_t bytes;
+    } own[] = {{group->kernarg, group->kernarg_bytes},
+               {group->packet, sizeof group->packet},
+               {module->data, module->data_bytes}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; ++i) {
+        const uint64_t begin = (uint64_t)(uintptr_t)own[i].at;
+        const ptx_range range = {begin, begin + own[i].bytes, true};
+        if (in_range(&range, address, bytes)) return true;
+    }
+    return false;
+}
+
+static bool is_inside(gcn_group *group, uint64_t address, uint32_t bytes, bool write, bool *read_only) {
     *read_only = false;
     if (in_range(&group->range, address, bytes) && !(write && group->range.read_only)) return true;
     for (size_t i = 0; i < group->launch->n_ranges; ++i) {
@@ -25,7 +39,7 @@ static bool is_inside(gcn_group *group, uint64_t address, uint32_t bytes, bool w
         group->range = *range;
         return true;
     }
-    if (!in_range(&constants, address, bytes)) return false;
+    if (!is_of_driver(group, address, bytes)) return false;
     *read_only |= write;
     return !write;
 }
@@ -147,14 +161,8 @@ uint64_t gcn_locate(gcn_wave *wave, gcn_space space, uint64_t mask, const uint64
 }
 
 const unsigned char *gcn_locate_scalar(gcn_wave *wave, uint64_t address, uint32_t bytes) {
-    gcn_group *group = wave->group;
-    const uint64_t kernarg = (uint64_t)(uintptr_t)group->kernarg, packet = (uint64_t)(uintptr_t)group->packet;
-    const ptx_range own[] = {{kernarg, kernarg + group->kernarg_bytes, true},
-                             {packet, packet + sizeof group->packet, true}};
     bool read_only;
-    for (size_t i = 0; i < sizeof own / sizeof *own; ++i)
-        if (in_range(&own[i], address, bytes)) return (const unsigned char *)(uintptr_t)address;
-    if (is_inside(group, address, bytes, false, &read_only)) return (const unsigned char *)(uintptr_t)address;
+    if (is_inside(wave->group, address, bytes, false, &read_only)) return (const unsigned char *)(uintptr_t)address;
     gcn_report(wave, GCN_FAULT_RANGE, "scalar read of %u bytes outside the memory of the launch, at 0x%" PRIx64, bytes,
                address);
     return NULL;

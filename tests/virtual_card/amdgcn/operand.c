@@ -150,6 +150,8 @@ bool gcn_read_operand(gcn_reader *reader, gcn_text text, char type, gcn_operand 
         operand->absolute = true;
         cut(&text, 1, 1);
     }
+    if ((operand->negate || operand->absolute) && !strchr("fhdx", type))
+        return gcn_fail(reader, "a sign of an operand that is no float");
     if (gcn_number(text, &number)) return read_constant(text, type, operand);
     if (read_named(text, operand) || read_register(text, operand) || read_constant(text, type, operand)) return true;
     return read_address(reader, text, operand, symbol);

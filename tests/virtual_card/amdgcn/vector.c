@@ -260,7 +260,8 @@ void gcn_run_lanes(gcn_wave *wave, const gcn_instruction *now) {
         writes = apply_dpp(wave, now, exec, rows[0][0], permuted);
         rows[0][0] = permuted;
     }
-    const bool direct = !compares && writes == gcn_all(wave) && is_plain(now);
+    /* Each half of a pair of floats may read the register that the other half writes. */
+    const bool direct = !compares && writes == gcn_all(wave) && is_plain(now) && now->to[0].type != 'F';
     uint32_t(*to)[GCN_LANES] = direct ? &wave->v[now->to[0].index] : results;
     const bool wide = !compares && is_wide(now);
     const gcn_lanes x = {.wave = wave,

@@ -247,7 +247,7 @@ static const gcn_form forms[] = {
     {"v_accvgpr_mov_b32", "i=i", .lanes = move},
     {"v_mov_b64", "q=q", .lanes = move_long},
     {"v_pk_mov_b32", "F=FF", .lanes = move_pair},
-    {"v_cndmask_b32", "i=iim", .lanes = select},
+    {"v_cndmask_b32", "f=ffm", .lanes = select}, /* with signs of floats */
     {"v_not_b32", "i=i", .lanes = not_a},
     {"v_and_b32", "i=ii", .lanes = and_ab},
     {"v_or_b32", "i=ii", .lanes = or_ab},
