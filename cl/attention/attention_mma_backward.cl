@@ -95,13 +95,14 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
                                    __local const ushort *queries, __local const ushort *values,
                                    __local const ushort *douts, __local const float *logs, __local const float *deltas,
                                    int n, int m, int fragment, float softmax_scale, MATRIX_SCRATCH_ARG scratch) {
-    const int rows = SUBGROUP_ROW * STRIDE, columns = min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE;
+    const int nearest = min(fragment, SCORE_FRAGMENTS - 1) * 16;
+    const int rows = SUBGROUP_ROW * STRIDE, columns = nearest * STRIDE;
     const bool there = fragment < SCORE_FRAGMENTS;
     matrix_c p = multiply(keys + rows, queries + columns, scratch);
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
-        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[c]));                                        \
+        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[nearest + C_COLUMN(i)]));                    \
         p.x[i] = r < n && c < m ? known : 0.0f;                                                                        \
         if (there) store_weight(weight, r, c, p.x[i]);                                                                 \
     }
