@@ -45,6 +45,17 @@ typedef struct cleat_bench_entry {
 /* The tables of workloads; false past the last entry. */
 bool cleat_bench_op(size_t i, cleat_bench_entry *entry);
 bool cleat_bench_model(size_t i, cleat_bench_entry *entry);
+/* The network of a workload and the size of its batch, without a device. */
+typedef struct cleat_bench_network {
+    cleat_profile *profile;
+    cleat_model *model;
+    int64_t batch, length;
+} cleat_bench_network;
+
+/* CLEAT_ERR_NOT_FOUND: no model of the benchmarks has that name. Close it after success. */
+cleat_status cleat_bench_model_open(const char *name, cleat_precision precision, cleat_bench_network *made,
+                                    cleat_error *error);
+void cleat_bench_model_close(cleat_bench_network *made);
 /* A training step of the request's profile, as an unnamed workload. */
 cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request);
 /* Finds the workload of a request: its profile, or the workload of the given name. */

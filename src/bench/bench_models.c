@@ -115,17 +115,17 @@ static const model_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static cleat_status open_model(const model_row *row, cleat_precision precision, cleat_trajectory *run,
-                               cleat_error *error) {
-    cleat_status status = cleat_profile_create(&run->profile, error);
-    if (!status) status = cleat_profile_read_text(run->profile, row->name, row->profile, strlen(row->profile), error);
+static cleat_status open_model(const model_row *row, cleat_precision precision, cleat_profile **profile,
+                               cleat_model **model, cleat_error *error) {
+    cleat_status status = cleat_profile_create(profile, error);
+    if (!status) status = cleat_profile_read_text(*profile, row->name, row->profile, strlen(row->profile), error);
     if (status) return status;
-    run->profile->train.precision = precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : precision;
-    run->profile->train.learning_rate = 1e-4;
-    run->profile->train.weight_decay = 0.01;
-    run->profile->train.max_grad_norm = CLEAT_NONE;
-    status = cleat_profile_create_model(run->profile, &run->model, error);
-    return !status && row->sizes ? cleat_model_set_sizes(run->model, row->sizes, error) : status;
+    (*profile)->train.precision = precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : precision;
+    (*profile)->train.learning_rate = 1e-4;
+    (*profile)->train.weight_decay = 0.01;
+    (*profile)->train.max_grad_norm = CLEAT_NONE;
+    status = cleat_profile_create_model(*profile, model, error);
+    return !status && row->sizes ? cleat_model_set_sizes(*model, row->sizes, error) : status;
 }
 
 static cleat_status open_row(const void *spec, cleat_bench_job *job, cleat_error *error) {
@@ -133,7 +133,7 @@ static cleat_status open_row(const void *spec, cleat_bench_job *job, cleat_error
     cleat_dataset *dataset = NULL;
     trajectory_job *own = own_trajectory(job, error);
     if (!own) return CLEAT_ERR_MEMORY;
-    cleat_status status = open_model(row, job->precision, &own->run, error);
+    cleat_status status = open_model(row, job->precision, &own->run.profile, &own->run.model, error);
     if (!status) status = cleat_model_open_synthetic(own->run.model, row->batch, row->length, &dataset, error);
     if (!status) status = cleat_trajectory_prepare(&own->run, dataset, error);
     cleat_dataset_destroy(dataset);
@@ -148,6 +148,24 @@ bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
     snprintf(entry->info.peer, sizeof entry->info.peer, "%s", rows[i].name);
     snprintf(entry->info.what, sizeof entry->info.what, "%s", rows[i].what);
     return true;
+}
+
+cleat_status cleat_bench_model_open(const char *name, cleat_precision precision, cleat_bench_network *made,
+                                    cleat_error *error) {
+    for (size_t i = 0; i < ROWS; ++i) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        *made = (cleat_bench_network){.batch = rows[i].batch, .length = rows[i].length};
+        const cleat_status status = open_model(&rows[i], precision, &made->profile, &made->model, error);
+        if (status) cleat_bench_model_close(made);
+        return status;
+    }
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is no model of the benchmarks", name);
+}
+
+void cleat_bench_model_close(cleat_bench_network *made) {
+    cleat_model_destroy(made->model);
+    cleat_profile_destroy(made->profile);
+    *made = (cleat_bench_network){0};
 }
 
 /* --- a profile ------------------------------------------------------------------------------------------------ */

@@ -47,6 +47,12 @@ const char *cleat_cl_name(cl_int code);
  * CLEAT_ERR_DEVICE. */
 cleat_status cleat_cl_fail(cleat_error *error, cl_int code, const char *format, ...) CLEAT_PRINTF(3, 4);
 
+/* Whether the driver refuses any further command for this device, even in a new queue. */
+bool cleat_device_is_lost(const cleat_device *device);
+/* Returns `status`, with which a command or a wait has failed. If the device is lost, `error` (may be NULL) says so and the
+ * result is CLEAT_ERR_DEVICE, also where the driver's code means that memory is short. */
+cleat_status cleat_device_explain(const cleat_device *device, cleat_status status, cleat_error *error);
+
 /* Whether a build failed because PoCL's compiler does not know the processor; `log`: its messages. */
 bool cleat_processor_is_unknown(const cleat_device_facts *facts, const char *log);
 /* Says so with the versions of PoCL and LLVM. */

@@ -117,7 +117,8 @@ static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, c
                               cleat_error *error) {
     clFinish(exec->device->compute);
     cleat_status status = cleat_exec_pop_failure(exec, error);
-    return status ? status : cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
+    if (!status) status = cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
+    return cleat_device_explain(exec->device, status, error);
 }
 
 /* Ends a recorded copy. `event` is one that only the recorder asked for. */
@@ -216,5 +217,6 @@ cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cle
                             values, 0, NULL, cleat_is_recorded(exec->device) ? &event : NULL);
     end_copy(exec, event);
     /* a copy may succeed although an earlier kernel failed */
-    return code == CL_SUCCESS ? cleat_exec_pop_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
+    if (code != CL_SUCCESS) return fail_copy(exec, code, "reading", tensor, error);
+    return cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
 }

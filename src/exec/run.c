@@ -84,7 +84,7 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
         status = run_launch(exec, bound, i, error);
     if (!status) record_last(exec, bound, bound->first[first], bound->first[last]);
     clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
-    return status;
+    return cleat_device_explain(exec->device, status, error);
 }
 
 cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
@@ -105,8 +105,7 @@ cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error) {
 cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error) {
     cl_int transfer = clFinish(exec->device->transfer), compute = clFinish(exec->device->compute);
     cleat_status status = cleat_exec_pop_failure(exec, error);
-    if (status) return status;
-    if (transfer != CL_SUCCESS) return cleat_cl_fail(error, transfer, "waiting for the transfers");
-    if (compute != CL_SUCCESS) return cleat_cl_fail(error, compute, "waiting for the kernels");
-    return CLEAT_OK;
+    if (!status && transfer != CL_SUCCESS) status = cleat_cl_fail(error, transfer, "waiting for the transfers");
+    if (!status && compute != CL_SUCCESS) status = cleat_cl_fail(error, compute, "waiting for the kernels");
+    return cleat_device_explain(exec->device, status, error);
 }

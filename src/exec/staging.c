@@ -142,7 +142,8 @@ cleat_status cleat_staging_wait(cleat_staging *staging, cleat_error *error) {
     if (!sent) return CLEAT_OK;
     cl_int code = clWaitForEvents(1, &sent);
     clReleaseEvent(sent);
-    return code == CL_SUCCESS ? CLEAT_OK : cleat_cl_fail(error, code, "waiting for an upload");
+    if (code == CL_SUCCESS) return CLEAT_OK;
+    return cleat_device_explain(staging->device, cleat_cl_fail(error, code, "waiting for an upload"), error);
 }
 
 /* --- uploads --- */
@@ -192,7 +193,8 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
     if (code == CL_SUCCESS) code = clFlush(exec->device->transfer);
     if (code != CL_SUCCESS) {
         release_event(&event);
-        return cleat_cl_fail(error, code, "uploading the inputs of graph '%s'", bound->layout->graph->name);
+        status = cleat_cl_fail(error, code, "uploading the inputs of graph '%s'", bound->layout->graph->name);
+        return cleat_device_explain(exec->device, status, error);
     }
     clRetainEvent(event);
     slot->written = event;

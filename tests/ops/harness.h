@@ -21,7 +21,8 @@
  * (default 1), CLEAT_TEST_ROW (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu,
  * gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
- * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons.
+ * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
+ * in front of the first tensor of every buffer (more than 4 GiB, where a device has memory that costs nothing).
  *
  * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
 #ifndef CLEAT_TESTS_HARNESS_H
@@ -150,8 +151,9 @@ typedef struct op_rig {
     cleat_graph *graph;
     cleat_plan *plan;
     cleat_exec *exec;
-    /* [slabs of the plan] states, each moved so that it covers a whole slab */
+    /* [slabs of the plan] states, each moved so that it covers a whole slab, or what lies behind its gap */
     cleat_tensor *guards[OP_GUARDS];
+    int64_t gaps[OP_GUARDS]; /* bytes in front of the first tensor */
     unsigned char *before[OP_GUARDS];
 } op_rig;
 

@@ -1,6 +1,7 @@
 /* Plans a graph for a device shape and binds it to the test device; poisons its memory and checks it for
  * stray writes. Independent of any particular op. */
 #include "exec/copy.h"
+#include "graph/arena.h"
 #include "harness.h"
 
 #include <stdio.h>
@@ -48,19 +49,54 @@ static bool report(cleat_error *error, const char *what) {
     return false;
 }
 
-/* Extends each slab by BEHIND bytes and moves the guards so that each covers one slab. */
+/* CLEAT_TEST_GAP: bytes in front of every tensor of every slab, rounded up to the alignment. */
+static int64_t gap_of(const cleat_plan *plan) {
+    const char *text = getenv("CLEAT_TEST_GAP");
+    return text ? cleat_align_up(strtoll(text, NULL, 10), plan->facts.alignment) : 0;
+}
+
+/* A slab of uploads is used from its beginning. */
+static bool has_gap(const cleat_plan *plan, int32_t slab) {
+    return slab >= 0 && slab != plan->staging[0] && slab != plan->staging[1];
+}
+
+static void move(const cleat_plan *plan, cleat_place *place, int64_t gap) {
+    if (has_gap(plan, place->slab)) place->offset += gap;
+}
+
+/* Moves everything in each slab by `gap` bytes. */
+static void insert_gaps(cleat_plan *plan, int64_t gap) {
+    for (size_t s = 0; s < plan->slab_count; ++s) {
+        if (!has_gap(plan, (int32_t)s)) continue;
+        plan->slabs[s].bytes += gap;
+        plan->category_bytes[plan->slabs[s].category] += gap;
+    }
+    for (int k = 0; k < CLEAT_FLATS; ++k) move(plan, &plan->flat[k], gap);
+    for (size_t i = 0; i < plan->state_count; ++i) move(plan, &plan->states[i], gap);
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        cleat_layout *layout = &plan->layouts[g];
+        for (size_t i = 0; i < layout->tensor_count; ++i) move(plan, &layout->tensors[i], gap);
+        for (size_t i = 0; i < layout->node_count; ++i) move(plan, &layout->workspaces[i], gap);
+        move(plan, &layout->inputs, gap);
+    }
+}
+
+/* Extends each slab by BEHIND bytes and moves the guards so that each covers one slab but for its gap. */
 static bool plant_guards(op_rig *rig) {
     cleat_plan *plan = rig->plan;
     if (plan->slab_count > OP_GUARDS) {
         print_error("%zu slabs: the rig watches %d\n", plan->slab_count, OP_GUARDS);
         return false;
     }
+    const int64_t gap = gap_of(plan);
+    insert_gaps(plan, gap);
     for (size_t s = 0; s < plan->slab_count; ++s) {
         plan->slabs[s].bytes += BEHIND;
         plan->category_bytes[plan->slabs[s].category] += BEHIND;
-        plan->states[rig->guards[s]->index] = (cleat_place){.slab = (int32_t)s, .offset = 0};
-        rig->guards[s]->shape[0] = plan->slabs[s].bytes / 4;
-        rig->before[s] = malloc((size_t)plan->slabs[s].bytes);
+        rig->gaps[s] = has_gap(plan, (int32_t)s) ? gap : 0;
+        plan->states[rig->guards[s]->index] = (cleat_place){.slab = (int32_t)s, .offset = rig->gaps[s]};
+        rig->guards[s]->shape[0] = (plan->slabs[s].bytes - rig->gaps[s]) / 4;
+        rig->before[s] = malloc((size_t)cleat_tensor_bytes(rig->guards[s]));
     }
     return true;
 }
@@ -138,7 +174,7 @@ void op_rig_poison(op_rig *rig) {
     for (size_t s = 0; s < rig->plan->slab_count; ++s) {
         cleat_category category = rig->plan->slabs[s].category;
         if (category != CLEAT_BYTES_ARENA && category != CLEAT_BYTES_INPUTS) continue;
-        memset(rig->before[s], 0xff, (size_t)rig->plan->slabs[s].bytes);
+        memset(rig->before[s], 0xff, (size_t)cleat_tensor_bytes(rig->guards[s]));
         write_bytes(rig, rig->guards[s], rig->before[s]);
     }
 }
@@ -147,11 +183,11 @@ void op_rig_snapshot(op_rig *rig) {
     for (size_t s = 0; s < rig->plan->slab_count; ++s) read_bytes(rig, rig->guards[s], rig->before[s]);
 }
 
-static void allow(unsigned char *may, int32_t wanted, cleat_place place, int64_t bytes) {
-    if (place.slab == wanted) memset(may + place.offset, 1, (size_t)bytes);
+static void allow(const op_rig *rig, unsigned char *may, int32_t wanted, cleat_place place, int64_t bytes) {
+    if (place.slab == wanted) memset(may + place.offset - rig->gaps[wanted], 1, (size_t)bytes);
 }
 
-/* Sets may[i] = 1 for each byte of slab `s` that a node owns. */
+/* Sets may[i] = 1 for each byte of slab `s`, behind its gap, that a node owns. */
 static void mark_owned(const op_rig *rig, int32_t s, unsigned char *may) {
     const cleat_layout *layout = &rig->plan->layouts[0];
     for (size_t i = 0; i < rig->graph->node_count; ++i) {
@@ -159,16 +195,16 @@ static void mark_owned(const op_rig *rig, int32_t s, unsigned char *may) {
         const cleat_variant *variant = layout->variants[i];
         for (int k = 0; k < node->n_out; ++k)
             if (node->out[k])
-                allow(may, s, cleat_plan_place(rig->plan, layout, node->out[k]), cleat_tensor_bytes(node->out[k]));
+                allow(rig, may, s, cleat_plan_place(rig->plan, layout, node->out[k]), cleat_tensor_bytes(node->out[k]));
         if (variant && variant->workspace)
-            allow(may, s, layout->workspaces[i], variant->workspace(node, &rig->plan->facts));
+            allow(rig, may, s, layout->workspaces[i], variant->workspace(node, &rig->plan->facts));
     }
 }
 
 bool op_rig_untouched(op_rig *rig) {
     bool good = true;
     for (size_t s = 0; s < rig->plan->slab_count; ++s) {
-        size_t bytes = (size_t)rig->plan->slabs[s].bytes;
+        size_t bytes = (size_t)cleat_tensor_bytes(rig->guards[s]);
         unsigned char *may = calloc(bytes, 1), *after = malloc(bytes);
         mark_owned(rig, (int32_t)s, may);
         read_bytes(rig, rig->guards[s], after);

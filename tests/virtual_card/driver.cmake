@@ -134,6 +134,23 @@ endforeach()
 card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
 card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)
 
+# Whole runs: a queue that is not flushed, a buffer used too soon, an object that is not released, a device that is lost.
+foreach(test program_cache lost)
+  card_test(virtual_card.t4.${test} quick t4 CLEAT_VIRTUAL_CARD_STRICT=1 ${CMAKE_CURRENT_SOURCE_DIR}/test_${test}.sh $<TARGET_FILE:cleat>
+            ${CMAKE_SOURCE_DIR})
+endforeach()
+foreach(test whole_run startup_timing overlap)
+  card_test(virtual_card.t4.${test} quick t4 "${strict}" train_${test})
+endforeach()
+
+# Tensors behind the first 4 GiB of every buffer. Memory that is never touched costs nothing.
+foreach(case linear:5 attention:1 embedding:1 layer_norm:1 adamw:0 conv:0 gelu:2)
+  string(REPLACE ":" ";" case ${case})
+  list(GET case 0 op)
+  list(GET case 1 row)
+  card_test(virtual_card.a100.far.${op} slow a100 "${strict};CLEAT_TEST_ROW=${row};CLEAT_TEST_GAP=4401000000" ops_${op})
+endforeach()
+
 # Trajectories: f32 on one card, the half precisions on all. Quick on the T4: two of the smallest.
 set(quick_files dense text)
 file(GLOB trajectories ${CMAKE_SOURCE_DIR}/tests/golden/*.safetensors)
