@@ -94,38 +94,53 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
     }
 }
 
-/* out[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order. On a GPU a group
- * computes COLUMNS columns, with WG / COLUMNS work-items each. On a CPU one work-item adds all parts, 8 a core: in
- * blocks, so that rounding errors do not grow with the cores. */
+/* dgamma[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order; dbeta from the second half of
+ * each row. Either may be absent. Of twice CHUNKS groups the first half computes dgamma. On a GPU a group computes COLUMNS
+ * columns, with WG / COLUMNS work-items each. On a CPU one work-item adds all parts, 8 a core: in blocks, so that rounding
+ * errors do not grow with the cores. */
 #define COLUMNS TOTAL_COLUMNS
 #define BLOCK 64
-__kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, out),
-                                   const int parts) {
 #if WG == 1
-    for (int c = (int)get_global_id(0) * VEC; c < WIDTH; c += (int)get_global_size(0) * VEC) {
+#define CHUNKS ((WIDTH + VEC - 1) / VEC)
+#else
+#define CHUNKS ((WIDTH + COLUMNS - 1) / COLUMNS)
+#endif
+__kernel void layer_norm_parameters(TENSOR(const float, partial), TENSOR(const float, gamma_accum),
+                                    TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
+                                    const int parts) {
+#if WG == 1
+    for (int unit = get_global_id(0); unit < 2 * CHUNKS; unit += (int)get_global_size(0)) {
+        const int beta = unit >= CHUNKS, c = (unit - beta * CHUNKS) * VEC;
+        __global const float *accum = beta ? OR_NULL(beta_accum) : OR_NULL(gamma_accum);
+        __global float *out = beta ? OR_NULL(dbeta) : OR_NULL(dgamma);
+        if (!out) continue;
         floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
         for (int p = 0; p < parts; ++p) {
-            block += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH), c);
+            block += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH) + beta * WIDTH, c);
             if (p % BLOCK == BLOCK - 1) {
                 sum += block;
                 block = (floatv)(0.0f);
             }
         }
         sum += block;
-        if (HAS(accum)) sum += row_load_f32(AT(accum), c);
-        row_store_f32(sum, AT(out), c);
+        if (accum) sum += row_load_f32(accum, c);
+        row_store_f32(sum, out, c);
     }
 #else
     __local float scratch[WG];
-    int item = get_local_id(0), c = get_group_id(0) * COLUMNS + item % COLUMNS;
+    const int group = get_group_id(0), beta = group >= CHUNKS, item = get_local_id(0);
+    const int c = (group - beta * CHUNKS) * COLUMNS + item % COLUMNS;
+    __global const float *accum = beta ? OR_NULL(beta_accum) : OR_NULL(gamma_accum);
+    __global float *out = beta ? OR_NULL(dbeta) : OR_NULL(dgamma);
+    if (!out) return; /* uniform across the group */
     float sum = 0.0f;
     for (int p = item / COLUMNS; p < parts && c < WIDTH; p += WG / COLUMNS)
-        sum += AT(partial)[(ulong)p * (2 * WIDTH) + c];
+        sum += AT(partial)[(ulong)p * (2 * WIDTH) + beta * WIDTH + c];
     scratch[item] = sum;
     for (int n = WG / 2; n >= COLUMNS; n /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < n) scratch[item] += scratch[item + n];
     }
-    if (item < COLUMNS && c < WIDTH) AT(out)[c] = scratch[item] + (HAS(accum) ? AT(accum)[c] : 0.0f);
+    if (item < COLUMNS && c < WIDTH) out[c] = scratch[item] + (accum ? accum[c] : 0.0f);
 #endif
 }

@@ -82,16 +82,18 @@ static cleat_cost grad_cost(const cleat_node *node) {
     return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
-/* Computes output i, DGAMMA or DBETA, from the partial sums. */
-static void bind_parameter(const cleat_node *node, cleat_binder *binder, int i) {
+/* Computes DGAMMA and DBETA, those that are wanted, from the partial sums. */
+static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
-    cleat_launch_workspace(binder, (i - DGAMMA) * width * (int64_t)sizeof(float), sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-    cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[0]->dtype, width);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    for (int i = DGAMMA; i <= DBETA; ++i) {
+        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
+        cleat_launch_tensor(binder, node->out[i]);
+    }
     cleat_launch_i32(binder, (int32_t)partials(node, facts));
-    cleat_launch_groups(binder, (width + columns - 1) / columns);
+    cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
@@ -104,8 +106,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_groups(binder, groups_for(rows, width, binder->facts));
-    for (int i = DGAMMA; i <= DBETA; ++i)
-        if (node->out[i]) bind_parameter(node, binder, i);
+    if (node->out[DGAMMA] || node->out[DBETA]) bind_parameters(node, binder);
 }
 
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {

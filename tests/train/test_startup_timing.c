@@ -33,7 +33,7 @@ static calls made, after[STEPS];
 static _Atomic long programs, event_waits; /* also from other threads: the compiling ones and the loader's */
 static int steps;
 
-/* The last kernel of an optimizer step writes its metrics. */
+/* The last kernel of an optimizer step writes its metrics; in f16 only the update of the loss scale follows. */
 static void record_step(cl_kernel kernel) {
     char name[64] = "";
     clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
@@ -143,12 +143,12 @@ static void a_step_only_enqueues(void **state) {
     assert_int_equal(steps, STEPS);
     assert_true(after[0].kernels > 0 && after[0].buffers > 0 && programs > 0);
     assert_true(after[0].arguments > after[0].kernels);
-    for (int i = 1; i < STEPS; ++i) {
+    for (int i = 2; i < STEPS; ++i) {
         const calls *last = &after[i - 1], *now = &after[i];
         assert_int_equal(now->arguments, last->arguments);
         assert_int_equal(now->kernels, last->kernels);
         assert_int_equal(now->buffers, last->buffers);
-        assert_int_equal(now->launches - last->launches, after[1].launches - after[0].launches);
+        assert_int_equal(now->launches - last->launches, after[2].launches - after[1].launches);
         assert_int_equal(now->writes - last->writes, 2);   /* the batch and the hyper-parameters */
         assert_int_equal(now->copies - last->copies, 2);   /* from their slots to the inputs */
         assert_int_equal(now->flushes - last->flushes, 4); /* one for each transfer and each graph */

@@ -46,11 +46,22 @@ static void notify(const struct _cl_context *context, const char *text) {
     if (context->notify) context->notify(text, NULL, 0, context->user);
 }
 
+/* CLEAT_VIRTUAL_CARD_RESET_AT=N: the driver resets the card in the N-th launch of the process, as its watchdog does. */
+static bool is_reset(void) {
+    static unsigned long launches; /* kernels run one at a time */
+    const char *text = getenv("CLEAT_VIRTUAL_CARD_RESET_AT");
+    return ++launches == (text ? strtoul(text, NULL, 10) : 0);
+}
+
 static cl_int run_launch(vc_command *command) {
     vc_launch *launch = command->launch;
     const struct _cl_kernel *kernel = launch->kernel;
     ptx_counters counters = {0};
     cl_ulong before = vc_now();
+    if (is_reset()) {
+        notify(kernel->program->context, "the driver has reset the card; the context is lost");
+        return CL_OUT_OF_RESOURCES;
+    }
     bool done = vc_code_run(kernel->code, &launch->run, &counters);
     const vc_counted counted = {.kernel = vc_code_name(kernel->code),
                                 .options = kernel->program->options ? kernel->program->options : "",

@@ -50,5 +50,5 @@ checks=$((checks + 1))
 (($(start_of second loaded) > 0)) || complain "the second run loaded no program"
 is "$(grep -v '"start"' "$scratch/second/metrics.jsonl" | cksum)" "$(grep -v '"start"' "$scratch/first/metrics.jsonl" | cksum)" "the metrics"
 exits 0 "$cleat" eval "$scratch/tiny.ini" --checkpoint "$scratch/first" --split val
-exits 0 "$cleat" predict "$scratch/tiny.ini" --checkpoint "$scratch/first" --data "$scratch/data/sequences.csv" --out "$scratch/out"
+exits 0 "$cleat" predict "$scratch/tiny.ini" --checkpoint "$scratch/first" --data "$scratch/data/sequences.csv" --out "$scratch/predictions"
 finish
