@@ -92,8 +92,9 @@ static bool read_operands(gcn_reader *reader, const pieces *found, gcn_instructi
     size_t n_to, n_from, at = 0;
     gcn_text symbol;
     count_letters(letters, &n_to, &n_from);
-    if (n_to == 1 && found->count == n_from && n_from > 0 && letters[n_to + n_from] != 'm')
-        n_to = 0; /* an atomic without its result, v_cmpx without its mask */
+    /* An atomic without its result, v_cmpx without its mask. */
+    const bool may_lack = letters[0] == 'V' || letters[0] == 'm';
+    if (may_lack && n_to == 1 && n_from > 0 && found->count == n_from) n_to = 0;
     const bool implied = found->count + 1 == n_to + n_from && sources[n_from - 1] == 'm'; /* vcc */
     if (found->count != n_to + n_from - implied)
         return gcn_fail(reader, "%zu operands for '%s'", found->count, letters);
@@ -122,6 +123,23 @@ static void set_defaults(gcn_instruction *now) {
     now->row_mask = now->bank_mask = 15;
 }
 
+/* The kind that the counters have it under, by its name. */
+static uint8_t kind_of(const gcn_form *form) {
+    static const struct {
+        const char *part;
+        uint8_t kind;
+    } kinds[] = {{"permute", PTX_FLOW},      {"lane_b32", PTX_FLOW},    {"_saveexec", PTX_FLOW},
+                 {"_load_", PTX_MEMORY},     {"_store_", PTX_MEMORY},   {"ds_", PTX_MEMORY},
+                 {"_atomic_", PTX_MEMORY},   {"_cmp", PTX_COMPARES},    {"_cndmask", PTX_COMPARES},
+                 {"_cselect", PTX_COMPARES}, {"_bitcmp", PTX_COMPARES}, {"_cvt_", PTX_CONVERTS},
+                 {"_mov", PTX_MOVES},        {"_accvgpr", PTX_MOVES},   {"_f16", PTX_FLOATS},
+                 {"_f32", PTX_FLOATS},       {"_f64", PTX_FLOATS}};
+    if (!form->operands) return PTX_FLOW;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
+        if (strstr(form->name, kinds[i].part)) return kinds[i].kind;
+    return PTX_INTEGERS;
+}
+
 static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     gcn_module *module = reader->module;
     gcn_instruction now = {.text = line.at, .length = (uint32_t)line.length, .issues = issues};
@@ -137,6 +155,7 @@ static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     if (now.form->operands && !gcn_read_modifiers(reader, found.rest, &now)) return false;
     now.run = now.form->run ? now.form->run : now.form->scalar ? gcn_run_scalar : gcn_run_lanes;
     now.returns = now.n_to > 0;
+    now.counted_as = kind_of(now.form);
     if (now.form->space == GCN_LDS && now.form->element == 2 && module->cell_shift > 1) module->cell_shift = 1;
     if (now.form->space == GCN_LDS && now.form->element == 1) module->cell_shift = 0;
     module->code = ptx_grow(module->code, module->n_code, &reader->code_capacity, sizeof now);

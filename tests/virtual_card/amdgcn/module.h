@@ -128,6 +128,7 @@ struct gcn_instruction {
     const gcn_form *form;
     gcn_operand to[2], from[4];
     uint8_t n_to, n_from;
+    uint8_t counted_as;                                 /* PTX_FLOATS, ... */
     uint8_t issues;                                     /* 0: a part of one that was written as one */
     bool clamp, returns, sdwa;                          /* returns: an atomic that gives the old value */
     uint8_t op_sel, op_sel_hi, negate_low, negate_high; /* a bit an operand; op_sel bit 3: the result */

@@ -180,6 +180,7 @@ static void begin_wave(gcn_wave *wave) {
     set_first_registers(wave);
     wave->pc = wave->group->kernel->entry;
     wave->scc = wave->ended = false;
+    wave->steps = 0;
 }
 
 /* After all waves ran: false where they wait at a barrier, which must be the same one. */

@@ -109,13 +109,14 @@ static void division_scale(const gcn_lanes *x) {
     }
 }
 
+/* One rounding, to what may be a subnormal number. */
 static void division_steps(const gcn_lanes *x) {
     const uint64_t vcc = gcn_vcc(x->wave);
     for (int l = 0; l < x->lanes; ++l) {
         const float c = ptx_bits_float(x->c[l]);
-        const float sum = fmaf(ptx_bits_float(x->a[l]), ptx_bits_float(x->b[l]), c);
+        const double sum = fma(ptx_bits_float(x->a[l]), ptx_bits_float(x->b[l]), c);
         const int up = biased(c) > 127 ? 64 : -64;
-        x->to[l] = ptx_float_bits(vcc >> l & 1 ? ldexpf(sum, up) : sum);
+        x->to[l] = ptx_float_bits((float)(vcc >> l & 1 ? ldexp(sum, up) : sum));
     }
 }
 

@@ -1,7 +1,7 @@
 /* A wave from barrier to barrier. The code itself says which lanes go where, by exec. */
 #include "wave.h"
 
-enum { MAX_STEPS = 1 << 30 }; /* between two barriers: more is taken for an endless loop */
+enum { DEFAULT_STEPS = 1 << 30 };
 
 static bool is_taken(const gcn_wave *wave, int condition) {
     switch (condition) {
@@ -26,7 +26,10 @@ static void count(gcn_wave *wave, const gcn_instruction *now) {
     ptx_counters *counters = &wave->group->counters;
     if (!now->issues) return;
     counters->instructions++, counters->lanes += gcn_count_bits(gcn_exec(wave));
+    const bool other = now->form->counts != GCN_COUNTS_FMA && now->form->counts != GCN_COUNTS_MMA;
+    counters->issued[now->counted_as] += other;
     if (!now->form->counts) return;
+    if (now->form->counts == GCN_COUNTS_MMA) counters->mma_products += 16 * 16 * 16;
     counters->fma += now->form->counts == GCN_COUNTS_FMA;
     counters->mma += now->form->counts == GCN_COUNTS_MMA;
     counters->special += now->form->counts == GCN_COUNTS_SPECIAL;
@@ -53,20 +56,20 @@ static bool jump(gcn_wave *wave, const gcn_instruction *now) {
     return true;
 }
 
-static bool runs_away(gcn_wave *wave) {
-    gcn_report(wave, GCN_FAULT_ENDLESS, "more than %d instructions without a barrier: an endless loop?", MAX_STEPS);
+static bool runs_away(gcn_wave *wave, uint32_t most) {
+    gcn_report(wave, GCN_FAULT_ENDLESS, "more than %u instructions of a wave: an endless loop?", most);
     return true;
 }
 
 bool gcn_run_wave(gcn_wave *wave) {
     const gcn_module *module = wave->group->kernel->module;
-    uint32_t steps = 0;
+    const uint32_t asked = wave->group->launch->steps, most = asked ? asked : DEFAULT_STEPS;
     wave->barrier = NULL;
     while (wave->pc < module->n_code) {
         const gcn_instruction *now = &module->code[wave->pc];
         wave->now = now;
         count(wave, now);
-        if (++steps > MAX_STEPS && runs_away(wave)) return false;
+        if (++wave->steps > most && runs_away(wave, most)) return false;
         switch (now->form->kind) {
         case GCN_PLAIN:
             now->run(wave, now);

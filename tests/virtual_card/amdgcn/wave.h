@@ -19,6 +19,7 @@ struct gcn_wave {
     uint32_t first, index;      /* of lane 0 among the work-items; of the wave in its group */
     uint64_t begun;             /* lanes that there are */
     bool ended;
+    uint32_t steps;                 /* instructions since its begin */
     const gcn_instruction *barrier; /* at which it waits */
     unsigned char *scratch;         /* [lanes][scratch_bytes] */
 };
