@@ -22,7 +22,7 @@
  * gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
  * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
- * in front of the first tensor of every buffer (more than 4 GiB, where a device has memory that costs nothing).
+ * in front of the first tensor of every buffer (8.8 GB, where a device has memory that costs nothing).
  *
  * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
 #ifndef CLEAT_TESTS_HARNESS_H
