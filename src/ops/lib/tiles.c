@@ -96,9 +96,9 @@ static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
 /* The speeds are estimates; cleat tune measures them. Intel's compiler spills 64 sums in most cases, and keeps tiles
  * with fewer. */
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { PROLOGUE_EPILOGUE = 32, MOST_ITEMS = 256 };
+    enum { PROLOGUE_EPILOGUE = 32, MAX_ITEMS = 256 };
     if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
-    bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MOST_ITEMS && kind <= CLEAT_TILE_SMALL;
+    bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MAX_ITEMS && kind <= CLEAT_TILE_SMALL;
     cleat_tile t = few_items ? items_tile(kind) : group_tile(kind, facts->work_group);
     t.rows = t.work_group / t.items_n * t.item_m;
     t.columns = t.items_n * t.item_n;
@@ -142,7 +142,7 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     const double part = 100 /* per element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(s->kind, facts);
-    /* A scheduler of a compute unit has nothing to do without 32 work-items of its own. */
+    /* A scheduler of a compute unit needs 32 work-items. */
     double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
     double rounds = fmax((double)ceil_div(s->tiles * s->k.count, at_once), least);
     double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;

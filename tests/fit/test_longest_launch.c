@@ -30,8 +30,8 @@ static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_GPU,
                                          .vector_width = 4,
                                          .pci_bus = -1};
 
-enum { LEAST_PROFILES = 10 };
-static const double most_seconds = 0.2;
+enum { MIN_PROFILES = 10 };
+static const double max_seconds = 0.2;
 
 typedef struct slowest {
     double seconds;
@@ -89,12 +89,12 @@ static void no_launch_is_long(void **state) {
         if (!plan(paths.gl_pathv[i], &found)) continue;
         ++planned;
         print_message("%-24s %6.1f ms  %s\n", strrchr(paths.gl_pathv[i], '/') + 1, 1e3 * found.seconds, found.node);
-        if (found.seconds <= most_seconds) continue;
+        if (found.seconds <= max_seconds) continue;
         print_error("%s: a launch of %.0f ms\n", paths.gl_pathv[i], 1e3 * found.seconds);
         ++failures;
     }
     globfree(&paths);
-    assert_true(planned >= LEAST_PROFILES);
+    assert_true(planned >= MIN_PROFILES);
     assert_int_equal(failures, 0);
 }
 
