@@ -222,7 +222,8 @@ check_matrix_instructions() {
 
 # One function: the shell has read all of it before the long wait, so that the file may be edited meanwhile.
 finish() {
-  compile gpu "$(targets_of '^(nv|amd):' | drop_targets '^nv:sm_7[02]')" # ptxas 13 makes sm_75's code of it
+  compile gpu "$(targets_of '^amd:')"
+  compile nvidia "$(targets_of '^nv:' | drop_targets '^nv:sm_7[02]')" # ptxas 13 makes sm_75's code of it
   compile intel8 "$(targets_of '^intel:' | drop_targets "$intel16")"
   compile intel16 "$(targets_of "$intel16")"
   compile matrix_nv70 "$(targets_of '^nv:sm_7[02]')"
@@ -234,7 +235,7 @@ finish() {
   compile matrix_intel8 "$(targets_of '^intel:acm')"
   compile matrix_intel16 "$(targets_of "$intel16")"
   check_matrix_instructions
-  { cat "$work"/gpu.tsv "$work"/intel8.tsv "$work"/intel16.tsv "$work"/matrix_*.tsv 2>/dev/null || true; } >"$work/cards.tsv"
+  { cat "$work"/gpu.tsv "$work"/nvidia.tsv "$work"/intel8.tsv "$work"/intel16.tsv "$work"/matrix_*.tsv 2>/dev/null || true; } >"$work/cards.tsv"
   compile matrix_emulated pocl,oclgrind
   compile cpu "$cpu_targets"
   report

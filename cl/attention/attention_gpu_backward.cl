@@ -6,9 +6,9 @@
  * attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
 
 /* Intel's compiler estimates how many registers a kernel needs, and keeps arrays in memory if the estimate is
- * too high. As found with ocloc 22.43 for head sizes 4 to 128, half as many columns avoid that; for the two
- * exceptions the estimate is good. */
-#if defined(SUB_GROUP) && DH != 32 && !(DH == 64 && SUB_GROUP == 8)
+ * too high. As found with ocloc for head sizes 8 to 128 (acm-g10, pvc), half as many columns avoid that; for heads of 32
+ * elements the estimate is good. */
+#if defined(SUB_GROUP) && DH != 32
 #define FEW_COLS 1
 #else
 #define FEW_COLS 0

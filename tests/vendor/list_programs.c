@@ -5,7 +5,7 @@
  *   list_programs FOLDER [profiles]
  *
  * FOLDER receives:
- * - SHAPE/NAME.cl. SHAPE is gpu, intel8, intel16 (Intel's cards, by the smallest sub-group size), cpu, or
+ * - SHAPE/NAME.cl. SHAPE is gpu, nvidia, intel8, intel16 (Intel's cards, by the smallest sub-group size), cpu, or
  *   matrix_UNIT (the additional programs of a card with that matrix unit).
  * - SHAPE/options: the build options other than -D that all programs of the shape have (none for most).
  * - programs.tsv: shape, file of cl/, program, kernel and local size, for each kernel launched from each
@@ -46,6 +46,9 @@ static const shape shapes[] = {
     .local_memory = 32768, .max_work_group = 256, .pci_bus = -1
     {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 16}},
     {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 132}},
+#define NVIDIA COMMON, .kind = CLEAT_DEVICE_GPU, .vendor = CLEAT_VENDOR_NVIDIA, .work_group = 256, .vector_width = 4
+    {"nvidia", {NVIDIA, .compute_units = 16}},
+    {"nvidia", {NVIDIA, .compute_units = 132}},
 #define INTEL COMMON, .kind = CLEAT_DEVICE_GPU, .vendor = CLEAT_VENDOR_INTEL, .work_group = 256, .vector_width = 4
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 96}},
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 512}},

@@ -202,24 +202,33 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
 typedef struct gpu_tile {
     int64_t rows;    /* queries in the forward kernel; queries or keys in the gradient kernels */
     int64_t threads; /* work-items per work-group */
+    int64_t unroll;
 } gpu_tile;
 
-/* A work-item computes four rows of a tile, as far as local memory holds them; two on Intel's GPUs, whose sub-groups are
- * chosen for kernels with many registers. */
+/* A work-item computes four rows of a tile where registers and local memory suffice; two on Intel's GPUs, and in the
+ * gradients of all but NVIDIA's: 64 work-items may be a single wave, and local memory holds too few such groups to fill
+ * a compute unit. */
 static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
-    bool large = facts->work_group >= 128;
-    if (facts->sub_group > 0)
-        return (gpu_tile){.rows = forward || p->head <= 64 ? 32 : 16, .threads = large ? 128 : 64};
-    if (forward && p->head <= 64 && large) return (gpu_tile){.rows = 64, .threads = 128};
-    return (gpu_tile){.rows = forward || p->head <= 64 ? 32 : 16, .threads = 64};
+    const bool intel = facts->sub_group > 0, nvidia = facts->vendor == CLEAT_VENDOR_NVIDIA;
+    const bool large = facts->work_group >= 128;
+    gpu_tile tile = {.rows = forward || p->head <= 64 ? 32 : 16, .unroll = intel ? 1 : nvidia ? 8 : 2};
+    if (forward && p->head <= 64 && large && !intel) tile.rows = 64;
+    tile.threads = large && (!nvidia || tile.rows == 64) ? 128 : 64;
+    return tile;
+}
+
+/* Adds the options of the tiles to the most recent launch. */
+static void define_tile(cleat_binder *binder, gpu_tile tile) {
+    cleat_launch_define(binder, "THREADS", tile.threads);
+    cleat_launch_define(binder, "ROWS", tile.rows);
+    cleat_launch_define(binder, "UNROLL", tile.unroll);
 }
 
 /* Adds the options of the tiles, and `groups` work-groups. */
 static void launch_tiles(cleat_binder *binder, gpu_tile tile, int64_t groups) {
     size_t local = (size_t)tile.threads;
     size_t global = local * (size_t)groups;
-    cleat_launch_define(binder, "THREADS", tile.threads);
-    cleat_launch_define(binder, "ROWS", tile.rows);
+    define_tile(binder, tile);
     cleat_launch_range(binder, 1, &global, &local);
 }
 
@@ -413,8 +422,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     launch_tiles(binder, tile, parts.tiles * parts.count);
     if (parts.count == 1) return;
     cleat_attention_launch_sum(binder, node, &p, file, "attention_gpu_sum_keys", &parts);
-    cleat_launch_define(binder, "THREADS", tile.threads);
-    cleat_launch_define(binder, "ROWS", tile.rows);
+    define_tile(binder, tile);
 }
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
