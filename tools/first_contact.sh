@@ -67,7 +67,7 @@ step() {
     shift 2
     steps=$((steps + 1))
     printf 'first contact: %s ... ' "$name" >&2
-    timeout --kill-after=10 "$limit" "$@" >"$scratch/log" 2>&1 </dev/null || status=$?
+    { timeout --kill-after=10 "$limit" "$@" >"$scratch/log" 2>&1 </dev/null; } 2>/dev/null || status=$?
     case $status in
     0) ;;
     124 | 137) result="time limit of $limit s" ;;

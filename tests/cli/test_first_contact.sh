@@ -69,13 +69,16 @@ test_other_bits() {
 # On a device: time limits are short, so that steps may run into them, but nothing else may go wrong.
 test_real() {
     local text=$scratch/real.txt line
-    "$source/tools/first_contact.sh" --cleat "$cleat" --device "${CLEAT_TEST_DEVICE:-auto}" --seconds 100 --out "$text" \
+    "$source/tools/first_contact.sh" --cleat "$cleat" --device "${CLEAT_TEST_DEVICE:-auto}" --seconds 200 --out "$text" \
         >"$scratch/out" 2>"$scratch/err" </dev/null || true
     says out "steps failed"
     contains "$text" "== devices: ok"
     contains "$text" "== data: ok"
-    contains "$text" "-- kernels of train f32"
-    contains "$text" "-- monitor of train f32"
+    contains "$text" "== train f32: "
+    if grep -q "^== train f32: ok" "$text"; then
+        contains "$text" "-- kernels of train f32"
+        contains "$text" "-- monitor of train f32"
+    fi
     contains "$text" "compute_units = "
     sed '1,/^== the passport$/d' "$text" >"$scratch/passport.txt"
     contains "$scratch/passport.txt" "[end]"
