@@ -132,6 +132,7 @@ foreach(card t4 v100 a100)
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()
 card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
+card_test(virtual_card.t4.build_threads quick t4 "${strict}" device_build_threads)
 card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)
 
 # Whole runs: a queue that is not flushed, a buffer used too soon, an object that is not released, a device that is lost.
