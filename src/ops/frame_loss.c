@@ -31,7 +31,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_trace_check_sample_weight(node, x, sample_weight, term_of(node), error);
+    status = cleat_trace_check(node, x, sample_weight, term_of(node), error);
     if (status != CLEAT_OK) return status;
     status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;

@@ -47,7 +47,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
     }
-    cleat_status status = cleat_trace_check_sample_weight(node, x, sample_weight, attributes_of(node).term, error);
+    cleat_status status = cleat_trace_check(node, x, sample_weight, attributes_of(node).term, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[REFERENCE])
         status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);

@@ -178,6 +178,22 @@ static const op_test tests[] = {{.op = "structure_loss",
                                  .tolerance = tolerance,
                                  .only = 1u << CLEAT_F32}};
 
+/* Kernels count residues with 32 bits. */
+static void refuses_what_has_too_many_residues(void **state) {
+    static const int64_t sizes[][2] = {{1 << 20, 1 << 11}, {1, (1 << 25) + 1}};
+    (void)state;
+    for (int i = 0; i < 2; ++i) {
+        const int64_t batch = sizes[i][0], length = sizes[i][1];
+        cleat_graph *graph = op_graph();
+        const cleat_structure target = {.lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
+        const cleat_structure_loss_spec spec = {.kind = CLEAT_LOSS_BOND, .lower = 1, .upper = 2};
+        cleat_structure_loss(graph, &spec, cleat_input(graph, "x", CLEAT_F32, 3, (int64_t[]){batch, length, 3}),
+                             &target, cleat_input(graph, "weight", CLEAT_F32, 2, (int64_t[]){1, batch}));
+        op_graph_refused(graph, CLEAT_ERR_SHAPE, "structure_loss", "at most 2^30 residues");
+    }
+}
+
 int main(void) {
-    return op_main(tests, sizeof tests / sizeof tests[0], NULL, 0);
+    const struct CMUnitTest more[] = {cmocka_unit_test(refuses_what_has_too_many_residues)};
+    return op_main(tests, sizeof tests / sizeof tests[0], more, 1);
 }

@@ -1,6 +1,8 @@
 /* Workspace layout and the final launch of losses on traces. */
 #include "ops/lib/trace_loss.h"
 
+#include "ops/lib/count.h"
+
 static int64_t align(int64_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
@@ -17,8 +19,18 @@ int64_t cleat_trace_rows_bytes(const cleat_tensor *x) {
     return align(2 * x->shape[0] * x->shape[1] * 4);
 }
 
-cleat_status cleat_trace_check_sample_weight(const cleat_node *node, const cleat_tensor *x,
-                                             const cleat_tensor *sample_weight, int term, cleat_error *error) {
+/* Kernels index residues and the planes of a chain with 32 bits. */
+static cleat_status check_size(const cleat_node *node, const cleat_tensor *x, cleat_error *error) {
+    enum { LENGTH_MAX = 1 << 25 };
+    if (x->shape[1] <= LENGTH_MAX && x->shape[0] <= CLEAT_MAX_ROWS / cleat_trace_stride(x)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "%lld chains of length %lld: at most 2^30 residues, and 2^25 in a chain",
+                            (long long)x->shape[0], (long long)x->shape[1]);
+}
+
+cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *sample_weight,
+                               int term, cleat_error *error) {
+    cleat_status status = check_size(node, x, error);
+    if (status != CLEAT_OK) return status;
     if (sample_weight->rank == 2 && sample_weight->dtype == CLEAT_F32 && sample_weight->shape[1] == x->shape[0] &&
         term >= 0 && term < sample_weight->shape[0])
         return CLEAT_OK;

@@ -13,9 +13,9 @@ int64_t cleat_trace_stride(const cleat_tensor *x);
 int64_t cleat_trace_planes_bytes(const cleat_tensor *x, int planes);
 int64_t cleat_trace_rows_bytes(const cleat_tensor *x);
 
-/* Checks that sample_weight is f32 [terms, B] and has a row `term`. */
-cleat_status cleat_trace_check_sample_weight(const cleat_node *node, const cleat_tensor *x,
-                                             const cleat_tensor *sample_weight, int term, cleat_error *error);
+/* Checks that x is not too large, and that sample_weight is f32 [terms, B] and has a row `term`. */
+cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *sample_weight,
+                               int term, cleat_error *error);
 /* Adds row `term` of sample_weight to the launch's arguments. */
 void cleat_trace_launch_sample_weight(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *sample_weight,
                                       int term);
