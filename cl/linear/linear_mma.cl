@@ -41,19 +41,21 @@ static inline void operands_begin(struct operands *o, __global const ushort *a, 
     o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
     o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
+/* Where a matrix is stored across k, vec8s of a work-item that follow each other are as many depths apart. */
+#define DEPTHS_APART(tile) (WG / ((tile) / 8))
 static inline void a_source(const struct operands *o, int i, vec8_source *source) {
-    source->p = o->a[i];
+    source->p = TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i];
     source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end);
 }
 static inline void b_source(const struct operands *o, int i, vec8_source *source) {
-    source->p = o->b[i];
+    source->p = TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N;
     source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end);
 }
 static inline void operands_advance(struct operands *o) {
     UNROLLED
-    for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
+    for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
     UNROLLED
-    for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
+    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
     o->k += TILE_K;
 }
 
