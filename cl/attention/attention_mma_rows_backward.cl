@@ -118,10 +118,10 @@ attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
 #endif
 
 /* This work-item's number of a tile of queries, of which n are valid. The others have the weight 2^-INFINITY = 0. */
-static inline float fetch_statistic(__global const float *lse, __global const float *delta, int n) {
+static inline float fetch_statistic(__global const float *lse, __global const float *delta, ulong at, int n) {
     const int lid = get_local_id(0);
-    if (lid < COLS) return lid < n ? lse[lid] * LOG2E : INFINITY;
-    return lid - COLS < n && lid < STATISTICS ? delta[lid - COLS] : 0.0f;
+    if (lid < COLS) return lid < n ? lse[at + lid] * LOG2E : INFINITY;
+    return lid - COLS < n && lid < STATISTICS ? delta[at + lid - COLS] : 0.0f;
 }
 
 /* Transposed scores become weights, and dweight the gradients of the scores. statistics: from this fragment's first
@@ -176,7 +176,7 @@ attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, 
     const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
     const int start = part * part_queries, end = min(LENGTH(q_lengths, b, lq), start + part_queries);
     const int length = n > 0 ? max(end - start, 0) : 0;
-    __global const float *next_lse = LSE_AT(lse, b, start, h), *next_delta = LSE_AT(delta, b, start, h);
+    const ulong statistics_at = ((ulong)b * heads + h) * lq + start; /* of the part's first query */
 
     rows_a keys, values;
     rows_c sum_k, sum_v;
@@ -188,16 +188,15 @@ attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, 
     zero_rows(&sum_v);
 
     streams_send(&streams, memory, length);
-    float statistic = fetch_statistic(next_lse, next_delta, length);
+    float statistic = fetch_statistic(AT(lse), AT(delta), statistics_at, length);
     for (int left = length, stage = 0; left > 0; left -= COLS, stage ^= 1) {
         __local ushort *const queries = TILES(stage), *const douts = queries + TILE;
         if (lid < STATISTICS) statistics[stage][lid] = statistic;
         streams_receive(&streams, queries);
         barrier(CLK_LOCAL_MEM_FENCE); /* this tile is complete; the previous one may be overwritten */
-        next_lse += COLS, next_delta += COLS;
         if (left > COLS) {
             streams_send(&streams, TILES(stage ^ 1), left - COLS);
-            statistic = fetch_statistic(next_lse, next_delta, left - COLS);
+            statistic = fetch_statistic(AT(lse), AT(delta), statistics_at + (length - left + COLS), left - COLS);
         }
         UNROLLED
         for (int f = 0; f < COL_FRAGMENTS; ++f) {
