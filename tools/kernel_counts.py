@@ -36,7 +36,9 @@ the SASS columns differ, they are nearer to the card. Rows with less than 1 % of
 
   --build DIR      (build)       --variant NAME   a kernel variant, where the operation has it (gpu, clblast, mma_large)
   --kinds          also instructions of the main loop by kind: per 100 useful ones
-  --markdown       a table for cl/README.md, without options
+  --markdown       a table for a README, without options
+  --update FILE    makes the tables of a README again: each stands between a line <!-- kernel_counts.py OPTION... -->,
+                   which says how it is made, and a line <!-- end -->
   --keep DIR       keeps counters, PTX and SASS there
 Exit codes: 0, 1 a run failed, 2 wrong usage, 77 no clang or no virtual card."""
 import argparse
@@ -333,12 +335,28 @@ def print_text(rows):
                         else row[name].rjust(widths[name]) for name in names).rstrip())
 
 
-def print_markdown(rows, card):
-    names = [name for name in rows[0] if name not in ("options", "barriers", "diverge")]
-    print(f"| {card}: " + " | ".join(names) + " |")
+def print_markdown(rows, arguments):
+    names = [name for name in rows[0] if name not in ("options", "barriers", "diverge")
+             and any(row[name] != "-" for row in rows)]
+    print(f"| {arguments.card}, {arguments.storage}: " + " | ".join(names) + " |")
     print("|" + "---|" * len(names))
     for row in rows:
         print("| " + " | ".join(f"`{row[name]}`" if name == "kernel" else row[name] for name in names) + " |")
+
+
+def update(path):
+    """Makes the tables of a README again."""
+    def table(found):
+        done = run([sys.executable, __file__, "--markdown", *found[2].split()])
+        if done.returncode:
+            stop(done.returncode, done.stderr.strip())
+        return f"{found[1]}\n\n{done.stdout}\n<!-- end -->"
+
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    new, tables = re.subn(r"(<!-- kernel_counts\.py (.*?) -->)\n.*?<!-- end -->", table, text, flags=re.S)
+    if not tables:
+        stop(1, f"{path} has no line <!-- kernel_counts.py OPTION... -->")
+    pathlib.Path(path).write_text(new, encoding="utf-8")
 
 
 def main():
@@ -349,10 +367,14 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--variant", default="-")
     parser.add_argument("--keep")
+    parser.add_argument("--update")
     for flag in ("kinds", "markdown"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
     arguments = parser.parse_args()
+    if arguments.update:
+        update(arguments.update)
+        return
     if arguments.help or not arguments.workloads:
         print(__doc__)
         sys.exit(0 if arguments.help else 2)
@@ -370,7 +392,7 @@ def main():
     if not rows:
         stop(1, "no kernel was counted")
     if arguments.markdown:
-        print_markdown(rows, arguments.card)
+        print_markdown(rows, arguments)
     else:
         print_text(rows)
         if any(row["loop"].endswith("*") for row in rows):

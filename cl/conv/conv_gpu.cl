@@ -60,19 +60,20 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
 
     float4 sum[ITEM_M][ITEM_N / 4];
-    float line_sum[LINES_AN_ITEM];
-    tile_clear(sum, line_sum);
-    if (tile.steps > 0) tile_sum(&operands, tile.steps, steps, sum, sums_here, line_sum);
+    float4 line_sum = (float4)(0.0f);
+    tile_clear(sum);
+    __local float4 *room = steps;
+    if (tile.steps > 0) room = tile_sum(&operands, tile.steps, steps, sum, sums_here, &line_sum);
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
-        const int m = tile.m0 + ITEM_ROW(i);
+        const int m = tile.m0 + FIRST_ROW + ROW_STEP(i);
         if (m >= tile.M) continue;
         const long line = line_of(&operands, m);
 #pragma unroll
         for (int j = 0; j < ITEM_N / 4; ++j) {
-            const int n = tile.n0 + ITEM_COLUMN(j);
+            const int n = tile.n0 + FIRST_COLUMN + COLUMN_STEP(j);
             if (n >= tile.columns) continue;
 #if CONV_KIND == CONV_DW && !ALIGNED4
             const int padded = PADDED_RUN(&operands.g), run = S * C, row = n / padded, at = row * run + n % padded;
@@ -85,11 +86,14 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
         }
     }
     if (sums_here) {
+        line_sum = line_sums(line_sum, room);
+        const float parts[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
+        const int lid = get_local_id(0);
 #pragma unroll
-        for (int i = 0; i < LINES_AN_ITEM; ++i) {
-            const int line = (int)get_local_id(0) + i * WG, m = tile.m0 + line;
-            if (line < TILE_M && m < tile.M)
-                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
+        for (int i = 0; i < 4; ++i) {
+            const int m = tile.m0 + lid * 4 + i;
+            if (lid < TILE_M / 4 && m < tile.M)
+                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + parts[i];
         }
     }
 }

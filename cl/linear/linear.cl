@@ -189,38 +189,43 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
            const int N, const int K, const int split_depth) {
     __local float4 steps[2 * STEPS];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
-    const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
+    const int group = get_group_id(0), split = group / (across * down);
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
+    /* Known before the sum, so that little else is kept in registers during it. */
+    const int m_first = m0 + FIRST_ROW, n_first = n0 + FIRST_COLUMN;
+
     float4 sum[ITEM_M][ITEM_N / 4];
-    float line_sum[LINES_AN_ITEM];
+    float4 line_sum = (float4)(0.0f);
     struct operands operands = {
         .lda = TRANS_A ? M : K, .ldb = TRANS_B ? K : N, .m0 = m0, .n0 = n0, .M = M, .N = N, .depth = k_end - k_first};
     operands_begin(&operands, AT(a), AT(b), k_first);
-    tile_clear(sum, line_sum);
-    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, line_sum);
+    tile_clear(sum);
+    __local float4 *room =
+        tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, &line_sum);
 
+    __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
 #pragma unroll
         for (int j = 0; j < ITEM_N / 4; ++j) {
-            const int m = m0 + ITEM_ROW(i), n = n0 + ITEM_COLUMN(j);
+            const int m = m_first + ROW_STEP(i), n = n_first + COLUMN_STEP(j);
             const long at = (long)m * N + n;
             if (m >= M || n >= N) continue;
-            if (HAS(partial))
-                write_partial(sum[i][j], AT(partial) + (long)split * M * N, at, N - n);
-            else
-                write_row(sum[i][j], OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, N - n);
+            write_sum(sum[i][j], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, N - n);
         }
     }
     if (sums_here) {
+        line_sum = line_sums(line_sum, room);
+        const float parts[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
+        const int lid = get_local_id(0);
 #pragma unroll
-        for (int i = 0; i < LINES_AN_ITEM; ++i) {
-            const int r = lid + i * WG, m = m0 + r;
-            if (r < TILE_M && m < M)
-                AT(sums)[(long)split * M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
+        for (int i = 0; i < 4; ++i) {
+            const int m = m0 + lid * 4 + i;
+            if (lid < TILE_M / 4 && m < M)
+                AT(sums)[(long)split * M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + parts[i];
         }
     }
 }

@@ -170,14 +170,15 @@ static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, co
     return get(tuning, key);
 }
 
-/* The op's variant of that name, if it can compute the node; else NULL with the reason. */
+/* The op's variant of that name, if it can compute the node; else NULL with the reason. A variant may be listed twice, at
+ * the places that it has on different devices. */
 static const cleat_variant *find_serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
                                          const char **reason) {
     *reason = "no longer exists";
     for (const cleat_variant *v = node->op->variants; v->name; ++v) {
         if (strcmp(v->name, name) != 0) continue;
         *reason = v->refuse ? v->refuse(node, facts) : NULL;
-        return *reason ? NULL : v;
+        if (!*reason) return v;
     }
     return NULL;
 }

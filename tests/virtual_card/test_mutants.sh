@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every barrier, layout and wait in the kernels for matrix units is needed: without it the op test fails on the virtual card.
+# Every barrier, layout and wait in the kernels for matrix units, and in f32 products, is needed: without it the op test fails on the virtual card.
 #   test_mutants.sh CLEAT OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
 # A mutant is one changed line of one file of cl/. Barriers are left out one by one; other changes are listed below.
 set -euo pipefail
@@ -132,6 +132,17 @@ if [[ $card == v100 ]]; then
     mutant linear $linear lib/mma_nvidia70.clh 'row + 4 * i, column' 'row + 8 * i, column'
     mutant attention $attention lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
     mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'
+fi
+
+if [[ $card == t4 ]]; then # products without matrix units: the same row has a bias, a residual, and extents that fill no tile
+    export CLEAT_TEST_VARIANT=gpu CLEAT_TEST_STORAGE=f32
+    passes linear $linear || { tail -n 20 "$work/log" && exit 1; }
+    barriers linear $linear lib/gemm_gpu.clh
+    mutant linear $linear lib/gemm_gpu.clh ', turn = -turn' ''
+    mutant linear $linear lib/gemm_gpu.clh 'left >= (along_k ? 4 : 1)' 'left >= 1'
+    mutant linear $linear lib/gemm_gpu.clh 'clamp(after, 0, 2)' 'clamp(after, 0, 3)'
+    mutant linear $linear lib/gemm_gpu.clh 'i < ITEMS; i += across' 'i < across; i += across'
+    mutant linear $linear linear/linear.cl '(o->depth - 1) % TILE_K + 1' '(o->depth - 1) % TILE_K'
 fi
 
 echo "$died of $((died + survived)) mutants died"

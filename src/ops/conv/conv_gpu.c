@@ -116,6 +116,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling ti
     cleat_conv c = cleat_conv_of(node);
     cleat_conv_gemm_begin(binder, node, &c, tiling, "conv/conv_gpu.cl", "conv_gpu");
     cleat_launch_define(binder, "ALIGNED4", aligned4(&c));
+    if (aligned4(&c) && c.features % VEC4 == 0) cleat_launch_define(binder, "ALIGNED", 1);
     cleat_conv_gemm_end(binder, node, &c, tiling);
 }
 

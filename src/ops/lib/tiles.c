@@ -142,7 +142,7 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     const double part = 100 /* per element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(s->kind, facts);
-    /* A scheduler of a compute unit needs 32 work-items. */
+    /* Each of the four schedulers of a compute unit needs 32 work-items. */
     double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
     double rounds = fmax((double)ceil_div(s->tiles * s->k.count, at_once), least);
     double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;

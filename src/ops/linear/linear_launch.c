@@ -192,6 +192,20 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     return NULL;
 }
 
+/* On NVIDIA's cards cleat's tiles issue more multiply-adds of all instructions, and less traffic to local memory (the
+ * table in cl/README.md); CLBlast stands behind them, for the tuner. */
+static bool tiles_first(const cleat_device_facts *facts) {
+    return facts->vendor == CLEAT_VENDOR_NVIDIA;
+}
+
+static const char *refuse_clblast_first(const cleat_node *node, const cleat_device_facts *facts) {
+    return tiles_first(facts) ? "cleat's tiles are the default here" : refuse_clblast(node, facts);
+}
+
+static const char *refuse_clblast_later(const cleat_node *node, const cleat_device_facts *facts) {
+    return tiles_first(facts) ? refuse_clblast(node, facts) : "CLBlast comes first here";
+}
+
 /* Launches the activation, or its gradient, with the kernel of the separate op, on the sum in C or in
  * `saved`. */
 static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p) {
@@ -236,14 +250,15 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
 /* --- GPU: register tiles over local memory -------------------------------------------------------------------- */
 
 /* Intel's compiler spills the sums of a work-item if there are more than 16 of them, unless it is given a
- * small sub-group size; with half storage it spills more than 16 in any case (ocloc 22.43). */
+ * small sub-group size; then it spills 64 (272 bytes of scratch, acm-g10). With half storage it spills more than 16 in any
+ * case (ocloc 22.43). */
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_gemm p = cleat_linear_gemm(node);
     return (cleat_tile_work){.gemms = 1,
                              .m = p.m,
                              .n = p.n,
                              .k = p.k,
-                             .intel_sums = p.a->dtype == CLEAT_F32 ? 64 : 16,
+                             .intel_sums = p.a->dtype == CLEAT_F32 ? 32 : 16,
                              .whole = p.bias != NULL};
 }
 
@@ -264,6 +279,7 @@ static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tilin
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_tile(binder, s.kind);
     cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
+    if (aligned4(&p) && p.n % 4 == 0) cleat_launch_define(binder, "ALIGNED", 1);
     cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.tiles * s.k.count);
@@ -409,7 +425,7 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 const cleat_variant cleat_linear_variants[] = {
-    {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
+    {.name = "clblast", .refuse = refuse_clblast_first, .workspace = clblast_workspace, .bind = bind_clblast},
     CLEAT_VARIANT_ROW("mma", linear_mma),
     CLEAT_VARIANT_ROW("mma_large", linear_mma_large),
     CLEAT_VARIANT_ROW("mma_medium", linear_mma_medium),
@@ -418,6 +434,7 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("gpu_large", linear_gpu_large),
     CLEAT_VARIANT_ROW("gpu_medium", linear_gpu_medium),
     CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
+    {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
