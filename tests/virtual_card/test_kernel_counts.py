@@ -52,18 +52,19 @@ def table(path, build, *words):
 
 
 def check_counts(path, build):
-    head, row = table(path, build, "--variant", "gpu", "--card", "t4", "linear:64,64,32")
-    assert head[:2] == ["workload", "kernel"] and row[:2] == ["linear:64,64,32", "linear_gpu"], row
-    assert table(path, build, "--variant", "gpu", "--card", "t4", "linear:64,64,32")[1] == row, "counts differ between runs"
+    words = ("--variant", "gpu", "--card", "t4", "linear:256,256,32")
+    head, row = table(path, build, *words)
+    assert head[:2] == ["workload", "kernel"] and row[:2] == ["linear:256,256,32", "linear_gpu"], row
+    assert table(path, build, *words)[1] == row, "counts differ between runs"
 
 
 def check_products(tool, path, build, folder):
-    """A product of 64 x 64 x 32 has 64 * 64 * 32 / 32 multiply-adds of warps, and its main loop as many again."""
-    table(path, build, "--variant", "gpu", "--card", "t4", "--keep", folder, "linear:64,64,32")
-    runs = [tool.read_report(f"{folder}/linear-64x64x{k}.tsv") for k in (32, 64)]
+    """256 x 256 elements fill every tile: 256 * 256 * 32 / 32 multiply-adds of warps, and in the main loop as many again."""
+    table(path, build, "--variant", "gpu", "--card", "t4", "--keep", folder, "linear:256,256,32")
+    runs = [tool.read_report(f"{folder}/linear-256x256x{k}.tsv") for k in (32, 64)]
     key = next(key for key in runs[0] if key[0] == "linear_gpu")
     loop = tool.difference(runs, key)
-    assert runs[0][key]["fma"] == loop["fma"] == 64 * 64 * 32 / 32, (runs[0][key]["fma"], loop["fma"])
+    assert runs[0][key]["fma"] == loop["fma"] == 256 * 256 * 32 / 32, (runs[0][key]["fma"], loop["fma"])
     assert sum(loop[kind] for kind in tool.KINDS) + loop["fma"] == loop["instructions"], "kinds do not add up"
 
 
