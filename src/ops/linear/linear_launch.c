@@ -35,10 +35,15 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
 }
 
-/* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. */
+/* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. On a GPU the parts are read
+ * and written as whole vectors where each begins at a multiple of one. */
 static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *accum,
                          const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
+    enum { VEC4 = 4 };
     int64_t elements = cleat_tensor_elements(out);
+    if (binder->facts->vector_width == VEC4 && binder->facts->work_group > 1 && elements % VEC4 == 0 &&
+        workspace_offset % (VEC4 * FLOAT_BYTES) == 0)
+        cleat_launch_define(binder, "ALIGNED", 1);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, saved);
