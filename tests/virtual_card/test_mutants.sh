@@ -141,7 +141,7 @@ if [[ $card == t4 ]]; then # products without matrix units: the same row has a b
     mutant linear $linear lib/gemm_gpu.clh ', turn = -turn' ''
     mutant linear $linear lib/gemm_gpu.clh 'left >= (along_k ? 4 : 1)' 'left >= 1'
     mutant linear $linear lib/gemm_gpu.clh 'clamp(after, 0, 2)' 'clamp(after, 0, 3)'
-    mutant linear $linear lib/gemm_gpu.clh 'i < ITEMS; i += across' 'i < across; i += across'
+    mutant linear $linear lib/gemm_gpu.clh 'i < WG; i += across' 'i < across; i += across'
     mutant linear $linear linear/linear.cl '(o->depth - 1) % TILE_K + 1' '(o->depth - 1) % TILE_K'
 fi
 
