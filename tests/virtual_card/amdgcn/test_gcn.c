@@ -177,6 +177,13 @@ static void pairs_and_long_numbers(void **state) {
            "\tv_pk_add_f32 v[4:5], v[4:5], 1.0 op_sel_hi:[0,0]\n\tv_mov_b32_e32 v3, v5",
            ptx_float_bits(ptx_bits_float(x) + 1));
     EXPECT("\tv_mad_u64_u32 v[4:5], s[8:9], v2, v2, 0\n\tv_mov_b32_e32 v3, v5", (uint64_t)x * x >> 32);
+    EXPECT("\tv_mov_b32_e32 v5, v0\n\tv_mad_u64_u32 v[4:5], s[8:9], 7, v5, v[0:1]\n\tv_mov_b32_e32 v3, v4", 8 * i);
+    EXPECT("\tv_mov_b32_e32 v4, v0\n\tv_mad_u64_u32 v[4:5], s[8:9], -1, v4, v[0:1]\n\tv_mov_b32_e32 v3, v5", 4 * i + i);
+    EXPECT("\tv_cvt_f32_u32_e32 v4, 5\n\tv_rcp_iflag_f32_e32 v4, v4\n\tv_mul_f32_e32 v4, 0x4f7ffffe, v4\n"
+           "\tv_cvt_u32_f32_e32 v4, v4\n\tv_mul_lo_u32 v5, -5, v4\n\tv_mul_hi_u32 v5, v4, v5\n"
+           "\tv_add_u32_e32 v4, v4, v5\n\tv_mul_hi_u32 v3, v4, v0",
+           i / 5 - (i % 5 == 0 && i ? 1 : 0));
+    EXPECT("\tv_lshl_add_u32 v3, v0, 2, 4", 4 * i + 4);
     EXPECT("\tv_add_co_u32_e32 v4, vcc, -1, v0\n\tv_addc_co_u32_e32 v3, vcc, 0, v0, vcc", i ? i + 1 : 0);
     EXPECT("\tv_lshlrev_b64 v[4:5], 31, v[0:1]\n\tv_mov_b32_e32 v3, v5", ((uint64_t)(4 * i) << 32 | i) << 31 >> 32);
     begin(&r, true);
