@@ -80,6 +80,14 @@ foreach(part driver queue launch)
   card_test(virtual_card.${part} quick t4 "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0" virtual_card_${part})
 endforeach()
 
+add_executable(virtual_card_amd test_amd.c driver_rig.c)
+target_link_libraries(virtual_card_amd PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
+target_compile_definitions(virtual_card_amd PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
+add_dependencies(virtual_card_amd virtual_card)
+foreach(card ${amd_cards})
+  card_test(virtual_card.${card}.driver quick ${card} "" virtual_card_amd)
+endforeach()
+
 # The rest would take long under a sanitizer, and the library's code is the same as on other devices.
 if(CLEAT_SANITIZE)
   return()
