@@ -34,8 +34,9 @@ worsen() {
 }
 
 worsen 1 "$2"
-exits 0 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}"
+exits 0 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --precision f32 # the strictest
 says out "of its tolerance"
 worsen 3000 "$2"
-exits 1 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --model text_classifier --precision f32
+exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --model text_classifier --precision f32
+says out "computes wrong results"
 finish
