@@ -9,23 +9,25 @@
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data and the monitor, without a device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
+#     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` where CLEAT_TEST_OPENCL is set
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
-# CPUs), CLEAT_TEST_BUILD (default build-tests).
+# CPUs), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel is downloaded
+# where it is named).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 builds=${CLEAT_TEST_BUILD:-$top/build-tests}
 jobs=${CLEAT_TEST_JOBS:-$(nproc)}
-every_step=(format default oclgrind sanitize thread clang package)
+every_step=(format default oclgrind sanitize thread clang package ${CLEAT_TEST_OPENCL:+opencl})
 passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,17s/^# \{0,1\}//p' "$0"
+    sed -n '2,19s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -101,8 +103,9 @@ sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLA
 # As gcc of Ubuntu compiles by default: checked sizes of buffers, and results that must be used.
 fortified=(-DCMAKE_C_FLAGS="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
 
+# build_default [TARGETS]
 build_default() {
-    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON "${fortified[@]}"
+    build default "${1:-all}" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON "${fortified[@]}"
 }
 
 step_quick() {
@@ -157,6 +160,69 @@ step_package() {
             skip "offline archive: patchelf is not installed"
         fi
     fi
+}
+
+# Tests of the step `opencl`, PROGRAM[:ROW[:STORAGE]]: the device's own, an op of each kind; where kernels are not interpreted also a
+# training run.
+opencl_cases=(device_device ops_gelu:2 ops_layer_norm:1 ops_softmax:0 ops_linear:5:f16 ops_attention:1:f32 ops_conv:0:f32 ops_embedding:1
+    ops_lstm:0:f32 ops_dropout:1 ops_adamw:0)
+
+# run_opencl WHAT COMMAND...: one test of an implementation.
+run_opencl() {
+    local what=$1 log=$builds/opencl.log status=0 begin=$SECONDS
+    shift
+    timeout -k 10 900 "$@" >"$log" 2>&1 </dev/null || status=$?
+    case $status in
+    0) pass && printf 'passed: %s (%d s)\n' "$what" $((SECONDS - begin)) ;;
+    77) skip "$what" ;;
+    124 | 137) flunk "$what (longer than 900 s)" "$log" ;;
+    *) flunk "$what" "$log" ;;
+    esac
+}
+
+# opencl_with NAME: a trajectory in two precisions, and the cases, on an implementation, if it is installed.
+opencl_with() {
+    local name=$1 folder=$builds/default cases=("${opencl_cases[@]}") variables status=0 precision program row storage case
+    "$top/tests/opencl.sh" "$name" "$folder" "$builds/opencl" >"$builds/opencl.env" 2>"$builds/opencl.log" || status=$?
+    case $status in
+    0) ;;
+    77) skip "$name: $(<"$builds/opencl.log")" && return ;;
+    *) flunk "$name" "$builds/opencl.log" && return ;;
+    esac
+    mapfile -t variables <"$builds/opencl.env"
+    for precision in f32 f16; do
+        run_opencl "$name: trajectory in $precision" env "${variables[@]}" "$folder/cleat" verify --quiet --precision "$precision" \
+            "$top/tests/golden/text.safetensors"
+    done
+    [[ $name == virtual-* ]] || cases+=(train_half)
+    for case in "${cases[@]}"; do
+        IFS=: read -r program row storage <<<"$case"
+        run_opencl "$name: $case" env "${variables[@]}" ${row:+CLEAT_TEST_ROW="$row"} ${storage:+CLEAT_TEST_STORAGE="$storage"} \
+            "$folder/tests/$program"
+    done
+}
+
+# Ops only: it interprets kernels, and a trajectory would take hours.
+opencl_with_oclgrind() {
+    local case program rest
+    if ! command -v oclgrind >/dev/null; then
+        skip "oclgrind: it is not installed"
+        return
+    fi
+    for case in "${opencl_cases[@]}"; do
+        IFS=: read -r program rest <<<"$case"
+        [[ -z $rest ]] || run_opencl "oclgrind: $case" "$top/tests/oclgrind.sh" oclgrind "$builds/default/tests/$program" "$rest"
+    done
+}
+
+step_opencl() {
+    local names name
+    IFS=, read -ra names <<<"${CLEAT_TEST_OPENCL:-pocl,intel,rusticl,oclgrind,virtual-t4,virtual-a100}"
+    build_default "cleat virtual_card train_half ${opencl_cases[*]%%:*}" || return 0
+    for name in "${names[@]}"; do
+        printf -- '-- %s (%d s)\n' "$name" "$SECONDS"
+        if [[ $name == oclgrind ]]; then opencl_with_oclgrind; else opencl_with "$name"; fi
+    done
 }
 
 step_roots() {

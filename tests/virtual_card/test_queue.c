@@ -164,6 +164,51 @@ static void objects_may_be_released_before_their_commands_run(void **state) {
     clReleaseMemObject(to);
 }
 
+/* --- threads of the host --- */
+
+enum { THREADS = 4, ROUNDS = 6, VALUES = 200 };
+
+/* Writes, adds, reads back, with its own queue and buffers. False: something went wrong. */
+static bool add_on_the_card(rig *r, cl_command_queue queue, cl_kernel kernel, cl_int first) {
+    cl_int values[VALUES], back[VALUES] = {0}, code;
+    size_t global = VALUES, local = 50;
+    for (int i = 0; i < VALUES; ++i) values[i] = first + i;
+    cl_mem buffer = clCreateBuffer(r->context, 0, sizeof values, NULL, &code);
+    if (code != CL_SUCCESS) return false;
+    cl_event written = NULL;
+    bool good =
+        clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof values, values, 0, NULL, &written) == CL_SUCCESS;
+    good = good && clSetKernelArg(kernel, 0, sizeof buffer, &buffer) == CL_SUCCESS;
+    good = good && clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 1, &written, NULL) == CL_SUCCESS;
+    good = good && clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof back, back, 0, NULL, NULL) == CL_SUCCESS;
+    for (int i = 0; i < VALUES; ++i) good = good && back[i] == values[i] + 7;
+    return (!written || clReleaseEvent(written) == CL_SUCCESS) && clReleaseMemObject(buffer) == CL_SUCCESS && good;
+}
+
+static void *work(void *rig_of_all) { /* no assertions: they may only end the thread of the test */
+    rig *r = rig_of_all;
+    static const char *source = "__kernel void run(__global int *x) { x[get_global_id(0)] += 7; }\n";
+    cl_int code;
+    cl_command_queue queue = clCreateCommandQueue(r->context, r->device, 0, &code);
+    cl_program program = clCreateProgramWithSource(r->context, 1, &source, NULL, &code);
+    bool good = clBuildProgram(program, 1, &r->device, "", NULL, NULL) == CL_SUCCESS;
+    cl_kernel kernel = good ? clCreateKernel(program, "run", &code) : NULL;
+    for (int i = 0; i < ROUNDS && kernel; ++i) good = good && add_on_the_card(r, queue, kernel, 1000 * i);
+    if (kernel) clReleaseKernel(kernel);
+    clReleaseProgram(program);
+    clReleaseCommandQueue(queue);
+    return good ? NULL : r;
+}
+
+static void threads_may_work_at_the_same_time(void **state) {
+    rig *r = *state;
+    pthread_t threads[THREADS];
+    void *failed[THREADS];
+    for (int i = 0; i < THREADS; ++i) assert_int_equal(pthread_create(&threads[i], NULL, work, r), 0);
+    for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], &failed[i]);
+    for (int i = 0; i < THREADS; ++i) assert_null(failed[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         RIG_TEST(commands_without_a_flush_never_run),
@@ -176,6 +221,7 @@ int main(void) {
         RIG_TEST(failed_events_fail_those_that_wait_for_them),
         RIG_TEST(wait_lists_are_checked),
         RIG_TEST(objects_may_be_released_before_their_commands_run),
+        RIG_TEST(threads_may_work_at_the_same_time),
     };
     return rig_has_compiler() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }
