@@ -244,6 +244,22 @@ static void copies_and_loads_of_matrices(void **unused) {
     }
 }
 
+/* Addresses without a space that lie in two: a request of neither kind. */
+static void lanes_in_different_spaces(void **unused) {
+    (void)unused;
+    rig r;
+    rig_init(&r);
+    rig_run(&r, "    .shared .align 16 .b8 tile[128];\n    mov.u64 %d5, tile;\n    cvta.shared.u64 %d5, %d5;\n    "
+                "mul.wide.u32 %d6, %r0, 4;\n"
+                "    setp.lt.u32 %p1, %r0, 7;\n    selp.b64 %d5, %d5, %d1, %p1;\n    add.s64 %d5, %d5, %d6;\n    "
+                "st.u32 [%d5], %r0;\n"
+                "    ld.u32 %r5, [%d5];\n");
+    rig_expect_fault(&r, NULL);
+    assert_int_equal(r.counters.local_accesses, 2);
+    assert_int_equal(r.counters.global_loads + r.counters.global_stores, 0);
+    assert_int_equal(r.counters.shared_loads + r.counters.shared_stores, 0);
+}
+
 /* Every instruction that is issued to a warp counts once, its lanes each; the kinds as their rows say. Around the body: six instructions
  * before it (three moves, a multiply-add of integers, two parameters), and ret. */
 static void instructions_by_kind(void **unused) {
@@ -299,6 +315,7 @@ int main(void) {
         cmocka_unit_test(bank_conflicts_of_stores),
         cmocka_unit_test(bank_conflicts_of_loads),
         cmocka_unit_test(copies_and_loads_of_matrices),
+        cmocka_unit_test(lanes_in_different_spaces),
         cmocka_unit_test(instructions_by_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

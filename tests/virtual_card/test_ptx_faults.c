@@ -58,6 +58,12 @@ static void check_races(const fault_row *rows, size_t n) {
 #define WRITE_OTHER "    st.shared.u32 [%r6], %r0;\n"
 #define BARRIER "    bar.sync 0;\n"
 
+/* Item 33 writes the first word, and all read it. */
+#define ALL_READ                                                                                                       \
+    "    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER "    ld.shared.u32 %r5, [tile];\n"
+#define READ_FIRST "    ld.shared.u32 %r5, [tile];\n"
+#define WRITE_FIRST "    @%p1 st.shared.u32 [tile], 1;\n"
+
 static void races_between_work_items(void **unused) {
     (void)unused;
     static const fault_row rows[] = {
@@ -82,6 +88,8 @@ static void races_between_work_items(void **unused) {
         {"    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    ld.shared.u32 %r5, [tile];\n" BARRIER "    @%p1 st.shared.u32 [tile], 1;\n",
          NULL},
+        /* The same after a barrier more, as barriers change the order of the warps; and a writer that waits for its own warp only. */
+        {ALL_READ BARRIER READ_FIRST WRITE_FIRST, "race: work-item 33 writes offset 0 of shared memory, which another"},
         /* Read by the writer's own warp only, by the other warp only. */
         {"    setp.eq.u32 %p1, %r0, 0;\n    setp.lt.u32 %p2, %r0, 2;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    @%p2 ld.shared.u32 %r5, [tile];\n"
@@ -132,6 +140,11 @@ static void warps_order_their_own_lanes(void **unused) {
         {OWN NEIGHBOUR WRITE_OWN SYNC "    ld.shared.u32 %r5, [%r7];\n" WRITE_OWN, "which another"},
         {OWN NEIGHBOUR WRITE_OWN SYNC "    ld.shared.u32 %r5, [%r7];\n" SYNC WRITE_OWN, NULL},
         {OWN FAR WRITE_OWN SYNC "    ld.shared.u32 %r5, [%r7];\n", "without a barrier between"},
+        {OWN FAR SYNC WRITE_OWN "    ld.shared.u32 %r5, [%r7];\n", "without a barrier between"},
+        /* All read what item 33 then writes: it knows that its own warp has read. */
+        {ALL_READ SYNC WRITE_FIRST, "without a barrier between"},
+        {ALL_READ BARRIER READ_FIRST SYNC WRITE_FIRST, "without a barrier between"},
+        {ALL_READ SYNC BARRIER WRITE_FIRST, NULL},
     };
     check_races(rows, sizeof rows / sizeof *rows);
 }
@@ -284,6 +297,8 @@ static void misaligned_accesses(void **unused) {
         {"    setp.eq.u32 %p1, %r0, 3;\n    mov.u64 %d5, %d1;\n    @%p1 add.s64 %d5, %d5, 1;\n    ld.global.u32 %r5, "
          "[%d5];\n",
          "by work-item 3"},
+        /* behind an access to the same buffer */
+        {"    ld.global.u32 %r5, [%d1+4];\n    ld.global.u32 %r6, [%d1+6];\n", "misaligned read of 4 bytes"},
     };
     CHECK_ROWS(TILE, 32, rows);
 }
@@ -325,6 +340,21 @@ static void faults_are_reported_once(void **unused) {
     rig_run(&r, body);
     assert_int_equal(r.n_faults, 20);
     assert_true(r.finished);
+}
+
+/* One instruction, one lane too far and one misaligned: two faults. */
+static void an_instruction_may_have_several_faults(void **unused) {
+    (void)unused;
+    rig r;
+    rig_init(&r);
+    rig_run(&r, "    mov.u64 %d5, %d1;\n    setp.eq.u32 %p1, %r0, 3;\n    @%p1 add.s64 %d5, %d5, 2;\n    setp.eq.u32 "
+                "%p1, %r0, 5;\n"
+                "    @%p1 add.s64 %d5, %d5, 16384;\n    ld.global.u32 %r5, [%d5];\n");
+    assert_int_equal(r.n_faults, 2);
+    assert_non_null(strstr(r.faults[0], "misaligned read of 4 bytes"));
+    assert_non_null(strstr(r.faults[0], "by work-item 3"));
+    assert_non_null(strstr(r.faults[1], "outside the memory of the launch"));
+    assert_non_null(strstr(r.faults[1], "by work-item 5"));
 }
 
 /* --- cp.async; each lane copies its 16 bytes of `in` to its place in the tile */
@@ -382,6 +412,12 @@ static void copies_must_be_waited_for(void **unused) {
          "cp.async of work-item 0 to offset 1024 of 1024 bytes of shared memory"},
         {COPY_SETUP "    cp.async.cg.shared.global [%r4], [%d1+16384], 16;\n" WAIT_ALL,
          "cp.async of 16 bytes outside the memory of the launch"},
+        /* 4, 8 or 16 bytes; .cg only 16 */
+        {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 5;\n" WAIT_ALL, "cp.async of 5 bytes"},
+        {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 0;\n" WAIT_ALL, "cp.async of 0 bytes"},
+        {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 32;\n" WAIT_ALL, "cp.async of 32 bytes"},
+        {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 272;\n" WAIT_ALL, "cp.async of 272 bytes"},
+        {COPY_SETUP "    cp.async.cg.shared.global [%r4], [%d3], 8;\n" WAIT_ALL, "cp.async of 8 bytes"},
         /* Of the 16 bytes none is read: the address does not matter. */
         {COPY_SETUP
          "    mov.u32 %r10, 0;\n    cp.async.cg.shared.global [%r4], [%d1+16384], 16, %r10;\n" WAIT_ALL READ16,
@@ -438,6 +474,7 @@ int main(void) {
         cmocka_unit_test(misaligned_accesses),
         cmocka_unit_test(memory_that_is_only_read),
         cmocka_unit_test(faults_are_reported_once),
+        cmocka_unit_test(an_instruction_may_have_several_faults),
         cmocka_unit_test(copies_must_be_waited_for),
         cmocka_unit_test(copies_arrive_at_the_wait),
         cmocka_unit_test(lanes_wait_for_their_own_copies),

@@ -537,6 +537,24 @@ static void votes_of_the_lanes_that_are_named(void **unused) {
         vote_values);
 }
 
+static void nobody_values(uint32_t item, uint32_t expected[4]) {
+    (void)item;
+    expected[0] = 4; /* uniform, and neither any nor all */
+    expected[1] = 0;
+}
+static void votes_of_nobody_are_uniform(void **unused) {
+    (void)unused;
+    rig r;
+    rig_init(&r);
+    run_and_compare(
+        &r,
+        "    setp.lt.u32 %p2, %r0, 0;\n" VOTES("-1") "    selp.b32 %r9, 1, 0, %p3;\n    selp.b32 %r10, 2, %r9, %p4;\n"
+                                                     "    selp.b32 %r11, 4, 0, %p5;\n    mov.u32 %r6, %r5;\n    or.b32 "
+                                                     "%r5, %r10, %r11;\n    mov.u32 %r7, 0;\n"
+                                                     "    mov.u32 %r8, 0;\n",
+        nobody_values);
+}
+
 /* What names lanes must be executed by exactly these. */
 static void instructions_of_the_wrong_lanes_are_faults(void **unused) {
     (void)unused;
@@ -602,6 +620,7 @@ int main(void) {
         cmocka_unit_test(endless_loops_are_faults),
         cmocka_unit_test(shuffles_within_segments_and_bounds),
         cmocka_unit_test(votes_of_the_lanes_that_are_named),
+        cmocka_unit_test(votes_of_nobody_are_uniform),
         cmocka_unit_test(instructions_of_the_wrong_lanes_are_faults),
         cmocka_unit_test(instructions_of_the_right_lanes_are_none),
     };
