@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# Changes the interpreter of the virtual card, one line at a time: the tests test_ptx_*.c must notice each change.
+#   test_ptx_mutants.py FOLDER [COMPILER]      FOLDER: tests/virtual_card
+# Exits with 77 where there is no compiler, or no CMocka.
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.abspath(sys.argv[1])
+COMPILER = sys.argv[2] if len(sys.argv) > 2 else "cc"
+CORE = """access body counters declare decode flow instructions_async instructions_atomic instructions_memory instructions_warp lexer parse registers
+run shared_memory tables warp""".split()
+ARITHMETIC = ["instructions_compare", "instructions_convert", "instructions_float", "instructions_integer", "instructions_matrix"]
+TESTS = ["counters", "faults", "flow", "matrix", "text"]
+FLAGS = ["-O1", "-std=gnu17", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-I" + FOLDER]
+
+# Of each file: what is replaced, and by what. Each text must be there; only its first occurrence changes.
+MUTANTS = {
+    "counters": [
+        ('sorted[k] >> 5', 'sorted[k] >> 6'),
+        ('if (k && sorted[k] == sorted[k - 1]) continue;', ''),
+        ('first < next_sector ? next_sector : first', 'first'),
+        ('bytes <= 4 ? 2 : bytes == 8 ? 3 : 4', '2'),
+        ('if (at < PTX_LANES) continue;', ''),
+        ('*least += part > 0', '*least += 1'),
+        ('if (++depth[bank] > most) most = depth[bank];', '++depth[bank]; most = n;'),
+    ],
+    "access": [
+        ('range->end - address >= bytes', 'range->end - address >= 1'),
+        ('address <= range->end', 'true'),
+        ('&& !(write && group->range.read_only)', ''),
+        ('if (write && range->read_only) {', 'if (0) {'),
+        ('(write && range->read_only)) return false;', '0) return false;'),
+        ('(address & (bytes - 1)) == 0', '(address & 3) == 0'),
+        ('group->shared_bytes - offset < bytes', '0'),
+        ('offset > size || size - offset < bytes', '0'),
+        ('(addresses[l] & (bytes - 1)) : 0', '0 : 0'),
+        ('use == PTX_STORE) ptx_record_write', '0) ptx_record_write'),
+        ('use == PTX_LOAD) ptx_record_read', '0) ptx_record_read'),
+        ('allowed &= ~(1u << l)', '(void)0'),
+        ('return !(write && range.read_only);', 'return true;'),
+        ('addresses[l] >> 56 != first', '0'),
+    ],
+    "shared_memory": [
+        ('warp->sync_time > barrier ? warp->sync_time : barrier', 'barrier'),
+        ('other_warp == warp->first / PTX_LANES && ', ''),
+        ('writer != item &&', ''),
+        ('cell->reader == item) return false', '0) return false'),
+        ('if (cell->reader == WARPS) return true;', 'if (cell->reader == WARPS) return false;'),
+        ('reader == own ? SEVERAL | own : WARPS', 'SEVERAL | own'),
+        ('cell->written < group->begin)', '0)'),
+        ('else if (cell->writer & IN_FLIGHT)', 'else if (0)'),
+        ('cell->written >= group->begin && cell->writer & IN_FLIGHT', '0'),
+        ('group->cells[c].writer = (uint16_t)(warp->first + lane);', ''),
+        ('cell->writer = writer, cell->written = group->time;', 'cell->written = group->time;'),
+        ('cell->read = warp->group->time;', ''),
+    ],
+    "warp": [
+        ('path->pc = meet;', 'path->pc = meet + 0*(path->mask = others);'),
+        ('counters.divergent_branches++', 'counters.divergent_branches += 2'),
+        ('if (mask != warp->live)', 'if (0)'),
+        ('else if (warp->live != warp->begun)', 'else if (0)'),
+        ('now->unless ? ~bits : bits', 'bits'),
+        ('warp->live &= ~active, mask &= ~active', 'mask &= ~active'),
+        ('counters->branches++;', ''),
+        ('n_active = ptx_count_bits(active);', ''),
+        ('? steps : DEFAULT_STEPS', '? 2 * steps : DEFAULT_STEPS'),
+    ],
+    "flow": [
+        ('post[b] == PTX_NOWHERE || post[b] == n', '1'),
+        ('common_post_dominator(post, rank, meet, next)', 'meet'),
+    ],
+    "run": [
+        ('backwards ? group->n_warps - 1 - k : k', 'group->time & 1 ? group->n_warps - 1 - k : k'),
+        ('waiting && waiting->barrier != warp->barrier', '0'),
+        ('if (waiting && ended)', 'if (0)'),
+        ('check_copies(group);\n}', '}'),
+        ('run->faults[i].at != at || run->faults[i].kind != kind', 'run->faults[i].at != at'),
+        ('group->begin = group->barrier = ++group->time', 'group->begin = 0, group->barrier = ++group->time'),
+        ('group->barrier = ++group->time;\n    } while', '++group->time;\n    } while'),
+        ('kernel->shared_bytes + launch->dynamic_shared', 'kernel->shared_bytes'),
+    ],
+    "instructions_async": [
+        ('all || copy.group + newest', 'all || copy.group + newest + 1'),
+        ('mask >> copy.lane & 1 &&', '1 &&'),
+        ('memset(to, 0, copy->bytes);', ''),
+        ('if (copy->read) memcpy', 'if (0) memcpy'),
+        ('copy->to % copy->bytes ||', '0 ||'),
+        ('(copy->read && copy->from % copy->bytes)', '0'),
+        ('bytes != 16 && (now->code == LARGE_ONLY', 'bytes != 16 && (0'),
+        ('bytes != 4 && bytes != 8', '0'),
+        ('group->shared_bytes - copy->to < copy->bytes', '0'),
+        ('if (copy.read) reading', 'reading'),
+    ],
+    "instructions_warp": [
+        ('(members & warp->live) != mask', '0'),
+        ('members & warp->live', 'members'),
+        ('!(mask >> source & 1)', '0'),
+        ('*source >= last', '*source > last'),
+        ('*source <= last;', '*source < last;'),
+        ('(l & segments) | (distance & ~segments)', 'distance'),
+        ('bits == mask : bits == 0', 'bits == mask : 1 || bits == 0'),
+        ('bits == 0 || bits == mask', 'bits == mask'),
+        ('warp->sync_time = ++warp->group->time;', ''),
+    ],
+    "instructions_matrix": [
+        ('if (mask == PTX_ALL) return true;', 'return true;'),
+        ('l / 4 + 8 * (r & 1)][2 * (l % 4) + 8 * (r >> 1)', 'l / 4 + 8 * (r >> 1)][2 * (l % 4) + 8 * (r & 1)'),
+        ('(l & 1) + (r & 2) + (l < 16 ? 0 : 4)', '(l & 1) + (r & 2)'),
+        ('now->code & A_BY_COLUMNS', '0'),
+        ('now->code & B_BY_ROWS', '0'),
+        ('now->n_to == 4 ? PTX_ALL : (1u << 8 * now->n_to) - 1', 'PTX_ALL'),
+        ('to[l] = now->code ?', 'to[l] = 0 ?'),
+        ('counters->shared_loads = before.shared_loads,', ''),
+    ],
+    "decode": [
+        ('operand.width != asked', '0'),
+        ('operand.width < 4', '0'),
+        ('instruction->element == 1', '0'),
+        ('instruction->element == 2 && kernel->cell_shift > 1', '0'),
+        ('written && operand.base != PTX_REGISTERS', '0'),
+        ("if (letter == 'n')", 'if (0)'),
+    ],
+    "body": [
+        ('n_banks = scopes[--depth]', 'n_banks += 0*scopes[--depth]'),
+    ],
+    "lexer": [
+        ('if (ptx_failed(lexer)) return;', ''),
+    ],
+    "parse": [
+        ('depth > 0 && !ptx_failed(lexer)', 'depth > 0'),
+    ],
+    "instructions_memory": [
+        ('mask = ptx_locate(warp, now, mask, addresses, (uint32_t)now->element * now->vector, PTX_STORE', 'ptx_locate(warp, now, mask, addresses, (uint32_t)now->element * now->vector, PTX_STORE'),
+        ('from[l] + add', 'from[l]'),
+    ],
+    "instructions_atomic": [
+        ('mask = ptx_locate', 'ptx_locate'),
+    ],
+}
+
+
+def compile_file(source, target, name):
+    variant = ["-DPTX_SUFFIX=plain"] if name in ARITHMETIC else []
+    return subprocess.run([COMPILER, *FLAGS, *variant, "-c", source, "-o", target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def killer(work, objects, suffix):
+    """The first test that fails with these objects; None: all pass."""
+    for test in TESTS:
+        program = os.path.join(work, f"{test}{suffix}")
+        subprocess.run([COMPILER, os.path.join(work, f"test_ptx_{test}.o"), os.path.join(work, "ptx_rig.o"), *objects, "-o", program,
+                        "-lcmocka", "-lm", "-lpthread"], check=True)
+        try:
+            failed = subprocess.run([program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode != 0
+        except subprocess.TimeoutExpired:
+            failed = True
+        os.remove(program)
+        if failed:
+            return test
+    return None
+
+
+def objects_of(work, changed=None, replacement=None):
+    return [replacement if name == changed else os.path.join(work, name + ".o") for name in CORE + ARITHMETIC]
+
+
+def try_mutant(work, number, name, old, new):
+    """What is wrong, or None: the mutant died."""
+    with open(os.path.join(FOLDER, name + ".c"), encoding="utf-8") as file:
+        text = file.read()
+    if old not in text:
+        return f"{name}.c: not found: {old}"
+    source, target = os.path.join(work, f"mutant{number}.c"), os.path.join(work, f"mutant{number}.o")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(text.replace(old, new, 1))
+    if not compile_file(source, target, name):
+        return f"{name}.c: does not compile: {old} -> {new}"
+    return None if killer(work, objects_of(work, name, target), f"_{number}") else f"{name}.c: survived: {old} -> {new}"
+
+
+def main():
+    if not shutil.which(COMPILER):
+        print("no compiler", COMPILER)
+        return 77
+    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        names = CORE + ARITHMETIC + ["ptx_rig"] + ["test_ptx_" + test for test in TESTS]
+        built = list(pool.map(lambda name: compile_file(os.path.join(FOLDER, name + ".c"), os.path.join(work, name + ".o"), name), names))
+        if not all(built):
+            print("not compiled:", *(name for name, good in zip(names, built) if not good))
+            return 77 if sum(built) == len(CORE + ARITHMETIC) else 1  # CMocka is missing, or the interpreter is wrong
+        if killer(work, objects_of(work), ""):
+            print("a test fails without any change")
+            return 1
+        rows = [(name, old, new) for name, changes in MUTANTS.items() for old, new in changes]
+        faults = [fault for fault in pool.map(lambda row: try_mutant(work, row[0], *row[1]), enumerate(rows)) if fault]
+    for fault in faults:
+        print(fault)
+    print(f"{len(rows)} mutants, {len(rows) - len(faults)} died")
+    return 1 if faults else 0
+
+
+sys.exit(main())
