@@ -80,7 +80,8 @@ environment() {
         pattern=llvmpipe
         driver=$(driver_of 'rusticl*') || missing "rusticl is not installed (mesa-opencl-icd)"
         only "$driver"
-        printf '%s\n' RUSTICL_ENABLE=llvmpipe
+        # The kernels of cards: that is whose compiler it is.
+        printf '%s\n' RUSTICL_ENABLE=llvmpipe CLEAT_DEVICE_SHAPE=gpu CLEAT_TEST_SHAPE=gpu
         ;;
     intel) pattern='Intel(R) OpenCL' && find_intel ;;
     virtual-t4) pattern='Tesla T4' && find_virtual ;;

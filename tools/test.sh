@@ -162,10 +162,8 @@ step_package() {
     fi
 }
 
-# Tests of the step `opencl`, PROGRAM[:ROW[:STORAGE]]: the device's own, an op of each kind; where kernels are not interpreted also a
-# training run.
-opencl_cases=(device_device ops_gelu:2 ops_layer_norm:1 ops_softmax:0 ops_linear:5:f16 ops_attention:1:f32 ops_conv:0:f32 ops_embedding:1
-    ops_lstm:0:f32 ops_dropout:1 ops_adamw:0)
+# Ops of the step `opencl`, one of each kind: OP:ROW[:STORAGE].
+opencl_ops=(gelu:2 layer_norm:1 softmax:0 linear:5:f16 attention:1:f32 conv:0:f32 embedding:1 lstm:0:f32 dropout:1 adamw:0)
 
 # run_opencl WHAT COMMAND...: one test of an implementation.
 run_opencl() {
@@ -180,9 +178,10 @@ run_opencl() {
     esac
 }
 
-# opencl_with NAME: a trajectory in two precisions, and the cases, on an implementation, if it is installed.
+# opencl_with NAME: a trajectory in two precisions, the device's own test, the ops and, where kernels are not interpreted, a training run on
+# an implementation, if it is installed.
 opencl_with() {
-    local name=$1 folder=$builds/default cases=("${opencl_cases[@]}") variables status=0 precision program row storage case
+    local name=$1 folder=$builds/default cases=(device_device "${opencl_ops[@]/#/ops_}") variables status=0 precision program row storage case
     "$top/tests/opencl.sh" "$name" "$folder" "$builds/opencl" >"$builds/opencl.env" 2>"$builds/opencl.log" || status=$?
     case $status in
     0) ;;
@@ -202,23 +201,21 @@ opencl_with() {
     done
 }
 
-# Ops only: it interprets kernels, and a trajectory would take hours.
+# The same ops, with the rows of the step `oclgrind`: it interprets kernels, and a trajectory would take hours.
 opencl_with_oclgrind() {
-    local case program rest
-    if ! command -v oclgrind >/dev/null; then
+    local ops
+    if command -v oclgrind >/dev/null; then
+        printf -v ops '|%s' "${opencl_ops[@]%%:*}"
+        run_tests default -L oclgrind -R "^oclgrind\\.(${ops#|})\\."
+    else
         skip "oclgrind: it is not installed"
-        return
     fi
-    for case in "${opencl_cases[@]}"; do
-        IFS=: read -r program rest <<<"$case"
-        [[ -z $rest ]] || run_opencl "oclgrind: $case" "$top/tests/oclgrind.sh" oclgrind "$builds/default/tests/$program" "$rest"
-    done
 }
 
 step_opencl() {
-    local names name
+    local names name programs=("${opencl_ops[@]%%:*}")
     IFS=, read -ra names <<<"${CLEAT_TEST_OPENCL:-pocl,intel,rusticl,oclgrind,virtual-t4,virtual-a100}"
-    build_default "cleat virtual_card train_half ${opencl_cases[*]%%:*}" || return 0
+    build_default "cleat virtual_card device_device train_half ${programs[*]/#/ops_}" || return 0
     for name in "${names[@]}"; do
         printf -- '-- %s (%d s)\n' "$name" "$SECONDS"
         if [[ $name == oclgrind ]]; then opencl_with_oclgrind; else opencl_with "$name"; fi
