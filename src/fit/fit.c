@@ -55,7 +55,30 @@ cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request) {
         .facts = request->facts, .tuning = request->tuning, .model = request->model, .purpose = request->purpose};
 }
 
-/* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit. *bytes (may be NULL) is what it
+/* A card that also draws a desktop is reset, or stands still, where a kernel runs for long. */
+static const double MAX_LAUNCH_SECONDS = 0.2;
+
+/* CLEAT_ERR_FIT: smaller micro-batches, which nobody has excluded, would avoid a long launch. A node with several
+ * launches counts as one: most of its time is in one of them. */
+static cleat_status check_launches(const cleat_fit_request *request, const cleat_plan *plan,
+                                   const cleat_bucket *buckets, size_t n, cleat_error *error) {
+    const bool may_cut = !request->exactly && has_batches(buckets, n);
+    cleat_status status = CLEAT_OK;
+    if (!may_cut || !request->rates || request->facts->kind != CLEAT_DEVICE_GPU) return CLEAT_OK;
+    for (size_t g = 0; g < plan->layout_count; ++g)
+        for (size_t i = 0; i < plan->layouts[g].node_count && !status; ++i) {
+            cleat_node_estimate estimate;
+            status = cleat_estimate_node(plan, g, i, request->rates, &estimate, error);
+            if (status || estimate.seconds <= MAX_LAUNCH_SECONDS) continue;
+            status =
+                cleat_fail(error, CLEAT_ERR_FIT, "a micro-batch of %lld at length %lld has a launch of %.2g s: '%s'",
+                           (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
+                           estimate.seconds, plan->layouts[g].graph->nodes[i]->name);
+        }
+    return status;
+}
+
+/* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit, or has a long launch. *bytes (may be NULL) is what it
  * needs; 0 if a single tensor is too large. */
 static cleat_status try_buckets(const cleat_fit_request *request, int recompute, const cleat_bucket *buckets, size_t n,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
@@ -82,11 +105,14 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
             (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
             cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
             cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
-        cleat_workload_destroy(made);
-        return status;
+    } else {
+        status = check_launches(request, made->plan, buckets, n, error);
     }
-    *work = made;
-    return CLEAT_OK;
+    if (status == CLEAT_OK)
+        *work = made;
+    else
+        cleat_workload_destroy(made);
+    return status;
 }
 
 /* Plans one bucket alone. */

@@ -34,7 +34,7 @@ train=("$cleat" train "$scratch/tiny.ini" --out)
 
 exits 0 "$cleat" data make rna --out "$scratch/data" --count 16
 CLEAT_VIRTUAL_CARD_REPORT=$scratch/report.tsv exits 0 "${train[@]}" "$scratch/whole"
-launches=$(awk -F '\t' 'NR > 1 { sum += $3 } END { print sum }' "$scratch/report.tsv")
+launches=$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "launches") column = i } NR > 1 { sum += $column } END { print sum }' "$scratch/report.tsv")
 # At the beginning, in the second epoch, in an evaluation or a checkpoint.
 for part in 0 60 75 90; do
     run=$scratch/lost_$part
