@@ -119,20 +119,27 @@ foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:
   card_test(virtual_card.${card}.${op}.${row} quick ${card} "${strict};CLEAT_TEST_ROW=${row}" ops_${op})
 endforeach()
 
-# Slow: every op on the T4 and on AMD's cards; those with matrix units on the other cards too.
+# Slow: every op on the T4, and on AMD's cards those whose whole tests take seconds; those with matrix units on the other cards too.
+set(amd_ops adamw add arithmetic batch_norm cast concat cross_entropy dropout embedding gelu layer_norm loss_scale max_pool param_groups
+            permute softmax structure_loss sum)
 file(GLOB ops RELATIVE ${CMAKE_SOURCE_DIR}/tests/ops ${CMAKE_SOURCE_DIR}/tests/ops/test_*.c)
 foreach(file ${ops})
   string(REGEX REPLACE "^test_(.*)\\.c$" "\\1" op ${file})
   if(NOT ops.${op} IN_LIST no_device_tests)
-    foreach(card t4 mi210 rx7900xt)
+    card_test(virtual_card.t4.${op} slow t4 "${strict}" ops_${op})
+  endif()
+  if(op IN_LIST amd_ops)
+    foreach(card ${amd_cards})
       card_test(virtual_card.${card}.${op} slow ${card} "${strict}" ops_${op})
     endforeach()
   endif()
 endforeach()
-foreach(op linear attention cross_attention conv)
-  foreach(card v100 a100 mi210 rx7900xt)
-    card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
-  endforeach()
+foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:conv
+        mi210:linear mi210:attention mi210:conv rx7900xt:linear rx7900xt:attention)
+  string(REPLACE ":" ";" case ${case})
+  list(GET case 0 card)
+  list(GET case 1 op)
+  card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
 endforeach()
 
 foreach(card t4 v100 a100)
