@@ -505,9 +505,12 @@ static bool run_variants(op_case *c) {
     return good;
 }
 
+bool op_shape_is_tested(const op_shape *shape) {
+    return strcmp(setting("CLEAT_TEST_SHAPE", shape->name), shape->name) == 0;
+}
+
 static bool run_row(const op_test *test, int row, cleat_dtype storage) {
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
-    const char *only_shape = setting("CLEAT_TEST_SHAPE", NULL);
     op_case c = {
         .test = test, .row = row, .dims = test->rows[row], .storage = storage, .shape = shapes[0], .seed = op_seed()};
     bool good = true;
@@ -518,7 +521,7 @@ static bool run_row(const op_test *test, int row, cleat_dtype storage) {
         bool built = build_case(&c);
         for (int s = 0; built && s < (storage == CLEAT_F32 ? 3 : 2); ++s) {
             c.shape = shapes[s];
-            if (only_shape && strcmp(only_shape, c.shape->name) != 0) continue;
+            if (!op_shape_is_tested(c.shape)) continue;
             good = run_variants(&c) && good;
         }
         good = built && good;

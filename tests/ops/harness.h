@@ -160,6 +160,8 @@ typedef struct op_rig {
 /* The device shared by all tests of the program. Never NULL within a test, because op_main exits with 77
  * without a device. */
 cleat_device *op_device(void);
+/* False: CLEAT_TEST_SHAPE names another one. */
+bool op_shape_is_tested(const op_shape *shape);
 /* The facts of op_device with the given shape. */
 cleat_device_facts op_facts(const op_shape *shape);
 /* Selects the variant of `node`: number `variant` if the op name begins with `op` (may be NULL) and that

@@ -260,6 +260,7 @@ static void changes_no_value(void **state) {
     static double apart[COUNT], fused[COUNT];
     for (int gelu = 0; gelu < 2; ++gelu)
         for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {
+            if (!op_shape_is_tested(cases[k].shape)) continue;
             world a = make(gelu, false), b = make(gelu, false);
             cleat_graph_fuse(b.graph);
             run(&a, cases[k].shape, cases[k].variant, apart);

@@ -5,6 +5,7 @@
 #include "faults.h"
 #include "icd.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,9 +49,9 @@ static void notify(const struct _cl_context *context, const char *text) {
 
 /* CLEAT_VIRTUAL_CARD_RESET_AT=N: the driver resets the card in the N-th launch of the process, as its watchdog does. */
 static bool is_reset(void) {
-    static unsigned long launches; /* kernels run one at a time */
+    static atomic_ulong launches; /* threads may launch at the same time */
     const char *text = getenv("CLEAT_VIRTUAL_CARD_RESET_AT");
-    return ++launches == (text ? strtoul(text, NULL, 10) : 0);
+    return atomic_fetch_add(&launches, 1ul) + 1 == (text ? strtoul(text, NULL, 10) : 0);
 }
 
 static cl_int run_launch(vc_command *command) {
