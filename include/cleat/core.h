@@ -34,7 +34,8 @@ extern "C" {
     X(CLEAT_ERR_NOT_SUPPORTED, "not supported here")                                                                   \
     X(CLEAT_ERR_NAN, "stopped on a value that is not finite")                                                          \
     X(CLEAT_ERR_TIME_UP, "time is up")                                                                                 \
-    X(CLEAT_ERR_INTERRUPTED, "interrupted")
+    X(CLEAT_ERR_INTERRUPTED, "interrupted")                                                                            \
+    X(CLEAT_ERR_RANK_LOST, "another rank is gone or does not answer")
 
 typedef enum cleat_status {
 #define CLEAT_STATUS_ENUM(code, text) code,

@@ -1,0 +1,42 @@
+/* Ranks: the processes of one data-parallel run, one for each device, which an MPI launcher starts together.
+ *
+ * Threads: all calls for a cleat_ranks come from one thread. The library talks to MPI on a thread of its own. */
+#ifndef CLEAT_RANKS_H
+#define CLEAT_RANKS_H
+
+#include "cleat/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cleat_ranks cleat_ranks;
+
+/* Whether a launcher (mpirun, mpiexec, srun --mpi) started this process as one of several. */
+CLEAT_API bool cleat_ranks_launched(void);
+
+/* Joins the run: loads libcleat-mpi.so, which lies beside the library or in the folder `cleat` beside it, unless
+ * CLEAT_RANKS_LIBRARY names another file, and initialises MPI; waits until all ranks do. Call it before the first OpenCL
+ * call: a rank that shares its machine with others keeps to its part of the CPUs (its affinity, and the environment that
+ * PoCL reads). CLEAT_ERR_NOT_SUPPORTED: the plug-in or MPI is missing; the message says what to install. The caller
+ * closes *ranks. */
+CLEAT_API cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error);
+/* Leaves the run: waits for the other ranks to do so, too, unless one is lost. MPI cannot be initialised again in this
+ * process. NULL is allowed. */
+CLEAT_API void cleat_ranks_close(cleat_ranks *ranks);
+
+/* Number of this rank, from 0, and of all ranks. NULL is a run of one rank, here and below. */
+CLEAT_API int cleat_ranks_rank(const cleat_ranks *ranks);
+CLEAT_API int cleat_ranks_count(const cleat_ranks *ranks);
+/* A rank did not answer; MPI cannot be ended in order any more, so that the process should leave with _exit. */
+CLEAT_API bool cleat_ranks_are_broken(const cleat_ranks *ranks);
+
+/* The device selector of this rank: its entry of CLEAT_RANK_DEVICES, selectors of the local ranks separated by ';'; where
+ * that is not set, `wanted`, or, if that is "auto" or "gpu" and several ranks share the machine, "gpu:N" for local rank N. The
+ * text is valid until the next call. */
+CLEAT_API const char *cleat_ranks_device(cleat_ranks *ranks, const char *wanted);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* The transport over MPI: libcleat-mpi.so. The only file that knows MPI. */
+#include "ranks/transport.h"
+
+#include <mpi.h>
+
+#include <stdio.h>
+
+static bool sum(float *values, size_t count) {
+    return MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS;
+}
+
+static bool largest(int64_t *values, size_t count) {
+    return MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD) == MPI_SUCCESS;
+}
+
+static bool broadcast(void *bytes, size_t size) {
+    return MPI_Bcast(bytes, (int)size, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
+}
+
+static bool gather(const void *bytes, size_t size, void *all) {
+    return MPI_Allgather(bytes, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
+}
+
+static void close_mpi(void) {
+    MPI_Finalize();
+}
+
+static bool find_places(cleat_transport *transport) {
+    MPI_Comm local;
+    bool good = MPI_Comm_rank(MPI_COMM_WORLD, &transport->rank) == MPI_SUCCESS &&
+                MPI_Comm_size(MPI_COMM_WORLD, &transport->count) == MPI_SUCCESS;
+    if (!good || MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, transport->rank, MPI_INFO_NULL, &local))
+        return false;
+    good = MPI_Comm_rank(local, &transport->local_rank) == MPI_SUCCESS &&
+           MPI_Comm_size(local, &transport->local_count) == MPI_SUCCESS;
+    MPI_Comm_free(&local);
+    return good;
+}
+
+bool cleat_transport_open(int version, cleat_transport *transport, char *why, size_t size);
+
+__attribute__((visibility("default"))) bool cleat_transport_open(int version, cleat_transport *transport, char *why,
+                                                                 size_t size) {
+    int provided, initialized = 0;
+    if (version != CLEAT_TRANSPORT_VERSION) {
+        snprintf(why, size, "it belongs to another version of cleat");
+        return false;
+    }
+    MPI_Initialized(&initialized);
+    if (!initialized && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+        snprintf(why, size, "MPI_Init_thread failed");
+        return false;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    *transport =
+        (cleat_transport){.sum = sum, .largest = largest, .broadcast = broadcast, .gather = gather, .close = close_mpi};
+    if (find_places(transport)) return true;
+    snprintf(why, size, "MPI_COMM_WORLD does not answer");
+    return false;
+}

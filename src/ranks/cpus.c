@@ -1,0 +1,85 @@
+/* The CPUs of a rank: dealt along the caches of the machine (hwloc), and a limit for PoCL's threads. */
+#include "ranks/cpus.h"
+
+#include <hwloc.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CPUS = 64 * CLEAT_CPU_WORDS };
+
+static bool has(const cleat_cpu_set *set, int cpu) {
+    return set->words[cpu / 64] >> (cpu % 64) & 1;
+}
+
+static void add(cleat_cpu_set *set, int cpu) {
+    set->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+}
+
+int cleat_cpu_set_count(const cleat_cpu_set *set) {
+    int count = 0;
+    for (int w = 0; w < CLEAT_CPU_WORDS; ++w) count += __builtin_popcountll(set->words[w]);
+    return count;
+}
+
+void cleat_cpu_set_allowed(cleat_cpu_set *set) {
+    *set = (cleat_cpu_set){{0}};
+    cpu_set_t *mask = CPU_ALLOC(CPUS);
+    const size_t size = CPU_ALLOC_SIZE(CPUS);
+    if (!mask) return;
+    if (sched_getaffinity(0, size, mask) == 0)
+        for (int cpu = 0; cpu < CPUS; ++cpu)
+            if (CPU_ISSET_S((size_t)cpu, size, mask)) add(set, cpu);
+    CPU_FREE(mask);
+}
+
+/* Deals the CPUs of `whole` in the order in which they share caches: those of a core, of a cache, of a package are
+ * neighbours. */
+static bool deal(hwloc_topology_t topology, const cleat_cpu_set *whole, int part, int parts, cleat_cpu_set *set) {
+    const int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    int usable = 0, seen = 0;
+    *set = (cleat_cpu_set){{0}};
+    for (int pass = 0; pass < 2; ++pass)
+        for (int c = 0; c < cores; ++c) {
+            const hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)c);
+            bool is_usable = false;
+            for (int cpu = 0; cpu < CPUS; ++cpu)
+                is_usable = is_usable || (has(whole, cpu) && hwloc_bitmap_isset(core->cpuset, (unsigned)cpu));
+            if (!is_usable) continue;
+            if (pass == 0) {
+                ++usable;
+                continue;
+            }
+            const int index = seen++;
+            const int first = part * usable / parts, last = (part + 1) * usable / parts; /* its cores */
+            const bool mine = usable >= parts ? index >= first && index < last : index == part % usable;
+            for (int cpu = 0; mine && cpu < CPUS; ++cpu)
+                if (has(whole, cpu) && hwloc_bitmap_isset(core->cpuset, (unsigned)cpu)) add(set, cpu);
+        }
+    return usable > 0 && cleat_cpu_set_count(set) > 0;
+}
+
+bool cleat_cpu_set_part(const cleat_cpu_set *whole, int part, int parts, cleat_cpu_set *set) {
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0) return false;
+    bool good = hwloc_topology_load(topology) == 0;
+    if (good) good = deal(topology, whole, part, parts, set);
+    hwloc_topology_destroy(topology);
+    return good;
+}
+
+bool cleat_cpu_set_bind(const cleat_cpu_set *set) {
+    static const char *const limits[] = {"POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"};
+    char count[16];
+    cpu_set_t *mask = CPU_ALLOC(CPUS);
+    const size_t size = CPU_ALLOC_SIZE(CPUS);
+    if (!mask) return false;
+    CPU_ZERO_S(size, mask);
+    for (int cpu = 0; cpu < CPUS; ++cpu)
+        if (has(set, cpu)) CPU_SET_S((size_t)cpu, size, mask);
+    const bool good = sched_setaffinity(0, size, mask) == 0;
+    CPU_FREE(mask);
+    snprintf(count, sizeof count, "%d", cleat_cpu_set_count(set));
+    for (size_t i = 0; good && i < sizeof limits / sizeof *limits; ++i) setenv(limits[i], count, 0);
+    return good;
+}

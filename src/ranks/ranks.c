@@ -1,0 +1,468 @@
+/* Ranks: the plug-in, the thread that talks to it, and what ranks know of each other.
+ *
+ * MPI is called by one thread of its own, so that the thread of the run can wait with a limit: a rank that is gone leaves
+ * the others in a collective operation for ever, and only their processes can end that. */
+#include "ranks/ranks.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/own_file.h"
+#include "ranks/cpus.h"
+#include "ranks/transport.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HOST = 64, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
+
+/* What every rank tells the others when it joins. */
+typedef struct member {
+    char host[HOST];
+    int64_t pid;
+    cleat_cpu_set cpus;
+} member;
+
+typedef enum job_kind { JOB_OPEN, JOB_SUM, JOB_LARGEST, JOB_BROADCAST, JOB_GATHER, JOB_CLOSE } job_kind;
+
+typedef struct job {
+    job_kind kind;
+    void *data, *all;
+    size_t count;
+    double *squares;
+} job;
+
+struct cleat_ranks {
+    void *plugin;
+    cleat_transport_open_fn open;
+    cleat_transport transport;
+    char why[256];    /* why the plug-in refused */
+    member *members;  /* [ranks] */
+    void *verdicts;   /* [ranks] scratch memory of spread_error */
+    bool parted;      /* a rank has failed, and all know it */
+    int first_failed; /* that rank */
+    char device[DEVICE_TEXT];
+    double patience, patience_after_stop;
+    const volatile int *stop;
+    bool broken; /* known to the thread of the run */
+
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t changed;
+    job queue[QUEUE];
+    uint64_t posted, done;
+    bool failed; /* the transport reported a failure */
+    double busy;
+};
+
+/* --- the thread of the transport ------------------------------------------------------------------------------ */
+
+static double sum_of_squares(const float *values, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; ++i) sum += (double)values[i] * (double)values[i];
+    return sum;
+}
+
+static bool sum_in_chunks(const cleat_transport *transport, const job *job) {
+    float *values = job->data;
+    for (size_t first = 0; first < job->count; first += CHUNK) {
+        const size_t left = job->count - first;
+        if (!transport->sum(values + first, left < CHUNK ? left : CHUNK)) return false;
+    }
+    if (job->squares) *job->squares = sum_of_squares(values, job->count);
+    return true;
+}
+
+static bool execute(cleat_ranks *ranks, const job *job) {
+    const cleat_transport *transport = &ranks->transport;
+    switch (job->kind) {
+    case JOB_OPEN:
+        return ranks->open(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
+    case JOB_SUM:
+        return sum_in_chunks(transport, job);
+    case JOB_LARGEST:
+        return transport->largest(job->data, job->count);
+    case JOB_BROADCAST:
+        return transport->broadcast(job->data, job->count);
+    case JOB_GATHER:
+        return transport->gather(job->data, job->count, job->all);
+    case JOB_CLOSE:
+        if (transport->close) transport->close();
+        return true;
+    }
+    return false;
+}
+
+static void *run_thread(void *user) {
+    cleat_ranks *ranks = user;
+    bool ends = false;
+    pthread_mutex_lock(&ranks->lock);
+    while (!ends) {
+        while (ranks->done == ranks->posted) pthread_cond_wait(&ranks->changed, &ranks->lock);
+        const job next = ranks->queue[ranks->done % QUEUE];
+        const bool skipped = ranks->failed && next.kind != JOB_CLOSE;
+        ends = next.kind == JOB_CLOSE;
+        pthread_mutex_unlock(&ranks->lock);
+        const double started = cleat_seconds();
+        const bool good = !skipped && execute(ranks, &next);
+        const double seconds = cleat_seconds() - started;
+        pthread_mutex_lock(&ranks->lock);
+        ranks->busy += seconds;
+        ranks->failed = ranks->failed || !good;
+        ++ranks->done;
+        pthread_cond_broadcast(&ranks->changed);
+    }
+    pthread_mutex_unlock(&ranks->lock);
+    return NULL;
+}
+
+static uint64_t post(cleat_ranks *ranks, const job *job) {
+    pthread_mutex_lock(&ranks->lock);
+    while (ranks->posted - ranks->done == QUEUE) pthread_cond_wait(&ranks->changed, &ranks->lock);
+    ranks->queue[ranks->posted % QUEUE] = *job;
+    const uint64_t ticket = ++ranks->posted;
+    pthread_cond_broadcast(&ranks->changed);
+    pthread_mutex_unlock(&ranks->lock);
+    return ticket;
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------------- */
+
+static cleat_status fail_lost(cleat_ranks *ranks, const char *how, cleat_error *error) {
+    ranks->broken = true;
+    return cleat_fail(error, CLEAT_ERR_RANK_LOST, "rank %d (%s): %s", ranks->transport.rank,
+                      ranks->members ? ranks->members[ranks->transport.rank].host : "?", how);
+}
+
+/* Waits for the job of the ticket, or until patience ends; at least every tenth of a second it looks at the stop request. */
+static bool wait_done(cleat_ranks *ranks, uint64_t ticket, bool *failed) {
+    double started = cleat_seconds(), stopped = INFINITY;
+    pthread_mutex_lock(&ranks->lock);
+    while (ranks->done < ticket) {
+        struct timespec until;
+        const double now = cleat_seconds();
+        if (stopped == INFINITY && ranks->stop && *ranks->stop) stopped = now;
+        if (now - started > ranks->patience || now - stopped > ranks->patience_after_stop) break;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += 100 * 1000 * 1000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            ++until.tv_sec;
+        }
+        pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
+    }
+    const bool done = ranks->done >= ticket;
+    *failed = ranks->failed;
+    pthread_mutex_unlock(&ranks->lock);
+    return done;
+}
+
+cleat_status cleat_ranks_wait(cleat_ranks *ranks, uint64_t ticket, cleat_error *error) {
+    bool failed = false;
+    if (!ranks) return CLEAT_OK;
+    if (ranks->broken) return cleat_fail(error, CLEAT_ERR_RANK_LOST, "another rank is gone or does not answer");
+    if (!wait_done(ranks, ticket, &failed)) return fail_lost(ranks, "another rank is gone or does not answer", error);
+    if (failed) return fail_lost(ranks, "the connection to the other ranks failed", error);
+    return CLEAT_OK;
+}
+
+/* The job on a copy of its data [bytes], because a job that nobody waits for any more may still write. */
+static cleat_status do_job(cleat_ranks *ranks, job *job, void *data, size_t bytes, void *all, cleat_error *error) {
+    if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
+    const size_t room = all ? bytes * (size_t)ranks->transport.count : 0;
+    char *copy = cleat_alloc(bytes + room + 1, 1);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to exchange %zu bytes with other ranks", bytes);
+    if (bytes) memcpy(copy, data, bytes);
+    job->data = copy;
+    job->all = copy + bytes;
+    cleat_status status = cleat_ranks_wait(ranks, post(ranks, job), error);
+    if (status) return status;
+    if (all)
+        memcpy(all, copy + bytes, room);
+    else if (bytes)
+        memcpy(data, copy, bytes);
+    cleat_free(copy);
+    return CLEAT_OK;
+}
+
+/* --- operations ----------------------------------------------------------------------------------------------- */
+
+void cleat_ranks_set_patience(cleat_ranks *ranks, double seconds, double after_stop, const volatile int *stop) {
+    if (!ranks) return;
+    ranks->patience = seconds;
+    ranks->patience_after_stop = after_stop;
+    ranks->stop = stop;
+}
+
+cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
+    if (!ranks) return CLEAT_OK;
+    return do_job(ranks, &(job){.kind = JOB_SUM, .count = count}, values, count * sizeof *values, NULL, error);
+}
+
+cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
+                                   cleat_error *error) {
+    if (!ranks) {
+        if (squares) *squares = sum_of_squares(values, count);
+        return CLEAT_OK;
+    }
+    if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
+    *ticket = post(ranks, &(job){.kind = JOB_SUM, .data = values, .count = count, .squares = squares});
+    return CLEAT_OK;
+}
+
+static cleat_status find_largest(cleat_ranks *ranks, int64_t *values, size_t count, cleat_error *error) {
+    return do_job(ranks, &(job){.kind = JOB_LARGEST, .count = count}, values, count * sizeof *values, NULL, error);
+}
+
+cleat_status cleat_ranks_broadcast(cleat_ranks *ranks, void *bytes, size_t size, cleat_error *error) {
+    if (!ranks) return CLEAT_OK;
+    return do_job(ranks, &(job){.kind = JOB_BROADCAST, .count = size}, bytes, size, NULL, error);
+}
+
+cleat_status cleat_ranks_gather(cleat_ranks *ranks, const void *bytes, size_t size, void *all, cleat_error *error) {
+    if (ranks) return do_job(ranks, &(job){.kind = JOB_GATHER, .count = size}, (void *)bytes, size, all, error);
+    memcpy(all, bytes, size);
+    return CLEAT_OK;
+}
+
+double cleat_ranks_busy_seconds(cleat_ranks *ranks) {
+    if (!ranks) return 0;
+    pthread_mutex_lock(&ranks->lock);
+    const double busy = ranks->busy;
+    pthread_mutex_unlock(&ranks->lock);
+    return busy;
+}
+
+/* The error of the first rank that has one, from that rank to the others. */
+typedef struct verdict {
+    int32_t status, cl_code;
+    char text[CLEAT_ERROR_TEXT];
+} verdict;
+
+static cleat_status spread_error(cleat_ranks *ranks, cleat_status own, cleat_error *error) {
+    const int first = ranks->first_failed;
+    verdict mine = {.status = own};
+    if (own && error) {
+        mine.cl_code = error->cl_code;
+        snprintf(mine.text, sizeof mine.text, "%s", error->text);
+    }
+    cleat_error why = {0};
+    verdict *all = ranks->verdicts;
+    cleat_status status = cleat_ranks_gather(ranks, &mine, sizeof mine, all, &why);
+    if (status) return own ? own : cleat_fail(error, status, "%s", why.text);
+    if (first == ranks->transport.rank) return own;
+    status = (cleat_status)all[first].status;
+    cleat_fail(error, status, "rank %d (%s): %.1900s", first, ranks->members[first].host,
+               all[first].text[0] ? all[first].text : cleat_status_text(status));
+    if (error) error->cl_code = all[first].cl_code;
+    return status;
+}
+
+cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t *asked, cleat_error *error) {
+    if (!ranks || ranks->parted) return own;
+    if (ranks->broken) return own ? own : cleat_ranks_wait(ranks, 0, error);
+    cleat_error why = {0};
+    int64_t said[1 + CLEAT_RANKS_ASKED] = {0}; /* the first rank that failed says the largest number */
+    if (own) said[0] = ranks->transport.count - ranks->transport.rank;
+    if (asked) memcpy(said + 1, asked, CLEAT_RANKS_ASKED * sizeof *asked);
+    cleat_status status = find_largest(ranks, said, sizeof said / sizeof *said, &why);
+    if (status) return own ? own : cleat_fail(error, status, "%s", why.text);
+    if (asked) memcpy(asked, said + 1, CLEAT_RANKS_ASKED * sizeof *asked);
+    if (!said[0]) return CLEAT_OK;
+    ranks->parted = true;
+    ranks->first_failed = ranks->transport.count - (int)said[0];
+    return spread_error(ranks, own, error);
+}
+
+cleat_status cleat_ranks_agree(cleat_ranks *ranks, cleat_status own, cleat_error *error) {
+    return cleat_ranks_agree_on(ranks, own, NULL, error);
+}
+
+int cleat_ranks_try_again(cleat_ranks *ranks) {
+    if (!ranks) return 0;
+    ranks->parted = false;
+    return ranks->first_failed;
+}
+
+cleat_status cleat_ranks_compare(cleat_ranks *ranks, const char *what, const char hash[33], cleat_error *error) {
+    char first[33];
+    if (!ranks) return CLEAT_OK;
+    memcpy(first, hash, sizeof first);
+    cleat_status status = cleat_ranks_broadcast(ranks, first, sizeof first, error);
+    if (status || memcmp(first, hash, sizeof first) == 0) return status;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: not the same as in rank 0 (%s)", what, ranks->members[0].host);
+}
+
+/* --- joining -------------------------------------------------------------------------------------------------- */
+
+bool cleat_ranks_launched(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        const char *size = getenv(sizes[i]);
+        if (size && atoi(size) > 1) return true;
+    }
+    const char *tasks = getenv("SLURM_NTASKS");
+    return getenv("PMIX_RANK") && tasks && atoi(tasks) > 1;
+}
+
+static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
+    static const char *const places[] = {"%.*slibcleat-mpi.so", "%.*scleat/libcleat-mpi.so",
+                                         "%.*s../lib/cleat/libcleat-mpi.so"};
+    const char *named = getenv("CLEAT_RANKS_LIBRARY"), *why = "it was not found beside the library";
+    char own[PATH_MAX] = "", path[PATH_MAX + 64];
+    if (named && *named) ranks->plugin = dlopen(named, RTLD_NOW | RTLD_GLOBAL);
+    const char *slash = cleat_own_file(own) ? strrchr(own, '/') : NULL;
+    for (size_t i = 0; !(named && *named) && slash && !ranks->plugin && i < sizeof places / sizeof *places; ++i) {
+        snprintf(path, sizeof path, places[i], (int)(slash + 1 - own), own);
+        if (access(path, F_OK) == 0) ranks->plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (access(path, F_OK) == 0) break;
+    }
+    const char *failure = ranks->plugin ? NULL : dlerror();
+    if (failure) why = failure;
+    if (ranks->plugin) ranks->open = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
+    if (ranks->open) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                      "this process was started as one of several ranks, but libcleat-mpi.so cannot be used: %s; build "
+                      "cleat with Open MPI installed (Debian, Ubuntu: apt install openmpi-bin libopenmpi-dev)",
+                      why);
+}
+
+static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ranks->lock, NULL);
+    pthread_cond_init(&ranks->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&ranks->thread, NULL, run_thread, ranks) == 0) return CLEAT_OK;
+    pthread_cond_destroy(&ranks->changed);
+    pthread_mutex_destroy(&ranks->lock);
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot start the thread that talks to the other ranks");
+}
+
+static cleat_status introduce(cleat_ranks *ranks, cleat_error *error) {
+    member own = {.pid = getpid()};
+    gethostname(own.host, sizeof own.host - 1);
+    cleat_cpu_set_allowed(&own.cpus);
+    ranks->members = cleat_alloc((size_t)ranks->transport.count, sizeof *ranks->members);
+    ranks->verdicts = cleat_alloc((size_t)ranks->transport.count, sizeof(verdict));
+    if (!ranks->members || !ranks->verdicts)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of ranks");
+    return cleat_ranks_gather(ranks, &own, sizeof own, ranks->members, error);
+}
+
+static bool is_neighbour(const cleat_ranks *ranks, int rank) {
+    return strcmp(ranks->members[rank].host, ranks->members[ranks->transport.rank].host) == 0;
+}
+
+/* Ranks of one machine that may use the same CPUs divide them. Where the launcher has bound them already, it stays so. */
+static void divide_cpus(cleat_ranks *ranks) {
+    const cleat_transport *t = &ranks->transport;
+    const cleat_cpu_set *own = &ranks->members[t->rank].cpus;
+    bool shared = t->local_count > 1;
+    cleat_cpu_set part;
+    for (int r = 0; r < t->count; ++r)
+        if (is_neighbour(ranks, r)) shared = shared && memcmp(&ranks->members[r].cpus, own, sizeof *own) == 0;
+    if (!shared) {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+        if (t->local_count > 1 && (long)cleat_cpu_set_count(own) * t->local_count < online)
+            cleat_log(CLEAT_LOG_WARNING,
+                      "the launcher lets rank %d use %d of %ld CPUs; with mpirun --bind-to none the ranks divide all "
+                      "of them",
+                      t->rank, cleat_cpu_set_count(own), online);
+        cleat_cpu_set_bind(own);
+        return;
+    }
+    if (!cleat_cpu_set_part(own, t->local_rank, t->local_count, &part) || !cleat_cpu_set_bind(&part))
+        cleat_log(CLEAT_LOG_WARNING, "rank %d cannot keep to its part of the CPUs", t->rank);
+}
+
+cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
+    cleat_ranks *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the ranks of a run");
+    made->patience = made->patience_after_stop = INFINITY;
+    cleat_status status = load_plugin(made, error);
+    if (!status) status = start_thread(made, error);
+    if (status) {
+        cleat_free(made);
+        return status;
+    }
+    if (do_job(made, &(job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL))
+        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "libcleat-mpi.so: %s", made->why);
+    if (!status) status = introduce(made, error);
+    if (status) {
+        made->transport.close = NULL;
+        cleat_ranks_close(made);
+        return status;
+    }
+    divide_cpus(made);
+    *ranks = made;
+    return CLEAT_OK;
+}
+
+/* Where the ranks are broken, the thread may be in MPI for ever: it keeps its memory, and the process is about to end. */
+void cleat_ranks_close(cleat_ranks *ranks) {
+    bool failed = false;
+    if (!ranks) return;
+    if (ranks->broken && ranks->transport.close) return;
+    if (!wait_done(ranks, post(ranks, &(job){.kind = JOB_CLOSE}), &failed)) return;
+    pthread_join(ranks->thread, NULL);
+    pthread_cond_destroy(&ranks->changed);
+    pthread_mutex_destroy(&ranks->lock);
+    cleat_free(ranks->verdicts);
+    cleat_free(ranks->members);
+    cleat_free(ranks);
+}
+
+int cleat_ranks_rank(const cleat_ranks *ranks) {
+    return ranks ? ranks->transport.rank : 0;
+}
+
+int cleat_ranks_count(const cleat_ranks *ranks) {
+    return ranks ? ranks->transport.count : 1;
+}
+
+bool cleat_ranks_are_broken(const cleat_ranks *ranks) {
+    return ranks && ranks->broken;
+}
+
+const char *cleat_ranks_device(cleat_ranks *ranks, const char *wanted) {
+    const char *list = getenv("CLEAT_RANK_DEVICES");
+    if (!ranks || !list || !*list) return wanted;
+    for (int skipped = 0; skipped < ranks->transport.local_rank; ++skipped) {
+        const char *end = strchr(list, ';');
+        if (!end) return wanted;
+        list = end + 1;
+    }
+    snprintf(ranks->device, sizeof ranks->device, "%.*s", (int)strcspn(list, ";"), list);
+    return ranks->device[0] ? ranks->device : wanted;
+}
+
+/* --- after a loss --------------------------------------------------------------------------------------------- */
+
+/* Whether a process of this machine runs: it exists, is no zombie and is not stopped. */
+static bool is_running(int64_t pid) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    const bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *state = read ? strrchr(line, ')') : NULL; /* "PID (NAME) STATE ..." */
+    return state && state[1] == ' ' && !strchr("ZXTt", state[2]);
+}
+
+bool cleat_ranks_is_heir(const cleat_ranks *ranks) {
+    const int rank = ranks->transport.rank;
+    if (strcmp(ranks->members[0].host, ranks->members[rank].host) != 0) return false;
+    for (int r = 0; r < rank; ++r)
+        if (is_neighbour(ranks, r) && is_running(ranks->members[r].pid)) return false;
+    return true;
+}

@@ -1,0 +1,52 @@
+/* Collective operations of a run of several ranks, and how its ranks stay together.
+ *
+ * Rule: every rank makes the same calls in the same order, and exchanges data only after it has agreed with the others
+ * since its last chance to fail. So a rank that fails makes one more call, cleat_ranks_agree, and all others learn it in
+ * theirs. With NULL (a run of one rank) all calls succeed and change nothing.
+ *
+ * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time (cleat_ranks_set_patience) or the
+ * transport failed. The ranks are then broken: every later call returns the same at once. */
+#ifndef CLEAT_SRC_RANKS_H
+#define CLEAT_SRC_RANKS_H
+
+#include "cleat/ranks.h"
+
+/* Seconds that a call waits for the other ranks, and the same once `stop` (may be NULL) is not 0, that is, after a signal,
+ * as a launcher sends it when a rank has died. Both are infinite at first: ranks compile and read data for different times. */
+void cleat_ranks_set_patience(cleat_ranks *ranks, double seconds, double after_stop, const volatile int *stop);
+
+/* Sums values [count] over the ranks, element by element; every rank receives the same bits. */
+cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error);
+/* bytes [size] of rank 0 replace those of the others. */
+cleat_status cleat_ranks_broadcast(cleat_ranks *ranks, void *bytes, size_t size, cleat_error *error);
+/* bytes [size] of each rank -> all [ranks, size]. Alone, all is a copy of bytes. */
+cleat_status cleat_ranks_gather(cleat_ranks *ranks, const void *bytes, size_t size, void *all, cleat_error *error);
+
+/* The ranks tell each other whether they failed, and decide together: each of asked [CLEAT_RANKS_ASKED] (NULL: none)
+ * becomes the largest value of any rank. If a rank has an error, its status is returned on every rank; the error of the
+ * first such rank is written, with its number and host before the text on all others. After an error, no rank waits for
+ * another any more: later calls return `own`, until cleat_ranks_try_again. */
+enum { CLEAT_RANKS_ASKED = 3 };
+cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t *asked, cleat_error *error);
+cleat_status cleat_ranks_agree(cleat_ranks *ranks, cleat_status own, cleat_error *error);
+/* After an error on which all ranks agreed: the ranks go on. Returns the rank that had it. */
+int cleat_ranks_try_again(cleat_ranks *ranks);
+/* CLEAT_ERR_ARGUMENT on each rank whose hash, of what the message calls `what`, differs from that of rank 0. The ranks
+ * still have to agree. */
+cleat_status cleat_ranks_compare(cleat_ranks *ranks, const char *what, const char hash[33], cleat_error *error);
+
+/* A sum that goes on while the caller does other work. `values` belongs to the call until cleat_ranks_wait of the ticket
+ * returns. *squares (may be NULL) receives the sum of the squares of the results, added in order in double precision. At most
+ * CLEAT_RANKS_PENDING at a time, waited for in order. */
+enum { CLEAT_RANKS_PENDING = 64 };
+cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
+                                   cleat_error *error);
+cleat_status cleat_ranks_wait(cleat_ranks *ranks, uint64_t ticket, cleat_error *error);
+/* Seconds that the transport has been busy so far. */
+double cleat_ranks_busy_seconds(cleat_ranks *ranks);
+
+/* Once the ranks are broken: whether this rank is the one to save what was trained: the lowest rank on the machine of rank
+ * 0 whose process is alive and not stopped. */
+bool cleat_ranks_is_heir(const cleat_ranks *ranks);
+
+#endif
