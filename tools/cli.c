@@ -78,11 +78,10 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
     return cli_usage(command, "--precision %s: must be f32, f16 or bf16", name);
 }
 
-int cli_finish(cleat_status status, const cleat_error *error) {
-    if (status == CLEAT_OK) return 0;
-    fflush(stdout);
-    fprintf(stderr, "cleat: %s\n", error->text[0] ? error->text : cleat_status_text(status));
+int cli_code_of(cleat_status status) {
     switch (status) {
+    case CLEAT_OK:
+        return 0;
     case CLEAT_ERR_FIT:
     case CLEAT_ERR_DEVICE_MEMORY:
         return EXIT_FIT;
@@ -96,9 +95,18 @@ int cli_finish(cleat_status status, const cleat_error *error) {
         return EXIT_TIME;
     case CLEAT_ERR_INTERRUPTED:
         return EXIT_INTERRUPTED;
+    case CLEAT_ERR_RANK_LOST:
+        return EXIT_RANK_LOST;
     default:
         return EXIT_FAILURE;
     }
+}
+
+int cli_finish(cleat_status status, const cleat_error *error) {
+    if (status == CLEAT_OK) return 0;
+    fflush(stdout);
+    fprintf(stderr, "cleat: %s\n", error->text[0] ? error->text : cleat_status_text(status));
+    return cli_code_of(status);
 }
 
 int cli_finish_output(int exit_code) {

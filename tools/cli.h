@@ -6,7 +6,7 @@
 #include <cleat/bench.h>
 #include <cleat/core.h>
 
-enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_TIME = 75, EXIT_INTERRUPTED = 130 };
+enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_RANK_LOST = 8, EXIT_TIME = 75, EXIT_INTERRUPTED = 130 };
 
 enum { CLI_LIST = 64 };
 
@@ -88,7 +88,11 @@ int cli_assign(const cli_command *command, cli_list *assignments, const char *se
 /* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
-/* Returns the exit code of a status; prints the error to stderr unless the status is ok. */
+/* The log of a rank other than 0: its number before every line, and only warnings unless --log asks for more. */
+void cli_log_as_rank(int rank);
+
+/* Returns the exit code of a status; cli_finish also prints the error to stderr unless the status is ok. */
+int cli_code_of(cleat_status status);
 int cli_finish(cleat_status status, const cleat_error *error);
 
 /* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0, after a message, if any of the output was

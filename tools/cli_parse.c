@@ -25,13 +25,14 @@ bool cli_is_quiet(void) {
 }
 
 static void print_log(void *user, cleat_log_level level, const char *text) {
-    (void)user;
+    char rank[32] = "";
+    if (user) snprintf(rank, sizeof rank, "rank %d: ", *(const int *)user);
     const char *kind = level == CLEAT_LOG_ERROR ? "error: " : level == CLEAT_LOG_WARNING ? "warning: " : "";
     const char *color = level == CLEAT_LOG_ERROR ? "\033[1;31m" : "\033[1;33m"; /* bold red, bold yellow */
     if (*kind && cli_has_colors(STDERR_FILENO))
-        fprintf(stderr, "%s%s\033[0m%s\n", color, kind, text);
+        fprintf(stderr, "%s%s%s\033[0m%s\n", color, rank, kind, text);
     else
-        fprintf(stderr, "%s%s\n", kind, text);
+        fprintf(stderr, "%s%s%s\n", rank, kind, text);
 }
 
 static bool find_level(const char *name, cleat_log_level *level) {
@@ -42,6 +43,14 @@ static bool find_level(const char *name, cleat_log_level *level) {
             return true;
         }
     return false;
+}
+
+void cli_log_as_rank(int rank) {
+    static int number;
+    cleat_log_level level = CLEAT_LOG_WARNING;
+    number = rank;
+    if (common.level) find_level(common.level, &level);
+    cleat_set_log(print_log, &number, level);
 }
 
 /* Applies --log and --quiet, given before or after the command's name. */

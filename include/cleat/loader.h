@@ -72,6 +72,13 @@ typedef struct cleat_batches_spec {
     const cleat_bucket *buckets;  /* [n_buckets] ascending lengths */
     size_t n_buckets;             /* >= 1 */
     const cleat_rng_key *rng_key; /* key of the permutation; NULL: evaluation, in the given order */
+    /* Training on several devices: [n_buckets] samples of a global batch on all of them; NULL: global_batch_size of the
+     * buckets, which are otherwise those of this device's part. */
+    const int64_t *global_batch_sizes;
+    /* The part of a global batch of `samples` samples that this device computes: *count samples from *first on. NULL: all
+     * of them. Must be a pure function. */
+    void (*part)(void *user, int64_t samples, int64_t *first, int64_t *count);
+    void *user;
 } cleat_batches_spec;
 
 /* Divides the samples of one pass into micro-batches.
@@ -80,7 +87,8 @@ typedef struct cleat_batches_spec {
  * global batches are shuffled, and each is cut into the smallest number of micro-batches that the bucket's
  * micro_batch_size allows; the sizes of these differ by at most one sample. The content and order of the
  * global batches are a pure function of (samples, bucket lengths, global_batch_size of the buckets, rng_key)
- * and do not depend on micro_batch_size.
+ * and do not depend on micro_batch_size, nor on `part`, of which only the micro-batches are made: a global batch may
+ * then have none.
  *
  * With `rng_key` NULL (evaluation), buckets follow one another, samples keep the given order, and every
  * micro-batch is a global batch.

@@ -117,6 +117,11 @@ typedef struct cleat_profile {
         /* steps whose kernels are timed: "wait=5,warmup=2,active=3,repeat=1", or "none" */
         char profile[128];
     } run;
+    struct {
+        cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; count 0: auto */
+        int64_t check_every_steps; /* steps between two comparisons of the replicas; CLEAT_NONE: never */
+        double patience;           /* seconds to wait for another rank in a step */
+    } distribute;
     /* tables of settings, and the place where each value was set; internal */
     struct cleat_profile_keys *keys;
 } cleat_profile;

@@ -28,12 +28,17 @@ CLEAT_API void cleat_ranks_close(cleat_ranks *ranks);
 /* Number of this rank, from 0, and of all ranks. NULL is a run of one rank, here and below. */
 CLEAT_API int cleat_ranks_rank(const cleat_ranks *ranks);
 CLEAT_API int cleat_ranks_count(const cleat_ranks *ranks);
+/* Number of this rank among those of its machine, from 0. */
+CLEAT_API int cleat_ranks_local_rank(const cleat_ranks *ranks);
 /* A rank did not answer; MPI cannot be ended in order any more, so that the process should leave with _exit. */
 CLEAT_API bool cleat_ranks_are_broken(const cleat_ranks *ranks);
 
-/* The device selector of this rank: its entry of CLEAT_RANK_DEVICES, selectors of the local ranks separated by ';'; where
- * that is not set, `wanted`, or, if that is "auto" or "gpu" and several ranks share the machine, "gpu:N" for local rank N. The
- * text is valid until the next call. */
+/* Tells the other ranks whether a call before cleat_train has failed here, and learns whether one failed there: the error of
+ * the first rank that has one, on all. All ranks call it. */
+CLEAT_API cleat_status cleat_ranks_agree(cleat_ranks *ranks, cleat_status own, cleat_error *error);
+
+/* The device selector of this rank: its entry of CLEAT_RANK_DEVICES, selectors of the local ranks separated by ';', or
+ * `wanted` where it has none. Valid until the next call. */
 CLEAT_API const char *cleat_ranks_device(cleat_ranks *ranks, const char *wanted);
 
 #ifdef __cplusplus

@@ -46,6 +46,11 @@ typedef struct cleat_train_options {
     /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
      * the thread of the run; may be NULL. */
     void (*record)(void *user, const char *line);
+    /* Train together with other processes (cleat_ranks_open), which make the same call; NULL: alone. Rank 0 writes the run
+     * folder, which all must be able to read, and calls `print` and `record`; a stop request to any rank stops all. If a rank
+     * is lost, CLEAT_ERR_RANK_LOST is returned, and the finished steps are a checkpoint in the run folder, written by the
+     * first rank of that machine that still runs. Borrowed. */
+    struct cleat_ranks *ranks;
 } cleat_train_options;
 
 /* Breakdown of the start-up time in seconds. The parts add up to cleat_train_report.seconds_first_step. */

@@ -73,7 +73,8 @@ static size_t cut_global_batches(const cleat_batches_spec *spec, const uint32_t 
         ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
     for (size_t b = 0; b < n_buckets; ++b) {
-        size_t most = (size_t)(evaluation ? buckets[b].micro_batch_size : buckets[b].global_batch_size);
+        const int64_t whole_size = spec->global_batch_sizes ? spec->global_batch_sizes[b] : buckets[b].global_batch_size;
+        size_t most = (size_t)(evaluation ? buckets[b].micro_batch_size : whole_size);
         for (size_t first = filled[b]; first < filled[b + 1]; first += most) {
             size_t left = filled[b + 1] - first;
             whole[made++] = (stretch){(uint32_t)b, (uint32_t)(left < most ? left : most), samples + first};
@@ -104,14 +105,18 @@ done:
     return status;
 }
 
-/* Appends a global batch as micro-batches of at most `most` samples. */
-static void add_global_batch(cleat_batches *made, const cleat_dataset *dataset, const stretch *whole, int64_t most) {
-    uint32_t pieces = (uint32_t)((whole->count + most - 1) / most), first = 0;
+/* Appends a global batch; its samples, or this device's part of them, as micro-batches of at most `most` samples. */
+static void add_global_batch(cleat_batches *made, const cleat_batches_spec *spec, const stretch *whole) {
+    const int64_t most = spec->buckets[whole->bucket].micro_batch_size;
+    int64_t begin = 0, own = whole->count;
+    if (spec->part) spec->part(spec->user, whole->count, &begin, &own);
+    uint32_t pieces = (uint32_t)((own + most - 1) / most), first = (uint32_t)begin;
     cleat_global_batch *global_batch = &made->global_batches[made->global_batch_count];
     *global_batch = (cleat_global_batch){.first = made->count, .micro_batches = pieces, .samples = whole->count};
-    for (uint32_t i = 0; i < whole->count; ++i) global_batch->items += cleat_dataset_items(dataset, whole->samples[i]);
+    for (uint32_t i = 0; i < whole->count; ++i)
+        global_batch->items += cleat_dataset_items(spec->dataset, whole->samples[i]);
     for (uint32_t i = 0; i < pieces; ++i) {
-        uint32_t count = whole->count / pieces + (i < whole->count % pieces);
+        uint32_t count = (uint32_t)own / pieces + (i < (uint32_t)own % pieces);
         made->items[made->count++] = (cleat_micro_batch){.bucket = whole->bucket,
                                                          .count = count,
                                                          .global_batch = (uint32_t)made->global_batch_count,
@@ -151,7 +156,7 @@ cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches 
     if (rng_key) status = shuffle_global_batches(whole, global_batches, &random, error);
     if (status != CLEAT_OK) goto done;
     for (size_t w = 0; w < global_batches; ++w)
-        add_global_batch(made, spec->dataset, &whole[w], spec->buckets[whole[w].bucket].micro_batch_size);
+        add_global_batch(made, spec, &whole[w]);
     *batches = made;
     made = NULL;
 done:

@@ -62,8 +62,13 @@ int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples) 
            ceil_div(rest, bucket->micro_batch_size);
 }
 
-void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets) {
+void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t part, int64_t most,
+                           cleat_bucket *buckets) {
     cleat_lengths_global_batches(lengths, effective, buckets);
-    for (size_t i = 0; i < lengths->count && most > 0; ++i)
-        buckets[i].micro_batch_size = cleat_bucket_split(buckets[i].global_batch_size, most);
+    for (size_t i = 0; i < lengths->count; ++i) {
+        int64_t own = buckets[i].global_batch_size;
+        if (part > 0) own = ceil_div(own * part, effective);
+        buckets[i].global_batch_size = own;
+        buckets[i].micro_batch_size = most > 0 ? cleat_bucket_split(own, most) : own;
+    }
 }

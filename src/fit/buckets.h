@@ -34,7 +34,9 @@ int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most);
  * and those of the last one, which may be smaller. */
 int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples);
 
-/* As cleat_lengths_global_batches, cut into micro-batches of at most `most` samples; 0: not cut. */
-void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets);
+/* As cleat_lengths_global_batches, cut into micro-batches of at most `most` samples; 0: not cut. `part`: samples of
+ * `effective` that this device computes; its buckets have that share of each global batch. 0: all of them. */
+void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t part, int64_t most,
+                           cleat_bucket *buckets);
 
 #endif

@@ -51,8 +51,11 @@ static bool has_batches(const cleat_bucket *buckets, size_t n) {
 }
 
 cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request) {
-    return (cleat_workload_spec){
-        .facts = request->facts, .tuning = request->tuning, .model = request->model, .purpose = request->purpose};
+    return (cleat_workload_spec){.facts = request->facts,
+                                 .tuning = request->tuning,
+                                 .model = request->model,
+                                 .purpose = request->purpose,
+                                 .host_norm = request->host_norm};
 }
 
 /* A card that also draws a desktop is reset, or stands still, where a kernel runs for long. */
@@ -222,7 +225,7 @@ static cleat_status fit_less(const cleat_fit_request *request, int recompute, cl
 static void start_buckets(const cleat_fit_request *request, cleat_bucket *buckets) {
     const cleat_int_list *batches = request->batches;
     size_t n = request->lengths->count;
-    cleat_lengths_buckets(request->lengths, effective_batch(request), request->most, buckets);
+    cleat_lengths_buckets(request->lengths, effective_batch(request), request->part, request->most, buckets);
     for (size_t b = 0; batches && batches->count == (int64_t)n && b < n; ++b)
         if (batches->values[b] < buckets[b].micro_batch_size) buckets[b].micro_batch_size = batches->values[b];
 }
@@ -256,7 +259,7 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_fit_request unlimited = *request;
     unlimited.limit = 0;
-    cleat_lengths_buckets(request->lengths, effective_batch(request), 1, buckets);
+    cleat_lengths_buckets(request->lengths, effective_batch(request), request->part, 1, buckets);
     const cleat_bucket *longest = &buckets[request->lengths->count - 1];
     int64_t least = 0;
     size_t segments = 2;

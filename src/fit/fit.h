@@ -20,6 +20,9 @@ typedef struct cleat_fit_request {
     const cleat_int_list *batches;
     /* `most` or `batches` was requested explicitly, so smaller micro-batches must not be used. */
     bool exactly;
+    /* Training on several devices: samples of a global batch that this one computes; 0: all of them. */
+    int64_t part;
+    bool host_norm; /* as in cleat_workload_spec */
 } cleat_fit_request;
 
 /* The request for a profile with its own batch_size and the limit of cleat_fit_limit. All arguments are

@@ -51,7 +51,7 @@ static cleat_status set_rules(cleat_workload *work, cleat_purpose purpose, cleat
 
 /* Builds the graph norm -> AdamW -> log_step, which runs once per optimizer step for every model; for f16
  * with the loss scale around it. */
-static cleat_status build_update(cleat_workload *work, cleat_error *error) {
+static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_error *error) {
     cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
     if (status != CLEAT_OK) return status;
     cleat_graph *graph = work->update.graph;
@@ -62,7 +62,8 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     work->slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
     work->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &terms);
     work->ring = cleat_state(graph, "ring", CLEAT_F32, 2, ring);
-    cleat_tensor *norm = cleat_grad_norm(graph), *hyper = work->hyper;
+    if (host_norm) work->norm = cleat_input(graph, "norm", CLEAT_F32, 1, &one);
+    cleat_tensor *norm = host_norm ? work->norm : cleat_grad_norm(graph), *hyper = work->hyper;
     if (scaled) {
         work->loss_scale = cleat_loss_scale_states(graph);
         cleat_loss_scale_unscale(graph, &work->loss_scale, &norm, &hyper);
@@ -83,7 +84,8 @@ static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
     return cleat_graph_status(work->refresh.graph, error);
 }
 
-static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cleat_error *error) {
+static cleat_status build_graphs(cleat_workload *work, const cleat_workload_spec *spec, cleat_error *error) {
+    const cleat_purpose purpose = spec->purpose;
     cleat_status status = CLEAT_OK;
     for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
         if (purpose == CLEAT_FOR_TRAINING)
@@ -96,7 +98,7 @@ static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cl
     }
     if (status == CLEAT_OK) status = cleat_model_check_adapters(work->model, work->store, error);
     if (status == CLEAT_OK) status = cleat_store_arrange(work->store, error);
-    if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, error);
+    if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, spec->host_norm, error);
     if (status == CLEAT_OK) status = build_refresh(work, error);
     if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
     return status;
@@ -149,7 +151,7 @@ cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_worklo
     for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
     if (status == CLEAT_OK) status = set_rules(made, spec->purpose, error);
-    if (status == CLEAT_OK) status = build_graphs(made, spec->purpose, error);
+    if (status == CLEAT_OK) status = build_graphs(made, spec, error);
     if (status == CLEAT_OK) status = plan_graphs(made, spec->facts, spec->tuning, error);
     if (status != CLEAT_OK) {
         cleat_workload_destroy(made);

@@ -38,6 +38,7 @@ typedef struct cleat_workload {
     cleat_work_graph update;                  /* clipping, AdamW, log_step */
     cleat_work_graph refresh;                 /* parameters -> half weights; NULL: there are none */
     cleat_tensor *hyper, *slot;               /* inputs of `update` */
+    cleat_tensor *norm;                       /* the same, if the host computes the norm of the gradient; else NULL */
     /* States: f32 [K + 1] terms and loss; f32 [CLEAT_RING, K + 2] the same with the gradient norm, or
      * [CLEAT_RING, K + 3] also with the loss scale. */
     cleat_tensor *terms, *ring;
@@ -60,6 +61,7 @@ typedef struct cleat_workload_spec {
     const cleat_bucket *buckets; /* [n_buckets] ascending lengths, 1 to CLEAT_BUCKETS of them */
     size_t n_buckets;
     int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored; or _CHEAP */
+    bool host_norm; /* the norm of the gradient is an input of the update, because several devices sum their gradients */
 } cleat_workload_spec;
 
 /* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger than the

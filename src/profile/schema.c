@@ -18,6 +18,7 @@ const cleat_section cleat_profile_sections[] = {
     {"train", "optimizer, batch sizes, learning rate and precision"},
     {"loader", "data loader"},
     {"run", "device, output, checkpoints and stopping"},
+    {"distribute", "training on several devices"},
     {NULL, NULL},
 };
 
@@ -133,6 +134,13 @@ const cleat_key cleat_run_keys[] = {
     {AT(run, profile), STRING(run.profile, 1, "none"),
      .help = "Steps whose kernels are timed, e.g. wait=5,warmup=2,active=3,repeat=1; the run folder then has the "
              "tables and a trace."},
+
+    {AT(distribute, shares), LIST(0, MAX_SAMPLES, "auto"), OR_AUTO, .unordered = true,
+     .help = "Parts of a global batch that the ranks compute, e.g. 3,1 for two; auto: by measured speed."},
+    {AT(distribute, check_every_steps), INT(1, 1e9, "100"), OR_NONE,
+     .help = "Optimizer steps between two comparisons of the ranks' parameters, which must have the same bits."},
+    {AT(distribute, patience), FLOAT(1, 86400, "20"),
+     .help = "Seconds (at least ten steps) after which a rank that does not answer in a step counts as lost."},
     {.section = NULL, .name = NULL},
 };
 

@@ -32,12 +32,12 @@ typedef struct member {
 
 typedef enum job_kind { JOB_OPEN, JOB_SUM, JOB_LARGEST, JOB_BROADCAST, JOB_GATHER, JOB_CLOSE } job_kind;
 
-typedef struct job {
+typedef struct rank_job {
     job_kind kind;
     void *data, *all;
     size_t count;
     double *squares;
-} job;
+} rank_job;
 
 struct cleat_ranks {
     void *plugin;
@@ -56,7 +56,7 @@ struct cleat_ranks {
     pthread_t thread;
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t changed;
-    job queue[QUEUE];
+    rank_job queue[QUEUE];
     uint64_t posted, done;
     bool failed; /* the transport reported a failure */
     double busy;
@@ -70,7 +70,7 @@ static double sum_of_squares(const float *values, size_t count) {
     return sum;
 }
 
-static bool sum_in_chunks(const cleat_transport *transport, const job *job) {
+static bool sum_in_chunks(const cleat_transport *transport, const rank_job *job) {
     float *values = job->data;
     for (size_t first = 0; first < job->count; first += CHUNK) {
         const size_t left = job->count - first;
@@ -80,7 +80,7 @@ static bool sum_in_chunks(const cleat_transport *transport, const job *job) {
     return true;
 }
 
-static bool execute(cleat_ranks *ranks, const job *job) {
+static bool execute(cleat_ranks *ranks, const rank_job *job) {
     const cleat_transport *transport = &ranks->transport;
     switch (job->kind) {
     case JOB_OPEN:
@@ -106,7 +106,7 @@ static void *run_thread(void *user) {
     pthread_mutex_lock(&ranks->lock);
     while (!ends) {
         while (ranks->done == ranks->posted) pthread_cond_wait(&ranks->changed, &ranks->lock);
-        const job next = ranks->queue[ranks->done % QUEUE];
+        const rank_job next = ranks->queue[ranks->done % QUEUE];
         const bool skipped = ranks->failed && next.kind != JOB_CLOSE;
         ends = next.kind == JOB_CLOSE;
         pthread_mutex_unlock(&ranks->lock);
@@ -123,7 +123,7 @@ static void *run_thread(void *user) {
     return NULL;
 }
 
-static uint64_t post(cleat_ranks *ranks, const job *job) {
+static uint64_t post(cleat_ranks *ranks, const rank_job *job) {
     pthread_mutex_lock(&ranks->lock);
     while (ranks->posted - ranks->done == QUEUE) pthread_cond_wait(&ranks->changed, &ranks->lock);
     ranks->queue[ranks->posted % QUEUE] = *job;
@@ -174,7 +174,7 @@ cleat_status cleat_ranks_wait(cleat_ranks *ranks, uint64_t ticket, cleat_error *
 }
 
 /* The job on a copy of its data [bytes], because a job that nobody waits for any more may still write. */
-static cleat_status do_job(cleat_ranks *ranks, job *job, void *data, size_t bytes, void *all, cleat_error *error) {
+static cleat_status do_job(cleat_ranks *ranks, rank_job *job, void *data, size_t bytes, void *all, cleat_error *error) {
     if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
     const size_t room = all ? bytes * (size_t)ranks->transport.count : 0;
     char *copy = cleat_alloc(bytes + room + 1, 1);
@@ -203,7 +203,7 @@ void cleat_ranks_set_patience(cleat_ranks *ranks, double seconds, double after_s
 
 cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
     if (!ranks) return CLEAT_OK;
-    return do_job(ranks, &(job){.kind = JOB_SUM, .count = count}, values, count * sizeof *values, NULL, error);
+    return do_job(ranks, &(rank_job){.kind = JOB_SUM, .count = count}, values, count * sizeof *values, NULL, error);
 }
 
 cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
@@ -213,21 +213,21 @@ cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t cou
         return CLEAT_OK;
     }
     if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
-    *ticket = post(ranks, &(job){.kind = JOB_SUM, .data = values, .count = count, .squares = squares});
+    *ticket = post(ranks, &(rank_job){.kind = JOB_SUM, .data = values, .count = count, .squares = squares});
     return CLEAT_OK;
 }
 
 static cleat_status find_largest(cleat_ranks *ranks, int64_t *values, size_t count, cleat_error *error) {
-    return do_job(ranks, &(job){.kind = JOB_LARGEST, .count = count}, values, count * sizeof *values, NULL, error);
+    return do_job(ranks, &(rank_job){.kind = JOB_LARGEST, .count = count}, values, count * sizeof *values, NULL, error);
 }
 
 cleat_status cleat_ranks_broadcast(cleat_ranks *ranks, void *bytes, size_t size, cleat_error *error) {
     if (!ranks) return CLEAT_OK;
-    return do_job(ranks, &(job){.kind = JOB_BROADCAST, .count = size}, bytes, size, NULL, error);
+    return do_job(ranks, &(rank_job){.kind = JOB_BROADCAST, .count = size}, bytes, size, NULL, error);
 }
 
 cleat_status cleat_ranks_gather(cleat_ranks *ranks, const void *bytes, size_t size, void *all, cleat_error *error) {
-    if (ranks) return do_job(ranks, &(job){.kind = JOB_GATHER, .count = size}, (void *)bytes, size, all, error);
+    if (ranks) return do_job(ranks, &(rank_job){.kind = JOB_GATHER, .count = size}, (void *)bytes, size, all, error);
     memcpy(all, bytes, size);
     return CLEAT_OK;
 }
@@ -394,7 +394,7 @@ cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
         cleat_free(made);
         return status;
     }
-    if (do_job(made, &(job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL))
+    if (do_job(made, &(rank_job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "libcleat-mpi.so: %s", made->why);
     if (!status) status = introduce(made, error);
     if (status) {
@@ -412,7 +412,7 @@ void cleat_ranks_close(cleat_ranks *ranks) {
     bool failed = false;
     if (!ranks) return;
     if (ranks->broken && ranks->transport.close) return;
-    if (!wait_done(ranks, post(ranks, &(job){.kind = JOB_CLOSE}), &failed)) return;
+    if (!wait_done(ranks, post(ranks, &(rank_job){.kind = JOB_CLOSE}), &failed)) return;
     pthread_join(ranks->thread, NULL);
     pthread_cond_destroy(&ranks->changed);
     pthread_mutex_destroy(&ranks->lock);
@@ -427,6 +427,10 @@ int cleat_ranks_rank(const cleat_ranks *ranks) {
 
 int cleat_ranks_count(const cleat_ranks *ranks) {
     return ranks ? ranks->transport.count : 1;
+}
+
+int cleat_ranks_local_rank(const cleat_ranks *ranks) {
+    return ranks ? ranks->transport.local_rank : 0;
 }
 
 bool cleat_ranks_are_broken(const cleat_ranks *ranks) {

@@ -25,10 +25,9 @@ cleat_status cleat_ranks_gather(cleat_ranks *ranks, const void *bytes, size_t si
 /* The ranks tell each other whether they failed, and decide together: each of asked [CLEAT_RANKS_ASKED] (NULL: none)
  * becomes the largest value of any rank. If a rank has an error, its status is returned on every rank; the error of the
  * first such rank is written, with its number and host before the text on all others. After an error, no rank waits for
- * another any more: later calls return `own`, until cleat_ranks_try_again. */
+ * another any more: later calls return `own`, until cleat_ranks_try_again. cleat_ranks_agree asks nothing. */
 enum { CLEAT_RANKS_ASKED = 3 };
 cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t *asked, cleat_error *error);
-cleat_status cleat_ranks_agree(cleat_ranks *ranks, cleat_status own, cleat_error *error);
 /* After an error on which all ranks agreed: the ranks go on. Returns the rank that had it. */
 int cleat_ranks_try_again(cleat_ranks *ranks);
 /* CLEAT_ERR_ARGUMENT on each rank whose hash, of what the message calls `what`, differs from that of rank 0. The ranks

@@ -188,6 +188,11 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
            sizeof slot);
 }
 
+void cleat_session_prepare_norm(const cleat_session *session, void *staging, float norm) {
+    const size_t update = session->work->update.index;
+    memcpy((char *)staging + cleat_exec_input_offset(session->exec, update, session->work->norm), &norm, sizeof norm);
+}
+
 int64_t cleat_session_flat(const cleat_session *session) {
     return session->work->store->flat_elements;
 }
@@ -257,22 +262,34 @@ int64_t cleat_session_values(const cleat_session *session) {
     return cleat_session_flat(session) + session->work->store->buffer_elements;
 }
 
-cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {
-    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
-    float *buffers = values + cleat_session_flat(session);
+int64_t cleat_session_buffers(const cleat_session *session) {
+    return session->work->store->buffer_elements;
+}
+
+cleat_status cleat_session_read_buffers(cleat_session *session, float *values, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
     const cleat_tensor *buffer;
     for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_read_unchecked(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
+        status = cleat_exec_read_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
     return status;
+}
+
+cleat_status cleat_session_write_buffers(cleat_session *session, const float *values, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    const cleat_tensor *buffer;
+    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
+        status = cleat_exec_write_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
+    return status;
+}
+
+cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {
+    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
+    return status ? status : cleat_session_read_buffers(session, values + cleat_session_flat(session), error);
 }
 
 cleat_status cleat_session_write_values(cleat_session *session, const float *values, cleat_error *error) {
     cleat_status status = cleat_session_write_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
-    const float *buffers = values + cleat_session_flat(session);
-    const cleat_tensor *buffer;
-    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_write_unchecked(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
-    return status;
+    return status ? status : cleat_session_write_buffers(session, values + cleat_session_flat(session), error);
 }
 
 /* Logs where the driver's facts differ from the card file. CPUs are skipped because they always differ. */

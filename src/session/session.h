@@ -83,6 +83,8 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
 /* Fills the inputs of the update graph: the hyperparameters of optimizer step `step` (the first is 0) at
  * learning rate `rate`. */
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step);
+/* The same for a workload with host_norm: the norm of the gradient on the device, which carries the loss scale. */
+void cleat_session_prepare_norm(const cleat_session *session, void *staging, float norm);
 
 /* Copies parameters, gradients or moments between device and host: the parameters are
  * [cleat_session_flat(session)], the others [cleat_session_trained(session)], since frozen parameters have none and
@@ -104,6 +106,11 @@ bool cleat_session_has_loss_scale(const cleat_session *session);
 cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_scale_values *state, cleat_error *error);
 cleat_status cleat_session_write_loss_scale(cleat_session *session, const cleat_loss_scale_values *state,
                                             cleat_error *error);
+
+/* The buffers (cleat_buffer) in one array [cleat_session_buffers(session)], copied between device and host. */
+int64_t cleat_session_buffers(const cleat_session *session);
+cleat_status cleat_session_read_buffers(cleat_session *session, float *values, cleat_error *error);
+cleat_status cleat_session_write_buffers(cleat_session *session, const float *values, cleat_error *error);
 
 /* The values of a trained model in one array [cleat_session_values(session)]: the parameters as in their flat
  * buffer, then the buffers (cleat_buffer). */

@@ -18,6 +18,7 @@ static double work_of(const cleat_deadline *deadline, int64_t micro_batches, siz
 
 cleat_step_work cleat_deadline_work(const cleat_deadline *deadline, const cleat_batches *batches,
                                     const cleat_global_batch *global_batch) {
+    if (global_batch->micro_batches == 0) return (cleat_step_work){0, 0}; /* other ranks compute all of it */
     const size_t kind = cleat_batches_get(batches, global_batch->first)->bucket;
     return (cleat_step_work){kind, work_of(deadline, (int64_t)global_batch->micro_batches, kind)};
 }

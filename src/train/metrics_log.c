@@ -59,8 +59,13 @@ static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error 
 
 cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log, cleat_error *error) {
     cleat_metrics_log *made = cleat_alloc(1, sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path ? path : "metrics");
     made->file = -1;
+    if (!path) {
+        made->records = keep > 0 ? keep : 0;
+        *log = made;
+        return CLEAT_OK;
+    }
     made->path = cleat_strdup(path);
     cleat_status status =
         made->path ? open_file(made, keep, error) : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
@@ -91,6 +96,10 @@ void cleat_metrics_log_observe(cleat_metrics_log *log, void (*appended)(void *us
 /* Appends the line with one write; a partial write (full disk) is truncated. */
 static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat_error *error) {
     ssize_t put;
+    if (!log->path) {
+        ++log->records;
+        return CLEAT_OK;
+    }
     do put = write(log->file, line->data, line->size);
     while (put < 0 && errno == EINTR);
     if (put == (ssize_t)line->size) {
@@ -119,11 +128,11 @@ cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, i
     }
     cleat_text_add(&line, "}\n");
     cleat_status status =
-        line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", log->path) : append(log, &line, error);
+        line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "the metrics log: out of memory") : append(log, &line, error);
     cleat_text_free(&line);
     return status;
 }
 
 cleat_status cleat_metrics_log_sync(cleat_metrics_log *log, cleat_error *error) {
-    return fsync(log->file) == 0 ? CLEAT_OK : io_fail(log, "sync", error);
+    return !log->path || fsync(log->file) == 0 ? CLEAT_OK : io_fail(log, "sync", error);
 }

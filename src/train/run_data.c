@@ -77,13 +77,20 @@ cleat_status cleat_run_data_count(cleat_run_data *data, const cleat_model *model
 
 cleat_status cleat_run_data_begin_epoch(cleat_run_data *data, const cleat_workload *work, uint64_t seed, int64_t epoch,
                                         cleat_error *error) {
+    cleat_bucket whole[CLEAT_BUCKETS];
+    int64_t sizes[CLEAT_BUCKETS];
     data->rng_key = (cleat_rng_key){.seed = seed, .epoch = (uint32_t)epoch};
+    if (data->part) cleat_lengths_global_batches(&data->lengths, data->effective_batch, whole);
+    for (size_t b = 0; data->part && b < work->n_buckets; ++b) sizes[b] = whole[b].global_batch_size;
     const cleat_batches_spec spec = {.dataset = data->dataset,
                                      .samples = data->train,
                                      .n_samples = data->train_count,
                                      .buckets = work->buckets,
                                      .n_buckets = work->n_buckets,
-                                     .rng_key = &data->rng_key};
+                                     .rng_key = &data->rng_key,
+                                     .global_batch_sizes = data->part ? sizes : NULL,
+                                     .part = data->part,
+                                     .user = data->part_user};
     return cleat_batches_create(&spec, &data->pass, error);
 }
 

@@ -103,7 +103,11 @@ static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_fit_request request =
         cleat_fit_request_for(trainer->settings.profile, trainer->engine.model, CLEAT_FOR_TRAINING,
                               &trainer->data.lengths, cleat_device_get_facts(trainer->engine.device), NULL);
-    if (find_earlier_micro_batches(trainer, request.exactly, &earlier)) request.batches = &earlier;
+    const bool leads = cleat_trainer_leads(trainer); /* the sizes are those of rank 0 */
+    if (leads && find_earlier_micro_batches(trainer, request.exactly, &earlier)) request.batches = &earlier;
+    request.part =
+        cleat_data_parallel_part(&trainer->parallel, cleat_profile_effective_batch(trainer->settings.profile));
+    request.host_norm = trainer->parallel.ranks != NULL;
     if (trainer->memory.limit > 0 && trainer->memory.limit < request.limit) {
         request.limit = trainer->memory.limit;
         request.exactly = false;
@@ -227,8 +231,10 @@ static cleat_status write_resolved(cleat_trainer *trainer, const char *path, cle
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     cleat_run *run = &trainer->run;
     char path[CLEAT_PATH + 32];
+    const bool leads = cleat_trainer_leads(trainer);
     snprintf(path, sizeof path, "%s/resolved.ini", run->folder);
     cleat_status status = CLEAT_OK;
+    if (!leads) return cleat_metrics_log_open(NULL, trainer->state.metrics_records, &run->log, error);
     if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path)) status = write_resolved(trainer, path, error);
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
@@ -249,12 +255,13 @@ static cleat_status open_monitor(cleat_trainer *trainer, cleat_error *error) {
                                    .engine = &trainer->engine,
                                    .schedule = &trainer->schedule,
                                    .step = trainer->state.step};
-    return cleat_trainer_has_ended(trainer) ? CLEAT_OK : cleat_run_monitor_open(&trainer->monitor, &parts, error);
+    const bool runs = cleat_trainer_leads(trainer) && !cleat_trainer_has_ended(trainer);
+    return !runs ? CLEAT_OK : cleat_run_monitor_open(&trainer->monitor, &parts, error);
 }
 
 /* A run that has ended adds nothing to its TensorBoard file. */
 static cleat_status open_board(cleat_trainer *trainer, cleat_error *error) {
-    if (cleat_trainer_has_ended(trainer)) return CLEAT_OK;
+    if (cleat_trainer_has_ended(trainer) || !cleat_trainer_leads(trainer)) return CLEAT_OK;
     trainer->monitor.recorded = cleat_run_board_system;
     trainer->monitor.recorded_user = &trainer->run;
     return cleat_run_board_open(&trainer->run, trainer->settings.resolved, trainer->state.step, error);
@@ -265,8 +272,61 @@ static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
     return status ? status : cleat_profiling_check(&trainer->profiling, trainer->settings.profile, error);
 }
 
+/* The ranks of a machine with several GPUs take one each. */
+static cleat_status choose_gpu(int local_rank, char text[24], cleat_error *error) {
+    cleat_device_facts *facts = NULL;
+    size_t count = 0;
+    int gpus = 0, seen = 0;
+    cleat_status status = cleat_device_list(&facts, &count, error);
+    if (status) return status;
+    for (size_t i = 0; i < count; ++i) gpus += facts[i].kind == CLEAT_DEVICE_GPU;
+    for (size_t i = 0; i < count && gpus > 1; ++i)
+        if (facts[i].kind == CLEAT_DEVICE_GPU && seen++ == local_rank % gpus) snprintf(text, 24, "%zu", i);
+    cleat_device_list_free(facts);
+    return CLEAT_OK;
+}
+
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
-    return cleat_doctor_open_device(trainer->settings.profile->run.device, &trainer->engine.device, error);
+    cleat_ranks *ranks = trainer->run.options->ranks;
+    const char *wanted = cleat_ranks_device(ranks, trainer->settings.profile->run.device);
+    char number[24] = "";
+    cleat_status status = CLEAT_OK;
+    if (ranks && (strcmp(wanted, "auto") == 0 || strcmp(wanted, "gpu") == 0))
+        status = choose_gpu(cleat_ranks_local_rank(ranks), number, error);
+    return status ? status : cleat_doctor_open_device(*number ? number : wanted, &trainer->engine.device, error);
+}
+
+static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_engine *engine = &trainer->engine;
+    cleat_data_parallel *parallel = &trainer->parallel;
+    cleat_status status = cleat_data_parallel_open(parallel, trainer->run.options->ranks, trainer->settings.profile,
+                                                   engine->has_rates ? engine->rates.flops : 0, error);
+    if (status || !parallel->ranks) return status;
+    trainer->data.part = cleat_data_parallel_cut;
+    trainer->data.part_user = parallel;
+    trainer->data.effective_batch = cleat_profile_effective_batch(trainer->settings.profile);
+    cleat_data_parallel_watch(parallel, trainer->run.options->stop);
+    return CLEAT_OK;
+}
+
+/* Ranks that read other data, or other profiles, would train different networks. */
+static cleat_status check_same_data(const cleat_trainer *trainer, cleat_error *error) {
+    char text[256], hash[33];
+    const cleat_run_data *data = &trainer->data;
+    if (!trainer->parallel.ranks) return CLEAT_OK;
+    snprintf(text, sizeof text, "%s %s %zu %zu %lld %lld", cleat_version(), trainer->settings.hash, data->train_count,
+             data->val_count, (long long)trainer->schedule.total_steps, (long long)trainer->state.step);
+    cleat_hash_text(text, strlen(text), hash);
+    return cleat_ranks_compare(trainer->parallel.ranks,
+                               "the version of cleat, the profile, or the number of samples in the data", hash, error);
+}
+
+static cleat_status bind_parallel(cleat_trainer *trainer, cleat_error *error) {
+    cleat_session *session = trainer->engine.session;
+    cleat_status status = check_same_data(trainer, error);
+    if (!status) status = cleat_data_parallel_bind(&trainer->parallel, session, error);
+    status = cleat_ranks_agree(trainer->parallel.ranks, status, error);
+    return status ? status : cleat_data_parallel_check_start(&trainer->parallel, session, error);
 }
 
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
@@ -276,8 +336,15 @@ static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
+/* Rank 0 chooses the folder for all. */
 static cleat_status open_folder(cleat_trainer *trainer, cleat_error *error) {
-    return cleat_run_open_folder(&trainer->run, trainer->settings.profile, error);
+    cleat_run *run = &trainer->run;
+    cleat_ranks *ranks = run->options->ranks;
+    cleat_status status = CLEAT_OK;
+    if (cleat_trainer_leads(trainer)) status = cleat_run_open_folder(run, trainer->settings.profile, error);
+    status = cleat_ranks_agree(ranks, status, error);
+    if (!status) status = cleat_ranks_broadcast(ranks, run->folder, sizeof run->folder, error);
+    return status ? status : cleat_ranks_broadcast(ranks, &run->resume, sizeof run->resume, error);
 }
 
 static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
@@ -285,7 +352,7 @@ static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_profiling(cleat_trainer *trainer, cleat_error *error) {
-    if (cleat_trainer_has_ended(trainer)) return CLEAT_OK;
+    if (cleat_trainer_has_ended(trainer) || !cleat_trainer_leads(trainer)) return CLEAT_OK;
     return cleat_profiling_open(&trainer->profiling, &trainer->engine, &trainer->run, trainer->state.step, error);
 }
 
@@ -300,6 +367,7 @@ static const struct stage {
     {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
     {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct; its speed */
     {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */
+    {open_parallel, offsetof(cleat_startup_stats, setup)},   /* shares of the ranks */
     {open_checkpoint, offsetof(cleat_startup_stats, setup)}, /* the checkpoint to resume, if any */
     {create_model, offsetof(cleat_startup_stats, setup)},    /* the family and its settings */
     {open_data, offsetof(cleat_startup_stats, data)},        /* samples of the splits */
@@ -307,6 +375,7 @@ static const struct stage {
     {fit, offsetof(cleat_startup_stats, plan)},              /* micro-batches, memory, kernels */
     {bind, offsetof(cleat_startup_stats, setup)},            /* loader, staging, average */
     {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and training state */
+    {bind_parallel, offsetof(cleat_startup_stats, setup)},   /* exchange of gradients between ranks */
     {open_deadline, offsetof(cleat_startup_stats, setup)},   /* time budget and number of epochs */
     {open_log, offsetof(cleat_startup_stats, setup)},        /* resolved.ini, metrics, progress */
     {open_board, offsetof(cleat_startup_stats, setup)},      /* TensorBoard file, before its first records */
@@ -317,7 +386,7 @@ static const struct stage {
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof stages / sizeof *stages && !status; ++i) {
-        status = stages[i].open(trainer, error);
+        status = cleat_ranks_agree(trainer->run.options->ranks, stages[i].open(trainer, error), error);
         cleat_startup_lap(&trainer->clock, trainer->run.report, trainer->engine.session,
                           (double *)((char *)&trainer->run.report->start + stages[i].part));
     }
@@ -330,6 +399,7 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_metrics_log_close(trainer->run.log);
     trainer->run.log = NULL;
     cleat_profiling_stop(&trainer->profiling, &trainer->run);
+    cleat_data_parallel_close(&trainer->parallel);
     cleat_engine_close(&trainer->engine);
     cleat_run_examples_free(&trainer->examples);
     cleat_profiling_close(&trainer->profiling);

@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+bool cleat_trainer_leads(const cleat_trainer *trainer) {
+    return cleat_ranks_rank(trainer->run.options->ranks) == 0;
+}
+
 static bool stop_requested(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
@@ -188,16 +192,25 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     return status;
 }
 
-/* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. */
-static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
+/* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. `norm`: of the
+ * gradient that several ranks have summed. */
+static cleat_status run_update(cleat_trainer *trainer, float norm, cleat_error *error) {
     cleat_session *session = trainer->engine.session;
     cleat_staging *staging = trainer->engine.updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
     cleat_status status = cleat_staging_wait(staging, error);
     if (status != CLEAT_OK) return status;
     cleat_session_prepare_update(session, cleat_staging_data(staging),
                                  cleat_schedule_rate(&trainer->schedule, trainer->state.step), trainer->state.step);
+    if (trainer->parallel.ranks) cleat_session_prepare_norm(session, cleat_staging_data(staging), norm);
     status = cleat_exec_upload(session->exec, session->work->update.index, staging, error);
     return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
+}
+
+static int64_t own_samples(const cleat_trainer *trainer, const cleat_global_batch *global_batch) {
+    int64_t own = 0;
+    for (size_t i = 0; i < global_batch->micro_batches; ++i)
+        own += cleat_batches_get(trainer->data.pass, global_batch->first + i)->count;
+    return own;
 }
 
 /* Runs one optimizer step. The step counts only once its update is enqueued: a global batch that fails
@@ -207,23 +220,28 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                       cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    if (cleat_session_values(trainer->engine.session) > cleat_session_flat(trainer->engine.session))
-        trainer->engine.is_savable = false;
+    float norm = 0;
+    cleat_session *session = trainer->engine.session;
+    if (cleat_session_buffers(session) > 0) trainer->engine.is_savable = false;
+    cleat_data_parallel_begin(&trainer->parallel);
     for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK; ++i)
         status = run_micro_batch(trainer, global_batch, error);
+    if (trainer->parallel.ranks)
+        status = cleat_data_parallel_exchange(&trainer->parallel, session, own_samples(trainer, global_batch),
+                                              global_batch->samples, status, &norm, error);
     if (status == CLEAT_OK && trainer->settings.profile->run.check_finite)
         status = cleat_check_gradient(&trainer->anomaly, error);
     if (status != CLEAT_OK) return status;
     trainer->engine.is_savable = false; /* if this fails, the parameters may or may not have changed */
     const phase updating = begin(trainer, CLEAT_DOING_UPDATE);
-    status = run_update(trainer, error);
+    status = run_update(trainer, norm, error);
     end(trainer, &updating);
     if (status != CLEAT_OK) return status;
     ++trainer->state.step;
     cleat_run_monitor_step(&trainer->monitor, &trainer->engine, trainer->state.step, global_batch->samples);
     ++trainer->state.position;
     trainer->engine.is_savable = true;
-    return CLEAT_OK;
+    return cleat_data_parallel_end(&trainer->parallel, session, trainer->state.step, error);
 }
 
 /* While steps are measured individually, the host waits for each of them, but not while they are profiled: the steps of
@@ -288,6 +306,7 @@ static cleat_status save(cleat_trainer *trainer, bool best, cleat_error *error) 
 }
 
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+    if (!cleat_trainer_leads(trainer) && !cleat_ranks_are_broken(trainer->parallel.ranks)) return CLEAT_OK;
     const phase saving = begin(trainer, CLEAT_DOING_CHECKPOINT);
     const double started = cleat_seconds();
     cleat_status status = save(trainer, best, error);
@@ -306,10 +325,9 @@ cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error
     return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
 }
 
-static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *error) {
+static bool checkpoint_is_due(const cleat_trainer *trainer) {
     int64_t minutes = trainer->settings.profile->run.checkpoint_every_minutes;
-    if (minutes <= 0 || cleat_seconds() - trainer->clock.last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
-    return cleat_trainer_save_within_epoch(trainer, error);
+    return minutes > 0 && cleat_seconds() - trainer->clock.last_checkpoint >= 60.0 * (double)minutes;
 }
 
 /* Saves, and returns the reason for stopping; the run can be resumed. */
@@ -333,6 +351,9 @@ static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
            due(epoch, trainer->settings.profile->run.evaluate_every_epochs, trainer->schedule.epochs);
 }
 
+/* What the ranks of a run decide together: a stop request to any of them holds for all; clocks are those of rank 0. */
+enum { ASKED_STOP, ASKED_SAVE, ASKED_PLAN };
+
 /* Stops before a step that could exceed the time budget. */
 static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                          cleat_error *error) {
@@ -341,14 +362,15 @@ static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_glo
     cleat_step_work step = cleat_deadline_work(&trainer->deadline, trainer->data.pass, global_batch);
     cleat_status status =
         cleat_deadline_is_near(&trainer->deadline, &trainer->clock, step, evaluation, &trainer->state, &near, error);
-    return status == CLEAT_OK && near ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
+    int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = near && cleat_trainer_leads(trainer)};
+    status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
+    return status == CLEAT_OK && asked[ASKED_STOP] ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
 }
 
 /* Plans the run once enough steps were measured. With a budget, a checkpoint is written first to measure
  * its time, because the budget must include one. */
-static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
+static cleat_status plan(cleat_trainer *trainer, cleat_error *error) {
     const cleat_budget *budget = &trainer->deadline.budget;
-    if (trainer->deadline.planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
     cleat_status status = CLEAT_OK;
     if (cleat_budget_limit(budget) > 0 && budget->checkpoint.count == 0)
         status = cleat_trainer_save_within_epoch(trainer, error);
@@ -363,20 +385,62 @@ static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, c
     return CLEAT_OK;
 }
 
+/* The other ranks take over the schedule that rank 0 has planned. */
+static cleat_status plan_together(cleat_trainer *trainer, cleat_error *error) {
+    cleat_ranks *ranks = trainer->parallel.ranks;
+    cleat_status status = cleat_trainer_leads(trainer) ? plan(trainer, error) : log_pending_steps(trainer, error);
+    if (!ranks) return status;
+    int64_t epochs = trainer->schedule.epochs;
+    status = cleat_ranks_agree(ranks, status, error);
+    if (!status) status = cleat_ranks_broadcast(ranks, &epochs, sizeof epochs, error);
+    if (!status && !cleat_trainer_leads(trainer)) cleat_schedule_set_epochs(&trainer->schedule, epochs);
+    trainer->deadline.planned = true;
+    trainer->state.epochs = epochs;
+    return status;
+}
+
+static bool plan_is_due(const cleat_trainer *trainer, bool epoch_end) {
+    return cleat_trainer_leads(trainer) && !trainer->deadline.planned &&
+           cleat_budget_is_measured(&trainer->deadline.budget, epoch_end);
+}
+
+/* Makes the batches of the epoch again if the ranks have divided the work anew. The global batches stay the same. */
+static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
+    bool changed = false;
+    cleat_run_data *data = &trainer->data;
+    const cleat_train_state *state = &trainer->state;
+    cleat_status status = cleat_data_parallel_balance(
+        &trainer->parallel, cleat_profile_effective_batch(trainer->settings.profile), &changed, error);
+    if (status || !changed) return status;
+    cleat_feed_stop(trainer->engine.feed);
+    cleat_run_data_end_epoch(data);
+    status = cleat_run_data_begin_epoch(data, trainer->engine.session->work, state->seed, state->epoch, error);
+    return status ? status : cleat_engine_start_at(&trainer->engine, data, state->position, error);
+}
+
+/* What may be due after a step. */
+static cleat_status after_step(cleat_trainer *trainer, cleat_error *error) {
+    int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = stop_requested(trainer),
+                                        [ASKED_SAVE] = cleat_trainer_leads(trainer) && checkpoint_is_due(trainer),
+                                        [ASKED_PLAN] = plan_is_due(trainer, false)};
+    cleat_status status = cleat_ranks_agree_on(trainer->parallel.ranks, CLEAT_OK, asked, error);
+    if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
+    if (!status && asked[ASKED_SAVE]) status = cleat_trainer_save_within_epoch(trainer, error);
+    if (!status && asked[ASKED_STOP]) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
+    return status ? status : balance(trainer, error);
+}
+
 static cleat_status run_steps(cleat_trainer *trainer, cleat_error *error) {
-    const cleat_batches *batches = trainer->data.pass;
     cleat_train_state *state = &trainer->state;
     cleat_global_batch global_batch;
     const phase starting = begin(trainer, CLEAT_DOING_EPOCH);
     cleat_status status = cleat_engine_start_at(&trainer->engine, &trainer->data, state->position, error);
     end(trainer, &starting);
     trainer->engine.is_savable = status == CLEAT_OK;
-    while (!status && cleat_batches_global_batch(batches, (size_t)state->position, &global_batch)) {
+    while (!status && cleat_batches_global_batch(trainer->data.pass, (size_t)state->position, &global_batch)) {
         status = stop_before_deadline(trainer, &global_batch, error);
         if (!status) status = run_global_batch(trainer, &global_batch, error);
-        if (!status) status = plan_when_measured(trainer, false, error);
-        if (!status) status = checkpoint_by_time(trainer, error);
-        if (!status && stop_requested(trainer)) status = save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
+        if (!status) status = after_step(trainer, error);
     }
     return status ? status : log_pending_steps(trainer, error);
 }
@@ -443,9 +507,12 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
     if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
+    status = cleat_ranks_agree(trainer->parallel.ranks, CLEAT_OK, error);
+    if (!status) status = cleat_ranks_broadcast(trainer->parallel.ranks, &results, sizeof results, error);
+    if (status) return status;
     double metric = cleat_metrics_get(&results, trainer->settings.profile->run.metric);
     *best = is_better(trainer, metric);
-    if (*best) write_examples(trainer);
+    if (*best && cleat_trainer_leads(trainer)) write_examples(trainer);
     cleat_event_stats_add(&trainer->deadline.budget.evaluation, cleat_seconds() - started);
     synced(trainer);
     trainer->run.report->last = results;
@@ -494,8 +561,10 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->schedule.epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
-        if (status == CLEAT_OK && trainer->state.epoch < trainer->schedule.epochs)
-            status = plan_when_measured(trainer, true, error);
+        int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_PLAN] = plan_is_due(trainer, true)};
+        if (trainer->state.epoch >= trainer->schedule.epochs) break;
+        status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
+        if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
     }
     trainer->run.report->stopped_early = early;
     return status;
@@ -531,10 +600,30 @@ static cleat_status translate_failure(cleat_trainer *trainer, cleat_status statu
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a checkpoint could be saved (%s)", why.text);
 }
 
+/* Another rank is gone: the steps before it are saved by the first rank of the machine that still runs. The update of the
+ * step in progress has not been made, so parameters and moments are those of the last one. */
+static void save_after_loss(cleat_trainer *trainer) {
+    cleat_error error = {0};
+    cleat_data_parallel *parallel = &trainer->parallel;
+    const bool has_steps = trainer->run.log && trainer->state.step > 0 && parallel->buffers;
+    if (!has_steps || !cleat_ranks_is_heir(parallel->ranks)) return;
+    cleat_status status = CLEAT_OK;
+    if (!trainer->engine.is_savable && cleat_session_buffers(trainer->engine.session) > 0)
+        status = cleat_data_parallel_restore_buffers(parallel, trainer->engine.session, &error);
+    if (!status) status = cleat_trainer_save_within_epoch(trainer, &error);
+    if (status)
+        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint are lost: %s", error.text);
+    else
+        cleat_log(CLEAT_LOG_WARNING, "a rank is lost; step %lld is saved in %s by rank %d",
+                  (long long)trainer->state.step, trainer->run.folder, cleat_ranks_rank(parallel->ranks));
+}
+
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
+    cleat_ranks *ranks = trainer->run.options->ranks;
     cleat_status status = cleat_trainer_open(trainer, error);
-    if (status != CLEAT_OK) return translate_failure(trainer, status, error);
-    status = run(trainer, error);
+    if (status != CLEAT_OK) return translate_failure(trainer, cleat_ranks_agree(ranks, status, error), error);
+    status = cleat_ranks_agree(ranks, run(trainer, error), error);
+    if (status == CLEAT_ERR_RANK_LOST) save_after_loss(trainer);
     if (status == CLEAT_ERR_INTERRUPTED && cleat_profiling_ends_run(&trainer->profiling, &trainer->run))
         status = CLEAT_OK;
     if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
@@ -553,13 +642,25 @@ static void save_steps(cleat_trainer *trainer) {
         cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be repeated: %s", error.text);
 }
 
+/* Of several ranks, the one that was short of memory takes smaller micro-batches; sequences are not shortened, because all ranks
+ * would have to. */
+static bool find_fallback(cleat_trainer *trainer, int64_t planned, cleat_error *error) {
+    cleat_ranks *ranks = trainer->run.options->ranks;
+    if (!ranks) return cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error);
+    const bool is_own = cleat_ranks_try_again(ranks) == cleat_ranks_rank(ranks);
+    bool found = !is_own;
+    if (is_own && planned > 0)
+        found = cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error);
+    return cleat_ranks_agree(ranks, found ? CLEAT_OK : error->status, error) == CLEAT_OK;
+}
+
 /* After an out-of-memory error: closes the trainer so that it can be opened again with less memory.
  * Returns false if no fallback is left. */
 static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     const cleat_session *session = trainer->engine.session;
     int64_t planned = session ? cleat_plan_bytes(session->work->plan) : 0;
     if (planned > 0) save_steps(trainer);
-    if (!cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error)) return false;
+    if (!find_fallback(trainer, planned, error)) return false;
     cleat_run_monitor_event(&trainer->monitor, "memory", "smaller_plan", error->text, "");
     cleat_trainer_close(trainer);
     trainer->run.resume = cleat_checkpoint_exists(trainer->run.folder);
@@ -594,7 +695,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     fill_report(trainer);
     cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
     cleat_trainer_close(trainer);
-    if (status != CLEAT_OK && status != CLEAT_ERR_INTERRUPTED && report->steps == 0)
+    if (status != CLEAT_OK && status != CLEAT_ERR_INTERRUPTED && report->steps == 0 && cleat_trainer_leads(trainer))
         cleat_run_discard_folder(&trainer->run);
     cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer);

@@ -4,6 +4,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "train/anomaly.h"
+#include "train/data_parallel.h"
 #include "train/deadline.h"
 #include "train/engine.h"
 #include "train/oom_fallback.h"
@@ -21,6 +22,7 @@ typedef struct cleat_trainer {
     cleat_run_settings settings;
     cleat_run_data data;
     cleat_engine engine;
+    cleat_data_parallel parallel;
     cleat_schedule schedule;
     cleat_train_state state;
     int64_t ring_read; /* steps whose row in the device's ring has been logged */
@@ -52,6 +54,8 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
 cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat_train_options *options,
                                        void (*opened)(void *user, cleat_device *device), void *user,
                                        cleat_train_report *report, cleat_error *error);
+/* Whether this process writes the run folder and decides by its clock: rank 0, or a run of one process. */
+bool cleat_trainer_leads(const cleat_trainer *trainer);
 /* All epochs are done, or early stopping was triggered. */
 bool cleat_trainer_has_ended(const cleat_trainer *trainer);
 /* Writes the current training state as a checkpoint. */

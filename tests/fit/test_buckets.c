@@ -39,12 +39,18 @@ static void global_batches_are_spread_and_cut(void **state) {
     }
     /* no bucket has a length that no sample has */
     assert_int_equal(cleat_lengths_steps(&lengths, 48), 2 + 1 + 1 + 0);
-    cleat_lengths_buckets(&lengths, 48, 0, cut);
+    cleat_lengths_buckets(&lengths, 48, 0, 0, cut);
     assert_memory_equal(cut, whole, sizeof cut);
-    cleat_lengths_buckets(&lengths, 48, 8, cut);
+    cleat_lengths_buckets(&lengths, 48, 0, 8, cut);
     for (int b = 0; b < 4; ++b) {
         assert_int_equal(cut[b].global_batch_size, sizes[b]);
         assert_int_equal(cut[b].micro_batch_size, eights[b]);
+    }
+    static const int64_t thirds[] = {9, 16, 2, 1}, fives[] = {5, 4, 2, 1};
+    cleat_lengths_buckets(&lengths, 48, 16, 5, cut);
+    for (int b = 0; b < 4; ++b) {
+        assert_int_equal(cut[b].global_batch_size, thirds[b]);
+        assert_int_equal(cut[b].micro_batch_size, fives[b]);
     }
 }
 

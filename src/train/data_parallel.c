@@ -1,0 +1,310 @@
+/* The exchange of gradients between ranks, and their shares of the work. */
+#include "train/data_parallel.h"
+
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "exec/copy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
+enum { FIRST_CHECKS = 3, STEPS_TO_MEASURE = 5, STEPS_BETWEEN = 200 };
+/* New shares are worth it only if they make a step this much shorter. */
+static const double WORTH = 0.9;
+/* Two measured rates are taken for equal if one is at least this part of the other. */
+static const double NOISE = 0.85;
+
+/* --- shares --------------------------------------------------------------------------------------------------- */
+
+static cleat_status take_given(cleat_data_parallel *parallel, const cleat_int_list *given, cleat_error *error) {
+    const int count = cleat_ranks_count(parallel->ranks);
+    int64_t sum = 0;
+    if (given->count != count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "distribute.shares has %lld values, but there are %d ranks: give one for each, or auto",
+                          (long long)given->count, count);
+    for (int r = 0; r < count; ++r) sum += parallel->shares[r] = given->values[r];
+    parallel->is_measured = true;
+    if (sum > 0) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "distribute.shares: at least one must be above 0");
+}
+
+/* Samples in proportion to the speed of a rank's product; equal parts if one is unknown. */
+static cleat_status estimate_shares(cleat_data_parallel *parallel, int64_t samples, double flops, cleat_error *error) {
+    const int count = cleat_ranks_count(parallel->ranks);
+    double *rates = cleat_alloc((size_t)count, sizeof *rates);
+    cleat_rank_time *times = cleat_alloc((size_t)count, sizeof *times);
+    cleat_status status = rates && times ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    status = cleat_ranks_agree(parallel->ranks, status, error);
+    if (!status) status = cleat_ranks_gather(parallel->ranks, &flops, sizeof flops, rates, error);
+    bool known = !status;
+    double most = 0;
+    for (int r = 0; r < count && !status; ++r) {
+        known = known && rates[r] > 0;
+        most = fmax(most, rates[r]);
+    }
+    for (int r = 0; r < count && !status; ++r) /* equal devices differ by their noise */
+        times[r].seconds_per_sample = known && rates[r] < NOISE * most ? most / rates[r] : 1;
+    if (!status) status = cleat_shares_solve(count, times, samples, parallel->shares, NULL, error);
+    cleat_free(rates);
+    cleat_free(times);
+    return status;
+}
+
+static void log_shares(const cleat_data_parallel *parallel, const char *why) {
+    char text[512];
+    int used = 0;
+    for (int r = 0; r < cleat_ranks_count(parallel->ranks) && used < (int)sizeof text; ++r)
+        used +=
+            snprintf(text + used, sizeof text - (size_t)used, "%s%lld", r ? " : " : "", (long long)parallel->shares[r]);
+    cleat_log(CLEAT_LOG_INFO, "shares of a global batch: %s (%s)", text, why);
+}
+
+cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
+                                      double flops, cleat_error *error) {
+    const cleat_int_list *given = &profile->distribute.shares;
+    *parallel = (cleat_data_parallel){.ranks = ranks, .patience = profile->distribute.patience};
+    if (!ranks) return CLEAT_OK;
+    parallel->shares = cleat_alloc((size_t)cleat_ranks_count(ranks), sizeof *parallel->shares);
+    cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status) return status;
+    const bool is_given = given->count > 0;
+    status = is_given ? take_given(parallel, given, error)
+                      : estimate_shares(parallel, cleat_profile_effective_batch(profile), flops, error);
+    if (!status) log_shares(parallel, is_given ? "distribute.shares" : "until steps are measured");
+    return status;
+}
+
+void cleat_data_parallel_close(cleat_data_parallel *parallel) {
+    const bool is_safe = !cleat_ranks_are_broken(parallel->ranks); /* otherwise the transport may still write */
+    if (is_safe) cleat_staging_destroy(parallel->gradients);
+    if (is_safe) cleat_free(parallel->others);
+    if (is_safe) cleat_free(parallel->squares);
+    cleat_free(parallel->buffers);
+    cleat_free(parallel->shares);
+    *parallel = (cleat_data_parallel){.ranks = NULL};
+}
+
+void cleat_data_parallel_cut(void *user, int64_t samples, int64_t *first, int64_t *count) {
+    const cleat_data_parallel *parallel = user;
+    const int ranks = cleat_ranks_count(parallel->ranks), rank = cleat_ranks_rank(parallel->ranks);
+    int64_t cut[CLEAT_MAX_RANKS];
+    cleat_shares_cut(ranks, parallel->shares, samples, cut, NULL);
+    *first = 0;
+    for (int r = 0; r < rank; ++r) *first += cut[r];
+    *count = cut[rank];
+}
+
+int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t samples) {
+    int64_t first, count;
+    if (!parallel->ranks) return 0;
+    cleat_data_parallel_cut((void *)parallel, samples, &first, &count);
+    return count > 0 ? count : 1;
+}
+
+cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
+                                         cleat_error *error) {
+    *changed = false;
+    if (!parallel->ranks || parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
+        return CLEAT_OK;
+    const int count = cleat_ranks_count(parallel->ranks);
+    const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;
+    double seconds[CLEAT_MAX_RANKS], now = 0, then = 0;
+    cleat_rank_time times[CLEAT_MAX_RANKS] = {{0}};
+    int64_t shares[CLEAT_MAX_RANKS];
+    cleat_status status = cleat_ranks_gather(parallel->ranks, &own, sizeof own, seconds, error);
+    parallel->computing = 0;
+    parallel->computed = parallel->steps = 0;
+    if (status) return status;
+    for (int r = 0; r < count; ++r) {
+        if (!(seconds[r] > 0)) return CLEAT_OK; /* it had no samples, so its speed is not known */
+        times[r].seconds_per_sample = seconds[r];
+    }
+    status = cleat_shares_solve(count, times, samples, shares, &then, error);
+    if (status) return status;
+    int64_t sum = 0;
+    for (int r = 0; r < count; ++r) sum += parallel->shares[r];
+    for (int r = 0; r < count; ++r)
+        now = fmax(now, seconds[r] * (double)parallel->shares[r] * (double)samples / (double)sum);
+    parallel->is_measured = true;
+    if (then > WORTH * now) return CLEAT_OK;
+    memcpy(parallel->shares, shares, (size_t)count * sizeof *shares);
+    log_shares(parallel, "measured");
+    *changed = true;
+    return CLEAT_OK;
+}
+
+/* --- replicas ------------------------------------------------------------------------------------------------- */
+
+static cleat_status hash_parameters(cleat_session *session, char hash[33], cleat_error *error) {
+    const size_t count = (size_t)cleat_session_values(session);
+    float *values = cleat_alloc(count, sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to compare the parameters of the ranks");
+    cleat_status status = cleat_session_read_values(session, values, error);
+    if (!status) cleat_hash_text(values, count * sizeof *values, hash);
+    cleat_free(values);
+    return status;
+}
+
+/* *same: whether the parameters and buffers of all ranks have the same bits. */
+static cleat_status compare_replicas(cleat_data_parallel *parallel, cleat_session *session, bool *same,
+                                     cleat_error *error) {
+    char hash[33] = "";
+    int64_t asked[CLEAT_RANKS_ASKED] = {0};
+    cleat_error difference = {0};
+    cleat_status status = hash_parameters(session, hash, error);
+    status = cleat_ranks_agree(parallel->ranks, status, error);
+    if (status) return status;
+    status = cleat_ranks_compare(parallel->ranks, "the parameters", hash, &difference);
+    if (status == CLEAT_ERR_RANK_LOST) return cleat_fail(error, status, "%s", difference.text);
+    asked[0] = status == CLEAT_ERR_ARGUMENT;
+    if (status == CLEAT_ERR_ARGUMENT) status = CLEAT_OK;
+    status = cleat_ranks_agree_on(parallel->ranks, status, asked, error);
+    *same = !asked[0];
+    return status;
+}
+
+cleat_status cleat_data_parallel_check_start(cleat_data_parallel *parallel, cleat_session *session,
+                                             cleat_error *error) {
+    bool same = true;
+    if (!parallel->ranks) return CLEAT_OK;
+    cleat_status status = compare_replicas(parallel, session, &same, error);
+    if (status || same) return status;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "the ranks start from different parameters: give all of them the same program, profile, weights "
+                      "and checkpoint");
+}
+
+static cleat_status send_parameters(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
+    const size_t count = (size_t)cleat_session_flat(session);
+    float *values = cleat_alloc(count, sizeof *values);
+    cleat_status status = values ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
+    if (!status) status = cleat_session_read_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
+    status = cleat_ranks_agree(parallel->ranks, status, error);
+    if (!status) status = cleat_ranks_broadcast(parallel->ranks, values, count * sizeof *values, error);
+    if (!status) status = cleat_session_write_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
+    cleat_free(values);
+    return status;
+}
+
+cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_session *session, int64_t step,
+                                     cleat_error *error) {
+    const int64_t every = session->profile->distribute.check_every_steps;
+    bool same = true;
+    if (!parallel->ranks) return CLEAT_OK;
+    const double seconds = cleat_seconds() - parallel->step_started;
+    parallel->typical_step = parallel->all_steps ? 0.9 * parallel->typical_step + 0.1 * seconds : seconds;
+    const bool is_first = parallel->all_steps < FIRST_CHECKS;
+    ++parallel->steps;
+    ++parallel->all_steps;
+    if (parallel->drifts) return send_parameters(parallel, session, error);
+    if (!is_first && (every <= 0 || step % every != 0)) return CLEAT_OK;
+    cleat_status status = compare_replicas(parallel, session, &same, error);
+    if (status || same) return status;
+    if (!is_first)
+        return cleat_fail(error, CLEAT_ERR_DEVICE,
+                          "step %lld: the parameters of the ranks are not the same any more; a device of this run "
+                          "computes wrong values now and then, or its memory is faulty",
+                          (long long)step);
+    parallel->drifts = true;
+    cleat_log(CLEAT_LOG_WARNING,
+              "the devices of this run round updates differently: the parameters of rank 0 are sent to all ranks after "
+              "every step");
+    return send_parameters(parallel, session, error);
+}
+
+/* --- patience ------------------------------------------------------------------------------------------------- */
+
+/* Seconds: to write a checkpoint or evaluate; to compile kernels in the first steps, also after a stop request; and the least
+ * after a stop request later. */
+static const double BETWEEN_STEPS = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP = 60, AFTER_STOP = 2;
+enum { STEPS_WITH_COMPILATION = 20 };
+
+void cleat_data_parallel_watch(cleat_data_parallel *parallel, const volatile int *stop) {
+    parallel->stop = stop;
+    cleat_ranks_set_patience(parallel->ranks, BETWEEN_STEPS, BETWEEN_STEPS, stop);
+}
+
+static void expect_answers(cleat_data_parallel *parallel) {
+    const bool is_early = parallel->all_steps < STEPS_WITH_COMPILATION;
+    const double typical = parallel->typical_step;
+    cleat_ranks_set_patience(parallel->ranks, is_early ? FIRST_STEPS : fmax(parallel->patience, 10 * typical),
+                             is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical), parallel->stop);
+}
+
+/* --- the exchange --------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
+    if (!parallel->ranks) return CLEAT_OK;
+    const size_t buffers = (size_t)cleat_session_buffers(session);
+    parallel->terms = cleat_tensor_elements(session->work->terms);
+    parallel->others = cleat_alloc((size_t)parallel->terms + buffers, sizeof *parallel->others);
+    parallel->buffers = cleat_alloc(buffers, sizeof *parallel->buffers);
+    parallel->squares = cleat_alloc(1, sizeof *parallel->squares);
+    if (!parallel->others || !parallel->buffers || !parallel->squares)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu buffers", buffers);
+    cleat_status status = cleat_session_read_buffers(session, parallel->buffers, error);
+    if (status) return status;
+    const int64_t bytes = cleat_session_trained(session) * (int64_t)sizeof(float);
+    return cleat_staging_create(session->exec, bytes, true, &parallel->gradients, error);
+}
+
+void cleat_data_parallel_begin(cleat_data_parallel *parallel) {
+    parallel->step_started = cleat_seconds();
+}
+
+/* The gradient, the loss terms, and the buffers weighted by the own samples, from the device. */
+static cleat_status read_own(cleat_data_parallel *parallel, cleat_session *session, int64_t own, cleat_error *error) {
+    float *buffers = parallel->others + parallel->terms;
+    float *gradients = cleat_staging_data(parallel->gradients);
+    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
+    if (!status) status = cleat_exec_read_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
+    if (!status) status = cleat_session_read_buffers(session, buffers, error);
+    for (int64_t i = 0; i < cleat_session_buffers(session); ++i) buffers[i] *= (float)own;
+    return status;
+}
+
+static cleat_status write_sums(cleat_data_parallel *parallel, cleat_session *session, int64_t samples,
+                               cleat_error *error) {
+    const float *buffers = parallel->others + parallel->terms;
+    for (int64_t i = 0; i < cleat_session_buffers(session); ++i) parallel->buffers[i] = buffers[i] / (float)samples;
+    cleat_status status =
+        cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, cleat_staging_data(parallel->gradients), error);
+    if (!status) status = cleat_exec_write_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
+    return status ? status : cleat_session_write_buffers(session, parallel->buffers, error);
+}
+
+static cleat_status sum_all(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
+    uint64_t gradients = 0, others = 0;
+    const size_t count = (size_t)(parallel->terms + cleat_session_buffers(session));
+    cleat_status status =
+        cleat_ranks_sum_start(parallel->ranks, cleat_staging_data(parallel->gradients),
+                              (size_t)cleat_session_trained(session), parallel->squares, &gradients, error);
+    if (!status) status = cleat_ranks_sum_start(parallel->ranks, parallel->others, count, NULL, &others, error);
+    if (!status) status = cleat_ranks_wait(parallel->ranks, gradients, error);
+    return status ? status : cleat_ranks_wait(parallel->ranks, others, error);
+}
+
+cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
+                                          int64_t samples, cleat_status status, float *norm, cleat_error *error) {
+    if (!parallel->ranks) return status;
+    if (!status) status = read_own(parallel, session, own, error);
+    parallel->computing += cleat_seconds() - parallel->step_started;
+    parallel->computed += own;
+    expect_answers(parallel);
+    status = cleat_ranks_agree(parallel->ranks, status, error);
+    if (!status) status = sum_all(parallel, session, error);
+    cleat_ranks_set_patience(parallel->ranks, BETWEEN_STEPS, BETWEEN_STEPS, parallel->stop);
+    if (!status) status = write_sums(parallel, session, samples, error);
+    if (!status) *norm = (float)sqrt(*parallel->squares);
+    return status;
+}
+
+cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,
+                                                 cleat_error *error) {
+    return parallel->ranks ? cleat_session_write_buffers(session, parallel->buffers, error) : CLEAT_OK;
+}

@@ -1,0 +1,73 @@
+/* Data-parallel training: several ranks, each with its device, compute parts of every global batch.
+ *
+ * A rank runs its part in micro-batches of its own. Then the gradients of all ranks are summed on the host (buffers of
+ * cleat_buffer are averaged, weighted by samples), and every rank makes the same update: the norm of the gradient comes
+ * from the summed values, which have the same bits everywhere, so that the parameters stay equal, on devices of different
+ * vendors too. With `ranks` NULL everything here does nothing. */
+#ifndef CLEAT_SRC_DATA_PARALLEL_H
+#define CLEAT_SRC_DATA_PARALLEL_H
+
+#include "cleat/profile.h"
+#include "fit/shares.h"
+#include "ranks/ranks.h"
+#include "session/session.h"
+
+typedef struct cleat_data_parallel {
+    cleat_ranks *ranks;       /* borrowed; NULL: one device trains alone */
+    int64_t *shares;          /* [ranks] */
+    bool is_measured;         /* the shares follow from measured steps, or are given */
+    cleat_staging *gradients; /* f32 [trained parameters] in pinned memory */
+    float *others;            /* [terms + buffers], of this step ... */
+    float *buffers;           /* [buffers], after the last update */
+    int64_t terms;            /* number of loss terms, the loss included */
+    double patience;          /* of the profile */
+    /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
+    double step_started, computing;
+    int64_t computed; /* samples */
+    int steps;
+    double typical_step; /* seconds: moving average */
+    int64_t all_steps;   /* of this process */
+    double *squares;     /* [1] of the summed gradient */
+    const volatile int *stop; /* stop request, or NULL */
+    bool drifts;         /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
+} cleat_data_parallel;
+
+/* Once the shares are chosen, other ranks are waited for in a step as long as the profile says, and less after a stop request
+ * in `stop` (may be NULL), because a launcher sends one to all ranks when one of them is gone. */
+void cleat_data_parallel_watch(cleat_data_parallel *parallel, const volatile int *stop);
+
+/* Chooses shares: those of the profile, or in proportion to the speeds of the devices. `flops`: measured rate of this
+ * device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples
+ * than ranks. All ranks call it. The caller closes it, also after an error. */
+cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
+                                      double flops, cleat_error *error);
+void cleat_data_parallel_close(cleat_data_parallel *parallel);
+/* Samples of a global batch that this rank computes, at most; 0: all of them. */
+int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t samples);
+/* cleat_batches_spec.part, with the cleat_data_parallel as `user`. */
+void cleat_data_parallel_cut(void *parallel, int64_t samples, int64_t *first, int64_t *count);
+
+/* Memory for the exchange, once the session is open and has its initial values. */
+cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error);
+/* CLEAT_ERR_ARGUMENT: the replicas differ, after a resume or a new start. All ranks call it. */
+cleat_status cleat_data_parallel_check_start(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error);
+
+/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end.
+ * cleat_data_parallel_exchange waits for the device; `status` is that of the own part: the ranks agree on it. *norm: of the
+ * summed gradient, with the loss scale. */
+void cleat_data_parallel_begin(cleat_data_parallel *parallel);
+cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
+                                          int64_t samples, cleat_status status, float *norm, cleat_error *error);
+/* Compares the replicas after the first steps and every distribute.check_every_steps; `step`: steps done. */
+cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_session *session, int64_t step,
+                                     cleat_error *error);
+
+/* Chooses shares from measured steps; *changed: they are others, and the batches of the epoch have to be made again. All
+ * ranks call it after the same steps. */
+cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
+                                         cleat_error *error);
+/* Once the ranks are broken: buffers as after the last update, so that a checkpoint has no half of a step. */
+cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,
+                                                 cleat_error *error);
+
+#endif
