@@ -88,7 +88,7 @@ int cli_assign(const cli_command *command, cli_list *assignments, const char *se
 /* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
-/* The log of a rank other than 0: its number before every line, and only warnings unless --log asks for more. */
+/* The log of a rank other than 0: its number before every line, and only errors unless --log asks for more. */
 void cli_log_as_rank(int rank);
 
 /* Returns the exit code of a status; cli_finish also prints the error to stderr unless the status is ok. */

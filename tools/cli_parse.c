@@ -47,7 +47,7 @@ static bool find_level(const char *name, cleat_log_level *level) {
 
 void cli_log_as_rank(int rank) {
     static int number;
-    cleat_log_level level = CLEAT_LOG_WARNING;
+    cleat_log_level level = CLEAT_LOG_ERROR;
     number = rank;
     if (common.level) find_level(common.level, &level);
     cleat_set_log(print_log, &number, level);

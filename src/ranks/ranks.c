@@ -14,18 +14,21 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { HOST = 64, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
+/* Seconds between the end of a rank's process and the loss of the rank: what it said last may still arrive. */
+static const double LAST_WORDS = 1;
+
+enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
 
 /* What every rank tells the others when it joins. */
 typedef struct member {
     char host[HOST];
+    char machine[HOST]; /* the same for processes that see each other's numbers */
     int64_t pid;
     cleat_cpu_set cpus;
 } member;
@@ -49,8 +52,7 @@ struct cleat_ranks {
     bool parted;      /* a rank has failed, and all know it */
     int first_failed; /* that rank */
     char device[DEVICE_TEXT];
-    double patience, patience_after_stop;
-    const volatile int *stop;
+    cleat_ranks_patience patience;
     bool broken; /* known to the thread of the run */
 
     pthread_t thread;
@@ -141,22 +143,61 @@ static cleat_status fail_lost(cleat_ranks *ranks, const char *how, cleat_error *
                       ranks->members ? ranks->members[ranks->transport.rank].host : "?", how);
 }
 
-/* Waits for the job of the ticket, or until patience ends; at least every tenth of a second it looks at the stop request. */
+static bool is_neighbour(const cleat_ranks *ranks, int rank) {
+    return strcmp(ranks->members[rank].machine, ranks->members[ranks->transport.rank].machine) == 0;
+}
+
+/* The state of a process as the kernel writes it: 'R', 'S', 'D', 'T' (stopped), 'Z' ...; 'X': there is none. */
+static char process_state(int64_t pid) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return 'X';
+    const bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *state = read ? strrchr(line, ')') : NULL; /* "PID (NAME) STATE ..." */
+    return state && state[1] == ' ' ? state[2] : 'X';
+}
+
+/* A wait for other ranks. Times are of cleat_seconds; INFINITY: not yet. */
+typedef struct wait_times {
+    double started, stop_seen, dead_seen, stopped_seen;
+} wait_times;
+
+static double first_time(bool is, double before, double now) {
+    return !is ? INFINITY : before < now ? before : now;
+}
+
+/* Looks at the stop request and at the processes of this machine. False: the wait is over. */
+static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
+    const cleat_ranks_patience *patience = &ranks->patience;
+    const double now = cleat_seconds();
+    bool is_dead = false, is_stopped = false;
+    for (int r = 0; ranks->members && r < ranks->transport.count; ++r) {
+        const char state = is_neighbour(ranks, r) ? process_state(ranks->members[r].pid) : 'R';
+        is_dead = is_dead || state == 'X' || state == 'Z';
+        is_stopped = is_stopped || state == 'T' || state == 't';
+    }
+    times->stop_seen = first_time(patience->stop && *patience->stop, times->stop_seen, now);
+    times->dead_seen = first_time(is_dead, times->dead_seen, now);
+    times->stopped_seen = first_time(is_stopped, times->stopped_seen, now);
+    return now - times->started <= patience->seconds && now - times->stop_seen <= patience->after_stop &&
+           now - times->stopped_seen <= patience->stopped && now - times->dead_seen <= LAST_WORDS;
+}
+
+/* Waits for the job of the ticket, or until patience ends. */
 static bool wait_done(cleat_ranks *ranks, uint64_t ticket, bool *failed) {
-    double started = cleat_seconds(), stopped = INFINITY;
+    wait_times times = {cleat_seconds(), INFINITY, INFINITY, INFINITY};
     pthread_mutex_lock(&ranks->lock);
-    while (ranks->done < ticket) {
+    for (bool waits = true; ranks->done < ticket && waits;) {
         struct timespec until;
-        const double now = cleat_seconds();
-        if (stopped == INFINITY && ranks->stop && *ranks->stop) stopped = now;
-        if (now - started > ranks->patience || now - stopped > ranks->patience_after_stop) break;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100 * 1000 * 1000;
+        until.tv_nsec += 250 * 1000 * 1000;
         if (until.tv_nsec >= 1000000000) {
             until.tv_nsec -= 1000000000;
             ++until.tv_sec;
         }
-        pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
+        if (pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until) == ETIMEDOUT) waits = may_wait(ranks, &times);
     }
     const bool done = ranks->done >= ticket;
     *failed = ranks->failed;
@@ -194,11 +235,8 @@ static cleat_status do_job(cleat_ranks *ranks, rank_job *job, void *data, size_t
 
 /* --- operations ----------------------------------------------------------------------------------------------- */
 
-void cleat_ranks_set_patience(cleat_ranks *ranks, double seconds, double after_stop, const volatile int *stop) {
-    if (!ranks) return;
-    ranks->patience = seconds;
-    ranks->patience_after_stop = after_stop;
-    ranks->stop = stop;
+void cleat_ranks_set_patience(cleat_ranks *ranks, const cleat_ranks_patience *patience) {
+    if (ranks) ranks->patience = *patience;
 }
 
 cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
@@ -347,19 +385,28 @@ static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot start the thread that talks to the other ranks");
 }
 
+/* The start of the system and the name space of process numbers: containers of one machine do not see each other's. */
+static void name_machine(char machine[HOST]) {
+    char boot[40] = "", space[32] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file) {
+        if (!fgets(boot, sizeof boot, file)) boot[0] = 0;
+        fclose(file);
+    }
+    if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) space[0] = 0;
+    snprintf(machine, HOST, "%.36s %s", boot, space);
+}
+
 static cleat_status introduce(cleat_ranks *ranks, cleat_error *error) {
     member own = {.pid = getpid()};
     gethostname(own.host, sizeof own.host - 1);
+    name_machine(own.machine);
     cleat_cpu_set_allowed(&own.cpus);
     ranks->members = cleat_alloc((size_t)ranks->transport.count, sizeof *ranks->members);
     ranks->verdicts = cleat_alloc((size_t)ranks->transport.count, sizeof(verdict));
     if (!ranks->members || !ranks->verdicts)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of ranks");
     return cleat_ranks_gather(ranks, &own, sizeof own, ranks->members, error);
-}
-
-static bool is_neighbour(const cleat_ranks *ranks, int rank) {
-    return strcmp(ranks->members[rank].host, ranks->members[ranks->transport.rank].host) == 0;
 }
 
 /* Ranks of one machine that may use the same CPUs divide them. Where the launcher has bound them already, it stays so. */
@@ -387,7 +434,7 @@ static void divide_cpus(cleat_ranks *ranks) {
 cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
     cleat_ranks *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the ranks of a run");
-    made->patience = made->patience_after_stop = INFINITY;
+    made->patience = (cleat_ranks_patience){INFINITY, INFINITY, INFINITY, NULL};
     cleat_status status = load_plugin(made, error);
     if (!status) status = start_thread(made, error);
     if (status) {
@@ -451,22 +498,10 @@ const char *cleat_ranks_device(cleat_ranks *ranks, const char *wanted) {
 
 /* --- after a loss --------------------------------------------------------------------------------------------- */
 
-/* Whether a process of this machine runs: it exists, is no zombie and is not stopped. */
-static bool is_running(int64_t pid) {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    FILE *file = fopen(path, "r");
-    if (!file) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
-    const bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    const char *state = read ? strrchr(line, ')') : NULL; /* "PID (NAME) STATE ..." */
-    return state && state[1] == ' ' && !strchr("ZXTt", state[2]);
-}
-
 bool cleat_ranks_is_heir(const cleat_ranks *ranks) {
     const int rank = ranks->transport.rank;
-    if (strcmp(ranks->members[0].host, ranks->members[rank].host) != 0) return false;
+    if (!is_neighbour(ranks, 0)) return false;
     for (int r = 0; r < rank; ++r)
-        if (is_neighbour(ranks, r) && is_running(ranks->members[r].pid)) return false;
+        if (is_neighbour(ranks, r) && !strchr("XZTt", process_state(ranks->members[r].pid))) return false;
     return true;
 }

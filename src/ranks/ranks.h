@@ -11,9 +11,15 @@
 
 #include "cleat/ranks.h"
 
-/* Seconds that a call waits for the other ranks, and the same once `stop` (may be NULL) is not 0, that is, after a signal,
- * as a launcher sends it when a rank has died. Both are infinite at first: ranks compile and read data for different times. */
-void cleat_ranks_set_patience(cleat_ranks *ranks, double seconds, double after_stop, const volatile int *stop);
+/* How long a call waits, in seconds. All are infinite at first, because ranks compile and read data for different times.
+ * A rank of this machine whose process has ended is noticed within seconds in any case. */
+typedef struct cleat_ranks_patience {
+    double seconds;    /* for the other ranks */
+    double after_stop; /* the same once *stop is not 0: a launcher sends a signal to all ranks when one is gone */
+    double stopped;    /* for a rank of this machine whose process is stopped (SIGSTOP) */
+    const volatile int *stop; /* may be NULL */
+} cleat_ranks_patience;
+void cleat_ranks_set_patience(cleat_ranks *ranks, const cleat_ranks_patience *patience);
 
 /* Sums values [count] over the ranks, element by element; every rank receives the same bits. */
 cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error);

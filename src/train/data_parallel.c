@@ -219,21 +219,24 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
 
 /* --- patience ------------------------------------------------------------------------------------------------- */
 
-/* Seconds: to write a checkpoint or evaluate; to compile kernels in the first steps, also after a stop request; and the least
- * after a stop request later. */
-static const double BETWEEN_STEPS = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP = 60, AFTER_STOP = 2;
+/* Seconds: to evaluate or to write a checkpoint; to compile kernels in the first steps, also after a stop request; and the
+ * least after a stop request later. */
+static const double LONG_WORK = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP = 60, AFTER_STOP = 2;
 enum { STEPS_WITH_COMPILATION = 20 };
 
-void cleat_data_parallel_watch(cleat_data_parallel *parallel, const volatile int *stop) {
-    parallel->stop = stop;
-    cleat_ranks_set_patience(parallel->ranks, BETWEEN_STEPS, BETWEEN_STEPS, stop);
+void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel) {
+    const cleat_ranks_patience patience = {LONG_WORK, LONG_WORK, parallel->patience, parallel->stop};
+    cleat_ranks_set_patience(parallel->ranks, &patience);
 }
 
-static void expect_answers(cleat_data_parallel *parallel) {
+static void expect_steps(cleat_data_parallel *parallel) {
     const bool is_early = parallel->all_steps < STEPS_WITH_COMPILATION;
-    const double typical = parallel->typical_step;
-    cleat_ranks_set_patience(parallel->ranks, is_early ? FIRST_STEPS : fmax(parallel->patience, 10 * typical),
-                             is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical), parallel->stop);
+    const double typical = parallel->typical_step, patience = fmax(parallel->patience, 10 * typical);
+    const cleat_ranks_patience made = {.seconds = is_early ? FIRST_STEPS : patience,
+                                       .after_stop = is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical),
+                                       .stopped = patience,
+                                       .stop = parallel->stop};
+    cleat_ranks_set_patience(parallel->ranks, &made);
 }
 
 /* --- the exchange --------------------------------------------------------------------------------------------- */
@@ -295,10 +298,9 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
     if (!status) status = read_own(parallel, session, own, error);
     parallel->computing += cleat_seconds() - parallel->step_started;
     parallel->computed += own;
-    expect_answers(parallel);
+    expect_steps(parallel);
     status = cleat_ranks_agree(parallel->ranks, status, error);
     if (!status) status = sum_all(parallel, session, error);
-    cleat_ranks_set_patience(parallel->ranks, BETWEEN_STEPS, BETWEEN_STEPS, parallel->stop);
     if (!status) status = write_sums(parallel, session, samples, error);
     if (!status) *norm = (float)sqrt(*parallel->squares);
     return status;

@@ -25,16 +25,16 @@ typedef struct cleat_data_parallel {
     double step_started, computing;
     int64_t computed; /* samples */
     int steps;
-    double typical_step; /* seconds: moving average */
-    int64_t all_steps;   /* of this process */
-    double *squares;     /* [1] of the summed gradient */
+    double typical_step;      /* seconds: moving average */
+    int64_t all_steps;        /* of this process */
+    double *squares;          /* [1] of the summed gradient */
     const volatile int *stop; /* stop request, or NULL */
-    bool drifts;         /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
+    bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
 } cleat_data_parallel;
 
-/* Once the shares are chosen, other ranks are waited for in a step as long as the profile says, and less after a stop request
- * in `stop` (may be NULL), because a launcher sends one to all ranks when one of them is gone. */
-void cleat_data_parallel_watch(cleat_data_parallel *parallel, const volatile int *stop);
+/* Until the next exchange, a rank may evaluate or write a checkpoint while the others wait for it. In steps they wait as long as
+ * the profile says, and less after a stop request, because a launcher sends one to all ranks when one of them is gone. */
+void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel);
 
 /* Chooses shares: those of the profile, or in proportion to the speeds of the devices. `flops`: measured rate of this
  * device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples

@@ -305,7 +305,7 @@ static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {
     trainer->data.part = cleat_data_parallel_cut;
     trainer->data.part_user = parallel;
     trainer->data.effective_batch = cleat_profile_effective_batch(trainer->settings.profile);
-    cleat_data_parallel_watch(parallel, trainer->run.options->stop);
+    parallel->stop = trainer->run.options->stop;
     return CLEAT_OK;
 }
 

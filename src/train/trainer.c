@@ -364,7 +364,9 @@ static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_glo
         cleat_deadline_is_near(&trainer->deadline, &trainer->clock, step, evaluation, &trainer->state, &near, error);
     int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = near && cleat_trainer_leads(trainer)};
     status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
-    return status == CLEAT_OK && asked[ASKED_STOP] ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
+    if (status || !asked[ASKED_STOP]) return status;
+    cleat_data_parallel_expect_long_work(&trainer->parallel);
+    return save_and_stop(trainer, CLEAT_ERR_TIME_UP, error);
 }
 
 /* Plans the run once enough steps were measured. With a budget, a checkpoint is written first to measure
@@ -424,6 +426,8 @@ static cleat_status after_step(cleat_trainer *trainer, cleat_error *error) {
                                         [ASKED_SAVE] = cleat_trainer_leads(trainer) && checkpoint_is_due(trainer),
                                         [ASKED_PLAN] = plan_is_due(trainer, false)};
     cleat_status status = cleat_ranks_agree_on(trainer->parallel.ranks, CLEAT_OK, asked, error);
+    if (asked[ASKED_STOP] || asked[ASKED_SAVE] || asked[ASKED_PLAN])
+        cleat_data_parallel_expect_long_work(&trainer->parallel);
     if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
     if (!status && asked[ASKED_SAVE]) status = cleat_trainer_save_within_epoch(trainer, error);
     if (!status && asked[ASKED_STOP]) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
@@ -540,6 +544,7 @@ bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
 /* The end of an epoch: evaluation, checkpoint, early stopping. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
+    cleat_data_parallel_expect_long_work(&trainer->parallel);
     bool best = false;
     cleat_status status = CLEAT_OK;
     const phase evaluating = begin(trainer, CLEAT_DOING_EVALUATE);
@@ -606,15 +611,17 @@ static void save_after_loss(cleat_trainer *trainer) {
     cleat_error error = {0};
     cleat_data_parallel *parallel = &trainer->parallel;
     const bool has_steps = trainer->run.log && trainer->state.step > 0 && parallel->buffers;
+    cleat_checkpoint_name last;
     if (!has_steps || !cleat_ranks_is_heir(parallel->ranks)) return;
+    if (cleat_checkpoint_pointer(trainer->run.folder, "last", &last) && last.step >= trainer->state.step) return;
     cleat_status status = CLEAT_OK;
     if (!trainer->engine.is_savable && cleat_session_buffers(trainer->engine.session) > 0)
         status = cleat_data_parallel_restore_buffers(parallel, trainer->engine.session, &error);
     if (!status) status = cleat_trainer_save_within_epoch(trainer, &error);
     if (status)
-        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint are lost: %s", error.text);
+        cleat_log(CLEAT_LOG_ERROR, "the steps since the last checkpoint are lost: %s", error.text);
     else
-        cleat_log(CLEAT_LOG_WARNING, "a rank is lost; step %lld is saved in %s by rank %d",
+        cleat_log(CLEAT_LOG_ERROR, "a rank is lost; step %lld is saved in %s by rank %d",
                   (long long)trainer->state.step, trainer->run.folder, cleat_ranks_rank(parallel->ranks));
 }
 
