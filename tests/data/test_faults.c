@@ -88,6 +88,47 @@ static void rows_of_series(void **state) {
                                  ":10: this row is 172800 s after", NULL});
 }
 
+typedef struct disorder_case {
+    const char *days; /* of the rows, a letter a day */
+    const char *first_line;
+    const char *lines[4]; /* NULL: one fault, and first_line is a part of its text */
+} disorder_case;
+
+/* A row in a wrong place is one fault, although the series has a gap where it is missing, or where it goes on. */
+static void rows_of_series_out_of_order(void **state) {
+    (void)state;
+    static const disorder_case cases[] = {
+        {"abcdbefgh", ":6: the time decreases from 2020-01-04", {NULL}}, /* moved back */
+        {"abdcefgh", ":5: the time decreases from 2020-01-04", {NULL}},  /* two changed places */
+        {"abdefcgh", ":7: the time decreases from 2020-01-06", {NULL}},  /* too late */
+        {"abfcdegh", ":5: the time decreases from 2020-01-06", {NULL}},  /* too early */
+        {"abcdabcd", ":6: the time decreases from 2020-01-04", {NULL}},  /* twice the same rows */
+        {"abccdefg", ":5: duplicate time 2020-01-03", {NULL}},           /* one row twice */
+        {"dcba", "3 faults in the data:", {":3: the time", ":4: the time", ":5: the time"}},
+        {"abceghfj", "2 faults in the data:", {":5: this row is", ":8: the time decreases"}},
+    };
+    cleat_series_options options = cleat_series_defaults();
+    options.lookback = 2;
+    options.horizon = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[512] = "t,a\n";
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        for (const char *day = cases[i].days; *day; ++day)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "2020-01-%02d,1\n", *day - 'a' + 1);
+        const char *path = test_path("disorder.csv");
+        test_write_text(path, text);
+        const cleat_status status = cleat_series_open(path, &options, &dataset, &error);
+        if (cases[i].lines[0]) {
+            expect(status, &error, cases[i].first_line, cases[i].lines);
+        } else {
+            assert_int_equal(status, CLEAT_ERR_FORMAT);
+            if (!strstr(error.text, cases[i].first_line) || strchr(error.text, '\n'))
+                fail_msg("%s: '%s' instead of '%s'", cases[i].days, error.text, cases[i].first_line);
+        }
+    }
+}
+
 static void rows_of_chains(void **state) {
     (void)state;
     char folder[512];
@@ -211,6 +252,7 @@ int main(void) {
         cmocka_unit_test(rows_of_tables),
         cmocka_unit_test(words_of_sentences),
         cmocka_unit_test(rows_of_series),
+        cmocka_unit_test(rows_of_series_out_of_order),
         cmocka_unit_test(rows_of_chains),
         cmocka_unit_test(files_of_images),
         cmocka_unit_test(files_of_masks),

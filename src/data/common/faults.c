@@ -34,6 +34,10 @@ cleat_status cleat_faults_add(cleat_faults *faults, const cleat_error *why, clea
     return cleat_faults_keep(faults, SIZE_MAX, why, error);
 }
 
+void cleat_faults_take_back(cleat_faults *faults) {
+    if (faults->count) --faults->count;
+}
+
 cleat_status cleat_faults_report(const cleat_faults *faults, cleat_error *error) {
     if (faults->count == 0) return CLEAT_OK;
     if (faults->count == 1) {

@@ -19,6 +19,8 @@ bool cleat_fault_is_local(const cleat_error *why);
 cleat_status cleat_faults_keep(cleat_faults *faults, size_t index, const cleat_error *why, cleat_error *error);
 /* The same for a row or file that follows all earlier ones. */
 cleat_status cleat_faults_add(cleat_faults *faults, const cleat_error *why, cleat_error *error);
+/* Takes back the fault that cleat_faults_add kept last, because a later row has the cause of both. */
+void cleat_faults_take_back(cleat_faults *faults);
 /* CLEAT_OK if there are none; else the only one, or an error that lists the first ones, a line each, and counts all. */
 cleat_status cleat_faults_report(const cleat_faults *faults, cleat_error *error);
 

@@ -18,6 +18,12 @@ typedef struct reader {
     const char *step_source;
     int64_t *carried; /* [columns] number of consecutive cells that were filled */
     bool is_broken;   /* the previous row is not in the table */
+    bool went_back;   /* the previous row has an earlier time than the one before it */
+    int64_t ahead;    /* time before the last one that went back; INT64_MIN: none did */
+    struct {
+        int64_t from, to; /* times around it; equal: none */
+        size_t fault;     /* number of faults with its own */
+    } gap;                /* the last one that is a fault */
     cleat_faults faults;
     char decimal_mark; /* of the first number that has one; 0 before it */
 } reader;
@@ -149,13 +155,35 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
                       (long long)r->step, r->step_source);
 }
 
+/* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
+static void record_disorder(reader *r, int64_t time) {
+    if (time > r->gap.from && time < r->gap.to && r->gap.fault == r->faults.count) {
+        cleat_faults_take_back(&r->faults);
+        r->gap.to = r->gap.from;
+    }
+    r->ahead = r->table.times[r->table.rows - 1];
+    r->went_back = true;
+}
+
+static void record_gap(reader *r, int64_t time) {
+    r->gap.from = r->table.times[r->table.rows - 1];
+    r->gap.to = time;
+    r->gap.fault = r->faults.count + 1;
+}
+
+/* Checks the time of a row against that of the previous one. */
 static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
-    const bool unknown = r->is_broken;
-    r->is_broken = false;
+    const bool unknown = r->is_broken, behind = r->went_back;
+    r->is_broken = r->went_back = false;
     if (r->table.rows == 0 || unknown) return CLEAT_OK;
+    const int64_t before = r->table.times[r->table.rows - 1];
     cleat_status status = check_order(r, time, error);
-    if (status != CLEAT_OK) return status;
-    int64_t distance = time - r->table.times[r->table.rows - 1];
+    if (status != CLEAT_OK) {
+        record_disorder(r, time);
+        return status;
+    }
+    if (behind || (before < r->ahead && r->ahead < time)) return CLEAT_OK;
+    int64_t distance = time - before;
     bool any = r->options->gaps == CLEAT_GAPS_ROWS, fixed = r->step_source != NULL;
     if (any && !fixed && (!r->step || distance < r->step)) r->step = distance;
     if (any) return CLEAT_OK;
@@ -163,7 +191,10 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
         r->step = distance;
         r->step_source = "the interval of the first two rows";
     }
-    return distance == r->step ? CLEAT_OK : handle_gap(r, time, flags, error);
+    if (distance == r->step) return CLEAT_OK;
+    status = handle_gap(r, time, flags, error);
+    if (status != CLEAT_OK) record_gap(r, time);
+    return status;
 }
 
 /* --- cells ---------------------------------------------------------------------------------------------------- */
@@ -308,7 +339,7 @@ static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
 
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
                                const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
-    reader r = {.options = options};
+    reader r = {.options = options, .ahead = INT64_MIN};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status != CLEAT_OK) return status;
     set_step(&r, fitted);
