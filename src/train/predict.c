@@ -2,9 +2,9 @@
  * family. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
 #include "data/dataset.h"
 #include "exec/copy.h"
+#include "train/complete_check.h"
 #include "train/load_model.h"
 #include "train/output_check.h"
 
@@ -118,50 +118,12 @@ static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, 
     return status;
 }
 
-/* --- what was predicted ---------------------------------------------------------------------------------------- */
-
-enum { NAMED = 5 };
-
-/* Samples of a state: their number, and the first names. */
-static size_t find_samples(const cleat_dataset *dataset, cleat_sample_state state, cleat_text *names) {
-    size_t found = 0;
-    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
-        if (cleat_dataset_sample_state(dataset, i) != state) continue;
-        if (found++ < NAMED) cleat_text_add(names, "%s%s", found > 1 ? ", " : "", cleat_dataset_id(dataset, i));
-    }
-    if (found > NAMED) cleat_text_add(names, ", ...");
-    return found;
-}
-
-static cleat_status check_complete(const cleat_profile *profile, const cleat_dataset *dataset, const char *out,
-                                   cleat_error *error) {
-    const size_t all = cleat_dataset_count(dataset);
-    cleat_text cut = {0}, unread = {0};
-    const size_t n_cut = find_samples(dataset, CLEAT_SAMPLE_CUT, &cut),
-                 n_unread = find_samples(dataset, CLEAT_SAMPLE_UNREADABLE, &unread);
-    cleat_status status = CLEAT_OK;
-    if (cut.failed || unread.failed)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of samples");
-    else if (n_unread)
-        status =
-            cleat_fail(error, CLEAT_ERR_FORMAT, "predictions in %s: %zu of %zu files cannot be read and have none: %s",
-                       out, n_unread, all, unread.data);
-    else if (n_cut)
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "predictions in %s: %zu of %zu samples are longer than data.max_length = %lld, and their "
-                            "ends are not predicted: %s; a larger data.max_length predicts them whole",
-                            out, n_cut, all, (long long)profile->data->max_length, cut.data);
-    cleat_text_free(&cut);
-    cleat_text_free(&unread);
-    return status;
-}
-
 /* Every prediction that could be made is written by now. */
 static cleat_status check_outputs(const cleat_profile *profile, const cleat_loaded_model *loaded, const outputs *kept,
                                   const char *out, cleat_error *error) {
     char bad[CLEAT_OUTPUT_CHECK_TEXT];
     cleat_error incomplete = {0};
-    cleat_status status = check_complete(profile, loaded->dataset, out, &incomplete);
+    cleat_status status = cleat_check_complete(loaded->dataset, profile->data->max_length, out, &incomplete);
     cleat_output_check_format(&kept->bad, loaded->session, loaded->dataset, bad);
     if (!bad[0]) return status ? cleat_fail(error, status, "%s", incomplete.text) : CLEAT_OK;
     if (status) cleat_log(CLEAT_LOG_WARNING, "%s", incomplete.text);

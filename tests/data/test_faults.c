@@ -168,6 +168,13 @@ static void files_of_images(void **state) {
     for (int again = 0; again < 3; ++again)
         expect(cleat_images_open(folder, &options, &dataset, &error), &error, "8 faults in the data, the first five:",
                (const char *const[]){"a/03.png", "a/11.png", "a/19.png", "a/27.png", "a/35.png", NULL});
+    (void)test_folder("images/b");
+    for (int i = 19; i < 60; i += 8) {
+        snprintf(path, sizeof path, "%s/a/%02d.png", folder, i);
+        assert_int_equal(cleat_image_write_png(path, &image, NULL), CLEAT_OK);
+    }
+    expect(cleat_images_open(folder, &options, &dataset, &error), &error, "3 faults in the data:",
+           (const char *const[]){"images/b: no images in this class folder", "a/03.png", "a/11.png", NULL});
     cleat_image_free(&image);
 }
 
@@ -188,6 +195,18 @@ static void files_of_masks(void **state) {
     expect(cleat_masks_open(folder, NULL, &dataset, &error), &error, "3 faults in the data:",
            (const char *const[]){"masks/d.png: a mask without its image", "images/a.png: an image without its mask",
                                  "images/c.png: an image without its mask", NULL});
+    write_in(folder, "val.txt", "a\nz\n");
+    write_in(folder, "test.txt", "a\n");
+    write_in(folder, "images/b.png", "not a picture");
+    expect(cleat_masks_open(folder, NULL, &dataset, &error), &error, "6 faults in the data, the first five:",
+           (const char *const[]){"masks/d.png: a mask without its image", "images/a.png: an image without its mask",
+                                 "images/c.png: an image without its mask", "val.txt:2: no sample is named 'z'",
+                                 "test.txt:1: 'a' is also in val.txt", NULL});
+    write_in(folder, "test.txt", "b\n");
+    expect(cleat_masks_open(folder, NULL, &dataset, &error), &error, "5 faults in the data:",
+           (const char *const[]){"masks/d.png: a mask without its image", "images/a.png: an image without its mask",
+                                 "images/c.png: an image without its mask", "val.txt:2: no sample is named 'z'",
+                                 "images/b.png", NULL});
     cleat_image_free(&image);
 }
 
@@ -208,6 +227,45 @@ static void grids_of_days(void **state) {
     write_in(folder, "heat_20200105.asc", "ncols 3\n");
     expect(cleat_maps_open(folder, NULL, &dataset, &error), &error,
            "2 faults in the data:", (const char *const[]){"heat_20200102.asc:1:", "heat_20200105.asc", NULL});
+}
+
+/* An NPY file of `count` equal values. */
+static void write_array(const char *folder, const char *name, const char *shape, size_t count, float value) {
+    char path[700], file[10 + 118 + 64 * sizeof value];
+    memcpy(file, "\x93NUMPY\x01\0v\0", 10);
+    memset(file + 10, ' ', 118);
+    const int length = snprintf(file + 10, 117, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
+    file[10 + length] = ' ';
+    file[127] = '\n';
+    for (size_t i = 0; i < count; ++i) memcpy(file + 128 + i * sizeof value, &value, sizeof value);
+    snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+    test_write(path, file, 128 + count * sizeof value);
+}
+
+static void files_of_stacks(void **state) {
+    (void)state;
+    char folder[512];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    snprintf(folder, sizeof folder, "%s", test_folder("stacks"));
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < 4; ++i) {
+        char mask[16];
+        snprintf(mask, sizeof mask, "%s_mask", names[i]);
+        write_array(folder, names[i], "2, 1, 3, 3", 18, 1);
+        write_array(folder, mask, "3, 3", 9, i % 2 ? -2 : 1);
+    }
+    expect(cleat_maps_open(folder, NULL, &dataset, &error), &error,
+           "2 faults in the data:", (const char *const[]){"b_mask.npy: -2 at row 0", "d_mask.npy: -2 at row 0", NULL});
+    write_array(folder, "a", "2, 1, 3", 6, 1);
+    write_array(folder, "e", "2, 1, 3, 3", 18, 1);
+    write_array(folder, "f_mask", "3, 3", 9, 1);
+    write_in(folder, "val.txt", "b\nz\n");
+    write_in(folder, "c.npy", "no array");
+    expect(cleat_maps_open(folder, NULL, &dataset, &error), &error, "5 faults in the data:",
+           (const char *const[]){"f_mask.npy: a mask without its stack", "e.npy: a stack without its mask",
+                                 "val.txt:2: no sample is named 'z'", "a.npy: an array of 3 dimensions",
+                                 "c.npy: ", NULL});
 }
 
 /* --- the collection ------------------------------------------------------------------------------------------- */
@@ -257,6 +315,7 @@ int main(void) {
         cmocka_unit_test(files_of_images),
         cmocka_unit_test(files_of_masks),
         cmocka_unit_test(grids_of_days),
+        cmocka_unit_test(files_of_stacks),
         cmocka_unit_test(first_ones_are_kept_in_order),
         cmocka_unit_test(other_errors_end_the_loop),
     };

@@ -38,6 +38,13 @@ void cleat_faults_take_back(cleat_faults *faults) {
     if (faults->count) --faults->count;
 }
 
+void cleat_faults_append(cleat_faults *faults, const cleat_faults *later) {
+    const size_t count = faults->count + later->count;
+    for (size_t i = 0; i < later->count && i < CLEAT_FAULTS_SHOWN; ++i)
+        (void)cleat_faults_add(faults, &later->first[i], NULL);
+    faults->count = count;
+}
+
 cleat_status cleat_faults_report(const cleat_faults *faults, cleat_error *error) {
     if (faults->count == 0) return CLEAT_OK;
     if (faults->count == 1) {

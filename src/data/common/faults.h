@@ -21,6 +21,8 @@ cleat_status cleat_faults_keep(cleat_faults *faults, size_t index, const cleat_e
 cleat_status cleat_faults_add(cleat_faults *faults, const cleat_error *why, cleat_error *error);
 /* Takes back the fault that cleat_faults_add kept last, because a later row has the cause of both. */
 void cleat_faults_take_back(cleat_faults *faults);
+/* Adds those of a later stage, which follow all earlier ones. */
+void cleat_faults_append(cleat_faults *faults, const cleat_faults *later);
 /* CLEAT_OK if there are none; else the only one, or an error that lists the first ones, a line each, and counts all. */
 cleat_status cleat_faults_report(const cleat_faults *faults, cleat_error *error);
 

@@ -2,7 +2,6 @@
 #include "data/common/parallel.h"
 
 #include "core/cpus.h"
-#include "data/common/faults.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,7 +46,8 @@ static void *run(void *argument) {
     return NULL;
 }
 
-cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
+cleat_status cleat_parallel_collect(size_t count, cleat_parallel_work work, void *user, cleat_faults *faults,
+                                    cleat_error *error) {
     pthread_t threads[MAX_THREADS];
     job j = {.work = work, .user = user, .count = count};
     size_t wanted = (size_t)cleat_cpus(), started = 0;
@@ -59,5 +59,12 @@ cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, 
     for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&j.lock);
     if (j.status != CLEAT_OK && error) *error = j.error;
-    return j.status != CLEAT_OK ? j.status : cleat_faults_report(&j.faults, error);
+    cleat_faults_append(faults, &j.faults);
+    return j.status;
+}
+
+cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
+    cleat_faults faults = {0};
+    cleat_status status = cleat_parallel_collect(count, work, user, &faults, error);
+    return status != CLEAT_OK ? status : cleat_faults_report(&faults, error);
 }

@@ -3,7 +3,6 @@
 
 #include "core/files.h"
 #include "core/name_table.h"
-#include "data/common/faults.h"
 #include "data/common/source.h"
 #include "data/dataset.h"
 
@@ -43,10 +42,9 @@ static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_
 
 /* *there: whether the folder has a file of this split. */
 static cleat_status assign_file(const char *folder, cleat_split split, const cleat_name_table *known,
-                                cleat_split *splits, bool *there, cleat_error *error) {
+                                cleat_split *splits, bool *there, cleat_faults *faults, cleat_error *error) {
     char path[PATH_BYTES], name[NAME_BYTES];
     cleat_source source;
-    cleat_faults faults = {0};
     cleat_error why;
     *there = false;
     snprintf(name, sizeof name, "%s.txt", cleat_split_name(split));
@@ -57,16 +55,16 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
     for (size_t line = 1; source.at < source.end && status == CLEAT_OK; ++line) {
         status = next_line(&source, line, name, error);
         if (status == CLEAT_OK && *name && assign_line(&source, line, name, split, known, splits, &why) != CLEAT_OK)
-            status = cleat_faults_add(&faults, &why, error);
+            status = cleat_faults_add(faults, &why, error);
     }
-    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
     cleat_source_close(&source);
     *there = true;
     return status;
 }
 
 cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
-                                    double test_fraction, cleat_split *splits, cleat_error *error) {
+                                    double test_fraction, cleat_split *splits, cleat_faults *faults,
+                                    cleat_error *error) {
     cleat_name_table known = {0};
     cleat_status status = CLEAT_OK;
     bool has_val = false, has_test = false;
@@ -74,8 +72,8 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
         splits[i] = CLEAT_SPLIT_TRAIN;
         status = cleat_name_table_add(&known, names[i], (uint32_t)i, error);
     }
-    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, error);
-    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, error);
+    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
+    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
         if (splits[i] == CLEAT_SPLIT_TRAIN)
             splits[i] = cleat_hashed_name_split(names[i], has_val ? 0 : val_fraction, has_test ? 0 : test_fraction);

@@ -3,13 +3,15 @@
 #define CLEAT_SRC_SPLIT_FILES_H
 
 #include "cleat/dataset.h"
+#include "data/common/faults.h"
 
 /* Sets splits [count] of the samples called names [count], which must be distinct. Samples listed in
  * FOLDER/val.txt and FOLDER/test.txt, one name per line, belong to these splits. A split without a file
  * receives its fraction of the remaining samples, selected by a hash of their names. A name that is not a
- * sample's, or that is in both files, is an error. */
+ * sample's, or that is in both files, is added to `faults`. */
 cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
-                                    double test_fraction, cleat_split *splits, cleat_error *error);
+                                    double test_fraction, cleat_split *splits, cleat_faults *faults,
+                                    cleat_error *error);
 
 /* The split selected by a hash of the sample's name. */
 cleat_split cleat_hashed_name_split(const char *name, double val_fraction, double test_fraction);

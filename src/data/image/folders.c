@@ -210,6 +210,7 @@ static cleat_status no_images(const char *root, cleat_error *error) {
                       root);
 }
 
+/* Faults of class folders are reported with those of files. */
 static cleat_status walk_root(walk *w, cleat_error *error) {
     const char *parts[CLEAT_SPLITS] = {NULL};
     place root;
@@ -220,9 +221,8 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
         status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
                                                   : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
     cleat_listing_free(&listing);
-    if (status == CLEAT_OK) status = cleat_faults_report(&w->faults, error);
     if (status != CLEAT_OK) return status;
-    if (!w->set->n_rows) return no_images(w->set->root, error);
+    if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
     if (w->skipped)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", w->set->root,
@@ -261,21 +261,24 @@ static cleat_status add_one(cleat_image_set *set, cleat_error *error) {
     return CLEAT_OK;
 }
 
+static cleat_status read_folder(cleat_image_set *set, cleat_error *error) {
+    walk *w = cleat_alloc(1, sizeof *w);
+    if (!w) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a folder");
+    w->set = set;
+    cleat_status status = walk_root(w, error);
+    if (status == CLEAT_OK) status = cleat_parallel_collect(set->n_rows, probe, set, &w->faults, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&w->faults, error);
+    cleat_free(w);
+    return status;
+}
+
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error) {
-    cleat_status status;
-    if (!cleat_file_exists(path)) {
-        walk *w = cleat_alloc(1, sizeof *w);
-        if (!w) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a folder");
-        w->set = set;
-        status = walk_root(w, error);
-        cleat_free(w);
-    } else if (set->options->predict) {
-        status = add_one(set, error);
-    } else {
-        status = cleat_fail(
+    if (!cleat_file_exists(path)) return read_folder(set, error);
+    if (!set->options->predict)
+        return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
             "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it",
             path);
-    }
+    cleat_status status = add_one(set, error);
     return status == CLEAT_OK ? cleat_parallel(set->n_rows, probe, set, error) : status;
 }

@@ -166,17 +166,16 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
     return sample->mask ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
 }
 
-static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_error *error) {
+static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_faults *faults, cleat_error *error) {
     cleat_listing listing = {0};
     size_t skipped = 0;
-    cleat_faults faults = {0};
     cleat_error why;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         if (!is_png(listing.names[i]) && !is_jpeg(listing.names[i]))
             ++skipped;
         else if (add_mask(folder, listing.names[i], set, &why) != CLEAT_OK)
-            status = cleat_faults_add(&faults, &why, error);
+            status = cleat_faults_add(faults, &why, error);
     }
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && skipped)
@@ -186,9 +185,9 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
                          "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
                          set->samples[i].image, folder, set->samples[i].name);
-        status = cleat_faults_add(&faults, &why, error);
+        status = cleat_faults_add(faults, &why, error);
     }
-    return status == CLEAT_OK ? cleat_faults_report(&faults, error) : status;
+    return status;
 }
 
 /* --- sizes and splits ----------------------------------------------------------------------------------------- */
@@ -231,7 +230,7 @@ static cleat_status probe_or_skip(void *user, size_t index, cleat_error *error) 
 }
 
 static cleat_status set_splits(const char *folder, const cleat_image_options *options, cleat_mask_set *set,
-                               cleat_error *error) {
+                               cleat_faults *faults, cleat_error *error) {
     cleat_split *splits = cleat_alloc(set->count, sizeof *splits);
     const char **names = cleat_alloc(set->count, sizeof *names);
     cleat_status status =
@@ -239,7 +238,7 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
     if (status == CLEAT_OK)
         status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
-                                        splits, error);
+                                        splits, faults, error);
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) set->samples[i].split = splits[i];
     cleat_free(splits);
     cleat_free(names);
@@ -247,7 +246,7 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
 }
 
 static cleat_status find_pairs(const char *path, const cleat_image_options *options, cleat_mask_set *set,
-                               cleat_error *error) {
+                               cleat_faults *faults, cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
@@ -261,8 +260,8 @@ static cleat_status find_pairs(const char *path, const cleat_image_options *opti
                           path, cleat_folder_exists(images) ? "masks/" : "images/");
     status = add_images(images, set, error);
     if (status == CLEAT_OK) status = sort_images(set, error);
-    if (status == CLEAT_OK) status = add_masks(masks, set, error);
-    return status == CLEAT_OK ? set_splits(path, options, set, error) : status;
+    if (status == CLEAT_OK) status = add_masks(masks, set, faults, error);
+    return status == CLEAT_OK ? set_splits(path, options, set, faults, error) : status;
 }
 
 /* One image, a folder of images, or a folder that contains images/. */
@@ -280,10 +279,12 @@ static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_err
 cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *options, cleat_mask_set *set,
                                  cleat_error *error) {
     cleat_mask_set found = {0};
+    cleat_faults faults = {0};
     cleat_status status =
-        options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, error);
+        options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, &faults, error);
     if (status == CLEAT_OK)
-        status = cleat_parallel(found.count, options->predict ? probe_or_skip : probe, &found, error);
+        status = cleat_parallel_collect(found.count, options->predict ? probe_or_skip : probe, &found, &faults, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
     if (status == CLEAT_OK)
         *set = found;
     else

@@ -19,6 +19,7 @@ typedef struct reader {
     const cleat_maps_options *options;
     cleat_maps *maps;
     cleat_name_list stacks, masks; /* NAMEs, sorted */
+    cleat_faults faults;
 } reader;
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
@@ -86,17 +87,24 @@ static bool has_name(const cleat_name_list *names, const char *name) {
 static cleat_status check_pairs(reader *r, cleat_error *error) {
     if (r->stacks.count) qsort(r->stacks.names, r->stacks.count, sizeof *r->stacks.names, by_name);
     if (r->masks.count) qsort(r->masks.names, r->masks.count, sizeof *r->masks.names, by_name);
-    for (size_t i = 0; i < r->masks.count; ++i)
-        if (!has_name(&r->stacks, r->masks.names[i]))
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s/%s_mask.npy: a mask without its stack %s.npy; add the stack, or delete the mask",
-                              r->folder, r->masks.names[i], r->masks.names[i]);
-    for (size_t i = 0; !r->options->predict && i < r->stacks.count; ++i)
-        if (!has_name(&r->masks, r->stacks.names[i]))
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s/%s.npy: a stack without its mask %s_mask.npy; add the mask, or delete the stack",
-                              r->folder, r->stacks.names[i], r->stacks.names[i]);
-    if (r->stacks.count) return CLEAT_OK;
+    cleat_status status = CLEAT_OK;
+    cleat_error why;
+    for (size_t i = 0; i < r->masks.count && status == CLEAT_OK; ++i) {
+        if (has_name(&r->stacks, r->masks.names[i])) continue;
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s/%s_mask.npy: a mask without its stack %s.npy; add the stack, or delete the mask",
+                         r->folder, r->masks.names[i], r->masks.names[i]);
+        status = cleat_faults_add(&r->faults, &why, error);
+    }
+    for (size_t i = 0; !r->options->predict && i < r->stacks.count && status == CLEAT_OK; ++i) {
+        if (has_name(&r->masks, r->stacks.names[i])) continue;
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s/%s.npy: a stack without its mask %s_mask.npy; add the mask, or delete the stack",
+                         r->folder, r->stacks.names[i], r->stacks.names[i]);
+        status = cleat_faults_add(&r->faults, &why, error);
+    }
+    if (status != CLEAT_OK || r->stacks.count) return status;
+    if (r->faults.count) return cleat_faults_report(&r->faults, error);
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no stack NAME.npy in this folder", r->folder);
 }
 
@@ -162,11 +170,14 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     cleat_split *splits = cleat_alloc(count, sizeof *splits);
     if (!splits) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu samples", r->folder, count);
     cleat_status status = CLEAT_OK;
+    cleat_error why;
     if (!o->predict)
         status = cleat_split_files_read(r->folder, (const char *const *)r->stacks.names, count, o->val_fraction,
-                                        o->test_fraction, splits, error);
+                                        o->test_fraction, splits, &r->faults, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
-        status = add_sample(r, r->stacks.names[i], o->predict ? CLEAT_SPLIT_TEST : splits[i], error);
+        if (add_sample(r, r->stacks.names[i], o->predict ? CLEAT_SPLIT_TEST : splits[i], &why) != CLEAT_OK)
+            status = cleat_faults_add(&r->faults, &why, error);
+    if (status == CLEAT_OK) status = cleat_faults_report(&r->faults, error);
     cleat_free(splits);
     return status;
 }
@@ -206,6 +217,7 @@ static cleat_status read_values(reader *r, cleat_error *error) {
     int64_t size = cleat_maps_step_elements(maps);
     bool kept = maps->n_steps <= maps->kept_bytes / (int64_t)sizeof *maps->steps / size;
     float *room = cleat_alloc((size_t)cleat_maps_target_elements(maps), sizeof *room);
+    cleat_error why;
     cleat_status status = room ? cleat_maps_make_room(maps, r->folder, kept, error)
                                : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a mask", r->folder);
     for (size_t i = 0; i < maps->common.base.count && status == CLEAT_OK; ++i) {
@@ -213,8 +225,10 @@ static cleat_status read_values(reader *r, cleat_error *error) {
         if (kept)
             status = cleat_npy_read(s->path, &s->stack, s->skipped * size, s->steps * size,
                                     maps->steps + s->first * size, error);
-        if (status == CLEAT_OK) status = read_mask(r, s, room, error);
+        if (status == CLEAT_OK && read_mask(r, s, room, &why) != CLEAT_OK)
+            status = cleat_faults_add(&r->faults, &why, error);
     }
+    if (status == CLEAT_OK) status = cleat_faults_report(&r->faults, error);
     if (status == CLEAT_OK && !kept)
         cleat_log(CLEAT_LOG_INFO, "%s: the stacks are too large to keep in memory and are read again for each sample",
                   r->folder);

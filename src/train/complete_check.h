@@ -1,0 +1,13 @@
+/* Samples that have no prediction, or one for a part only. */
+#ifndef CLEAT_SRC_COMPLETE_CHECK_H
+#define CLEAT_SRC_COMPLETE_CHECK_H
+
+#include "data/dataset.h"
+
+/* After the prediction of a dataset into `out`: CLEAT_OK if each sample has a whole one. Otherwise one error that counts
+ * the samples whose files cannot be read (CLEAT_ERR_FORMAT) as well as those that `max_length` cuts (CLEAT_ERR_ARGUMENT
+ * if these are all), with their first names. */
+cleat_status cleat_check_complete(const cleat_dataset *dataset, int64_t max_length, const char *out,
+                                  cleat_error *error);
+
+#endif
