@@ -20,9 +20,10 @@ static cleat_status draw(void *user, cleat_tensor *tensor, cleat_error *error) {
 }
 
 cleat_status cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
-                                        cleat_weight_report *report, cleat_error *error) {
+                                        const char *other_labels, cleat_weight_report *report, cleat_error *error) {
     destination to = {.exec = session->exec, .seed = seed};
-    cleat_weight_target target = {.store = session->work->store, .write = write, .draw = draw, .user = &to};
+    cleat_weight_target target = {
+        .store = session->work->store, .other_labels = other_labels, .write = write, .draw = draw, .user = &to};
     cleat_status status = cleat_profile_find_parameters(session->profile, session->model, weights, &target, error);
     return status ? status : cleat_weights_load(weights, &target, report, error);
 }

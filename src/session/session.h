@@ -60,9 +60,10 @@ int64_t cleat_session_reduced_limit(int64_t bytes);
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);
 
 /* Loads the parameters and buffers from published weights or a checkpoint of cleat (cleat_weights_load) for the model's
- * family; those that the file lacks are drawn from `seed`. The caller frees *report. */
+ * family; those that the file lacks are drawn from `seed`. `other_labels` as in cleat_weight_target. The caller frees
+ * *report. */
 cleat_status cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
-                                        cleat_weight_report *report, cleat_error *error);
+                                        const char *other_labels, cleat_weight_report *report, cleat_error *error);
 
 /* Bytes of a staging buffer that can hold any batch of any bucket. */
 int64_t cleat_session_input_bytes(const cleat_session *session);

@@ -167,7 +167,8 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     if (!*trainer->settings.profile->init)
         return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
     cleat_text_free(&trainer->init_table);
-    return cleat_load_init(trainer->engine.session, trainer->state.seed, &trainer->init_table, error);
+    return cleat_load_init(trainer->engine.session, trainer->data.dataset, trainer->state.seed, &trainer->init_table,
+                           error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {

@@ -141,6 +141,9 @@ typedef struct cleat_weight_target {
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */
+    /* Without an architecture: why the output layer is drawn anew even where its shape fits, because its rows belong to
+     * other labels. NULL: it is not. */
+    const char *other_labels;
     /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first ones first. A
      * block begins and ends at multiples of the unit of its layout (weights/layout.h). */
     cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,

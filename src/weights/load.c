@@ -18,11 +18,14 @@ typedef struct stage {
     int64_t capacity;
 } stage;
 
+/* What became of a tensor of the file. */
+typedef enum tensor_use { NOT_USED, USED, DRAWN_ANEW } tensor_use;
+
 typedef struct loader {
     const cleat_weights *weights;
     const cleat_weight_target *target;
     bool bare;    /* the file's names lack the architecture's base */
-    bool *used;   /* [tensors of the file]; NULL: nobody asks */
+    uint8_t *use; /* tensor_use [tensors of the file]; NULL: nobody asks */
     stage stored; /* elements in the layout of the file, where cleat's is another */
     stage values; /* the same in the layout of cleat */
     cleat_weight_report report;
@@ -165,19 +168,27 @@ static cleat_status wrong_shape(const loader *l, const cleat_tensor *param, size
                       cleat_weights_path(l->weights), stored->name, there, here);
 }
 
-static cleat_status draw_because(loader *l, cleat_tensor *param, const char *reason, cleat_error *error) {
+static void mark(loader *l, const cleat_st_tensor *stored, tensor_use use) {
+    if (l->use) l->use[cleat_weights_index(l->weights, stored)] = (uint8_t)use;
+}
+
+/* Drawn anew, because the head of the file, of `parts` [count], is for another task. */
+static cleat_status draw_because(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
+                                 const char *reason, cleat_error *error) {
     cleat_status status = l->target->draw(l->target->user, param, error);
+    for (size_t i = 0; i < count; ++i) mark(l, parts[i], DRAWN_ANEW);
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
 }
 
-/* Drawn anew, because the head of the file is for another task. */
-static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *stored, cleat_error *error) {
+/* The same for a part of another shape; without parts, the file has none. */
+static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
+                         const cleat_st_tensor *other, cleat_error *error) {
     char there[96], here[96], reason[160];
     describe_shape(param->rank, param->shape, here);
-    if (stored) describe_shape(stored->rank, stored->shape, there);
-    snprintf(reason, sizeof reason, stored ? "%.40s here, %.40s in the file" : "%.40s; the file has none", here,
-             stored ? there : "");
-    return draw_because(l, param, reason, error);
+    if (other) describe_shape(other->rank, other->shape, there);
+    snprintf(reason, sizeof reason, other ? "%.40s here, %.40s in the file" : "%.40s; the file has none", here,
+             other ? there : "");
+    return draw_because(l, param, parts, count, reason, error);
 }
 
 static bool keeps(const loader *l, const cleat_tensor *param) {
@@ -185,8 +196,14 @@ static bool keeps(const loader *l, const cleat_tensor *param) {
     return !architecture || !architecture->keeps || architecture->keeps(l->target->model, l->weights, param->name);
 }
 
-static void mark_used(loader *l, const cleat_st_tensor *stored) {
-    if (l->used) l->used[cleat_weights_index(l->weights, stored)] = true;
+/* Whether a parameter of a network of cleat belongs to its last layer, which has a row for each label. */
+static bool is_output(const cleat_tensor *param) {
+    static const char *const layers[] = {"head", "head.out", "fc", "cls"};
+    const char *dot = strrchr(param->name, '.');
+    const size_t size = dot ? (size_t)(dot - param->name) : 0;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; ++i)
+        if (strlen(layers[i]) == size && strncmp(param->name, layers[i], size) == 0) return true;
+    return false;
 }
 
 static cleat_status reserve(const loader *l, stage *b, int64_t elements, cleat_error *error) {
@@ -220,7 +237,7 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
     const int there = file_shape(l, param, parts[0]->rank, shape), rank = l->target->architecture ? there : 0;
     const int64_t elements = cleat_tensor_elements(param), unit = cleat_torch_unit(param, rank);
     const int64_t block = elements < BLOCK ? elements : unit < BLOCK ? BLOCK / unit * unit : unit;
-    for (size_t i = 0; i < count; ++i) mark_used(l, parts[i]);
+    for (size_t i = 0; i < count; ++i) mark(l, parts[i], USED);
     cleat_status status = reserve(l, &l->values, block, error);
     if (!status && unit > 1) status = reserve(l, &l->stored, block, error);
     for (int64_t i = 0; i < elements && !status; i += block) {
@@ -258,7 +275,7 @@ static cleat_status load_own_statistics(loader *l, cleat_tensor *buffer, bool *f
     const int64_t channels = buffer->shape[0];
     if (!stored || stored->rank != 2 || stored->shape[0] != 2 || stored->shape[1] != channels) return CLEAT_OK;
     *found = true;
-    mark_used(l, stored);
+    mark(l, stored, USED);
     const int64_t row = strcmp(bar, "_var") == 0 ? channels : 0;
     cleat_status status = reserve(l, &l->values, channels, error);
     if (!status) status = cleat_weights_read_part(l->weights, stored, row, channels, l->values.values, error);
@@ -274,7 +291,7 @@ static cleat_status load_positions(loader *l, cleat_tensor *param, const cleat_s
     if (stored->shape[stored->rank - 1] != width || !cleat_positions_grids(rows, param->shape[0], &prefix, &from, &to))
         return wrong_shape(l, param, 1, stored, error);
     const int64_t elements = cleat_tensor_elements(param);
-    mark_used(l, stored);
+    mark(l, stored, USED);
     cleat_status status = reserve(l, &l->stored, rows * width, error);
     if (!status) status = reserve(l, &l->values, elements, error);
     if (!status) status = cleat_weights_read(l->weights, stored, l->stored.values, error);
@@ -307,20 +324,23 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     bool found;
     cleat_status status = load_own_statistics(l, param, &found, error);
     if (status || found) return status;
-    if (!find_sources(l, param, false, &sources)) return draw(l, param, NULL, error);
+    if (!find_sources(l, param, false, &sources)) return draw(l, param, NULL, 0, NULL, error);
     found = find_parts(l, &sources, parts);
     if (!found && find_sources(l, param, true, &others) && (found = find_parts(l, &others, parts))) sources = others;
-    if (!found && sources.head) return draw(l, param, NULL, error);
+    if (!found && sources.head) return draw(l, param, NULL, 0, NULL, error);
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s%s', the network's %s",
                           cleat_weights_path(l->weights), l->target->prefix, sources.names[0], param->name);
     if (sources.positions && !fits(l, param, 1, parts[0])) return load_positions(l, param, parts[0], error);
     for (size_t i = 0; i < sources.count; ++i) {
         if (fits(l, param, sources.count, parts[i])) continue;
-        if (sources.head) return draw(l, param, parts[i], error);
+        if (sources.head) return draw(l, param, parts, sources.count, parts[i], error);
         return wrong_shape(l, param, sources.count, parts[i], error);
     }
-    if (sources.head && !keeps(l, param)) return draw_because(l, param, "the labels of the file are others", error);
+    if (sources.head && is_output(param) && l->target->other_labels)
+        return draw_because(l, param, parts, sources.count, l->target->other_labels, error);
+    if (sources.head && !keeps(l, param))
+        return draw_because(l, param, parts, sources.count, "the labels of the file are others", error);
     return read_parts(l, param, parts, sources.count, error);
 }
 
@@ -369,7 +389,7 @@ static bool is_further(const loader *l, const char *name) {
     generalise(name, pattern);
     if (!strchr(pattern, '*')) return false;
     for (size_t i = 0; i < cleat_weights_count(l->weights); ++i) {
-        if (!l->used[i]) continue;
+        if (l->use[i] != USED) continue;
         generalise(cleat_weights_at(l->weights, i)->name, other);
         if (strcmp(pattern, other) == 0) return true;
     }
@@ -402,7 +422,7 @@ static void find_further(loader *l, bool *further, char reason[160]) {
     cleat_weight_report *r = &l->report;
     for (size_t i = 0; i < cleat_weights_count(l->weights); ++i) {
         const char *name = cleat_weights_at(l->weights, i)->name;
-        further[i] = !l->used[i] && !is_ignored(l->target->architecture, name) && is_further(l, name);
+        further[i] = l->use[i] == NOT_USED && !is_ignored(l->target->architecture, name) && is_further(l, name);
         if (further[i]) count_further(l, name);
     }
     cleat_weight_report_further(r, reason);
@@ -427,8 +447,9 @@ static cleat_status report_left(loader *l, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && !status; ++i) {
         const char *name = cleat_weights_at(l->weights, i)->name;
-        if (l->used[i]) continue;
-        const char *reason = further[i]                                  ? further_reason
+        if (l->use[i] == USED) continue;
+        const char *reason = l->use[i] == DRAWN_ANEW                     ? "drawn anew here"
+                             : further[i]                                ? further_reason
                              : is_ignored(l->target->architecture, name) ? "not needed here"
                                                                          : "this network has no such parameter";
         status = !l->target->architecture && strstr(name, ".lora_")
@@ -440,7 +461,7 @@ static cleat_status report_left(loader *l, cleat_error *error) {
 }
 
 static void loader_free(loader *l) {
-    cleat_free(l->used);
+    cleat_free(l->use);
     cleat_free(l->stored.values);
     cleat_free(l->values.values);
 }
@@ -451,9 +472,9 @@ cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight
     loader l = {.weights = weights,
                 .target = target,
                 .bare = is_bare(target, weights),
-                .used = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.used)};
+                .use = cleat_alloc(cleat_weights_count(weights) + 1, sizeof *l.use)};
     cleat_status status = CLEAT_OK;
-    if (!l.used)
+    if (!l.use)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the names of %zu tensors",
                             cleat_weights_path(weights), cleat_weights_count(weights));
     for (size_t i = 0; i < store->count && !status; ++i) status = load_one(&l, store->params[i], error);

@@ -21,6 +21,7 @@ write_files() {
         echo text,label
         for i in $(seq 12); do printf 'the day was late,bad\nthanks again %s,good\nagain the day,so\n' "$i"; done
     } >"$scratch/texts.csv"
+    grep -v "so\$" "$scratch/texts.csv" >"$scratch/two.csv"
     sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' "$bert/config.json" >"$scratch/one_layer.json"
 }
 
@@ -47,6 +48,25 @@ test_fewer_layers() {
     says err "block 1 of the file is not used (16 tensors): $scratch/claims_less/config.json: num_hidden_layers = 1"
     exits 0 train again --init "$scratch/whole" --set model.layers=1
     says err "block 1 of the file is not used"
+}
+
+# Labels of other names get a new output layer, be they as many; the rest of the head is taken.
+test_other_labels() {
+    sed 's/bad/cat/; s/good/dog/; s/,so/,eel/' "$scratch/texts.csv" >"$scratch/animals.csv"
+    sed 's/bad/BAD/' "$scratch/texts.csv" >"$scratch/shouted.csv"
+    exits 0 train same_labels --init "$scratch/whole" --set data.path="$scratch/shouted.csv"
+    says err "33 tensors taken, 0 left, 0 of the network drawn anew"
+    exits 0 train other_labels --init "$scratch/whole" --set data.path="$scratch/animals.csv"
+    says err "31 tensors taken, 2 left, 2 of the network drawn anew"
+    says err "new       1  head.out.weight: its labels are others: label 1 is 'bad' there, 'cat' in the data"
+    says err "left      1  head.out.weight: drawn anew here"
+    says err "taken     1  head.dense.weight"
+    exits 0 grep -q "head.out.bias: its labels are others: label 1 is 'bad' there" "$scratch/other_labels/resolved.ini"
+    exits 0 train other_order --init "$scratch/whole" --set data.labels="bad so good"
+    says err "new       1  head.out.weight: its labels are others: label 2 is 'good' there, 'so' in the data"
+    exits 0 train fewer_labels --init "$scratch/whole" --set data.path="$scratch/two.csv"
+    says err "new       1  head.out.weight: [2, 16] here, [3, 16] in the file"
+    says err "left      1  head.out.weight: drawn anew here"
 }
 
 # Families of texts start from each other's runs; others are told what they can start from.
@@ -141,6 +161,7 @@ write_files
 require_device
 require_python
 test_fewer_layers
+test_other_labels
 test_other_families
 test_lowercase
 test_frozen

@@ -136,6 +136,13 @@ test_init_with_a_run() {
     says err "0 left, 0 of the network drawn anew"
     exits 0 "$cleat" eval --checkpoint "$scratch/second" --split val
     above iou 0.5
+    exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/renamed" \
+        --set "data.labels=background red_box blue green"
+    says err "2 left, 2 of the network drawn anew"
+    says err "new       1  cls.weight: its labels are others: label 3 is 'green' there, 'blue' in the data"
+    exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/nameless" \
+        --set "data.labels=class_0 class_1 class_2 class_3"
+    says err "0 left, 0 of the network drawn anew"
 }
 
 # The classes of a published network have names: its last layer is taken where the data have the same, or none.

@@ -80,13 +80,16 @@ static long long peak(void) {
 static long long loading;
 
 cleat_status __real_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
-                                               cleat_weight_report *report, cleat_error *error);
+                                               const char *other_labels, cleat_weight_report *report,
+                                               cleat_error *error);
 cleat_status __wrap_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
-                                               cleat_weight_report *report, cleat_error *error);
+                                               const char *other_labels, cleat_weight_report *report,
+                                               cleat_error *error);
 cleat_status __wrap_cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
-                                               cleat_weight_report *report, cleat_error *error) {
+                                               const char *other_labels, cleat_weight_report *report,
+                                               cleat_error *error) {
     begin();
-    cleat_status status = __real_cleat_session_load_weights(session, weights, seed, report, error);
+    cleat_status status = __real_cleat_session_load_weights(session, weights, seed, other_labels, report, error);
     loading = peak();
     return status;
 }

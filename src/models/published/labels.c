@@ -1,6 +1,8 @@
 /* Comparison of the classes of a file with those of the data. */
 #include "models/published/labels.h"
 
+#include "weights/label_names.h"
+
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,30 +15,16 @@ static const char *file_name(const cJSON *names, int64_t index) {
     return name && *name && strncmp(name, "LABEL_", 6) != 0 ? name : NULL;
 }
 
+/* class_3, or 3 as in files of arrays */
 static bool is_numbered(const char *name, int64_t index) {
-    char number[32];
-    snprintf(number, sizeof number, "class_%lld", (long long)index);
-    return strcmp(name, number) == 0 || strcmp(name, number + 6) == 0;
-}
-
-/* The next byte that is no separator, as a small letter; 0 at the end. */
-static char next_letter(const char **at) {
-    *at += strspn(*at, " _-");
-    const char letter = **at;
-    if (letter) ++*at;
-    return (char)(letter >= 'A' && letter <= 'Z' ? letter + 'a' - 'A' : letter);
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)index);
+    return strcmp(name, number) == 0 || cleat_label_is_nameless(name, index);
 }
 
 /* `known` may be cut at the end of its field. */
 static bool same_name(const char *name, const cleat_class *known) {
-    const char *other = known->name;
-    const bool cut = strlen(known->name) == sizeof known->name - 1;
-    for (;;) {
-        const char a = next_letter(&name), b = next_letter(&other);
-        if (!b && cut) return true;
-        if (a != b) return false;
-        if (!a) return true;
-    }
+    return cleat_label_names_match(name, known->name, strlen(known->name) == sizeof known->name - 1);
 }
 
 bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class *known, int64_t count) {
