@@ -69,7 +69,7 @@ static void print_row(const row *r, bool json) {
     } else if (!found->comparisons) {
         printf("  %-20s %-5s skipped: the device has too little memory\n", model, r->precision);
     } else {
-        printf("  %-20s %-5s ok  %8zu comparisons, %2d sets of kernels, the worst at %.2f of its tolerance, %.1f s\n",
+        printf("  %-20s %-5s ok  %8zu comparisons, %2d sets of kernels, the worst at %.2g of its limit, %.1f s\n",
                model, r->precision, found->comparisons, found->kernel_sets, found->worst, r->seconds);
     }
     fflush(stdout);

@@ -120,7 +120,7 @@ static int print_check(const char *model, const char *precision, const char *sel
     cleat_device_close(device);
     cleat_profile_destroy(profile);
     if (!status && result.comparisons)
-        printf("ok, worst at %.2g of its tolerance, %zu comparisons, %d sets of kernels\n", result.worst,
+        printf("ok, worst at %.2g of its limit, %zu comparisons, %d sets of kernels\n", result.worst,
                result.comparisons, result.kernel_sets);
     else if (!status)
         printf("skipped, the device has too little memory for it\n");

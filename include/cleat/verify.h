@@ -66,7 +66,7 @@ CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profil
 typedef struct cleat_reference_result {
     size_t comparisons; /* 0: skipped, because the device has too little memory */
     int kernel_sets;    /* the training was repeated with each, so that every kernel that serves it ran */
-    double worst;       /* largest rel_error / tolerance of a comparison */
+    double worst;       /* largest rel_error of a comparison / its limit, with which results would be wrong: 0 to 1 */
 } cleat_reference_result;
 
 /* The model.type of the i-th reference training that is built into the library; NULL after the last.

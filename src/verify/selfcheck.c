@@ -93,17 +93,21 @@ static double share(double rel_error, double of) {
     return isnan(found) ? INFINITY : found;
 }
 
-/* The tolerances are meant for cleat verify. The self-check rejects a driver only for wrong results, not for
- * different rounding. Missing gradients and parameters that do not move have a relative error of 1, so in
- * half storage, where the tolerances are wide, the limit stays below 1. */
-static double allowed(const checker *c, const cleat_verification *item) {
+/* The tolerances are meant for files (cleat verify FILE). The self-check rejects a driver only for wrong results, not
+ * for different rounding: AdamW takes a step of full size for a gradient that is zero in exact arithmetic, and with
+ * Winograd's convolutions image_resnet has 288 such elements of about 1e-8, which move its last losses by 1.2e-4, 12
+ * times their tolerance (PyTorch's by up to 3.6e-4 with noise of 1e-7 on all gradients, by 6e-9 without the zeros).
+ * Missing gradients and
+ * parameters that do not move have a relative error of 1, so in half storage, where the tolerances are wide, the limit
+ * stays below 1. */
+static double limit_of(const checker *c, const cleat_verification *item) {
     if (c->storage == CLEAT_F32) return 50 * item->tolerance;
     const bool value = strcmp(item->name, "output") == 0 || strcmp(item->name, "loss") == 0;
     return value ? item->tolerance : fmin(2 * item->tolerance, 0.7);
 }
 
 static double excess(const checker *c, const cleat_verification *item) {
-    return share(item->rel_error, allowed(c, item));
+    return share(item->rel_error, limit_of(c, item));
 }
 
 /* Returns the first failed comparison in graph order: later ones may be consequences of it. */
@@ -130,7 +134,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         "%.3g, where %.1g is allowed (%zu of %zu comparisons exceed their tolerance%s). Use another device "
         "(run.device) or another version of its driver; run.self_check = never trains nevertheless",
         facts->name, facts->platform, facts->driver, subject_of(c, what), cleat_dtype_name(c->storage), which,
-        furthest->name, furthest->rel_error, allowed(c, furthest), report->failed, report->count, where);
+        furthest->name, furthest->rel_error, limit_of(c, furthest), report->failed, report->count, where);
 }
 
 static cleat_status check_report(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
@@ -138,8 +142,8 @@ static cleat_status check_report(checker *c, int rank, const cleat_verify_report
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         if (excess(c, item) > excess(c, furthest)) furthest = item;
-        c->result.worst = fmax(c->result.worst, share(item->rel_error, item->tolerance));
     }
+    c->result.worst = fmax(c->result.worst, excess(c, furthest));
     c->result.comparisons += report->count;
     return excess(c, furthest) > 1 ? refuse(c, rank, report, furthest, error) : CLEAT_OK;
 }
@@ -209,7 +213,7 @@ static cleat_status check(checker *c, char *summary, cleat_error *error) {
     }
     if (status != CLEAT_OK) return status;
     snprintf(summary, SUMMARY,
-             "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its tolerance; %.1f s",
+             "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its limit; %.1f s",
              c->result.comparisons, subject_of(c, what), cleat_dtype_name(c->storage), c->result.kernel_sets,
              c->result.worst, cleat_seconds() - start);
     char path[PATH + HASH + 16];

@@ -49,6 +49,13 @@ json() {
     cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "no JSON, or no member '$*' in it"
 }
 
+# within_limits: checks that the last command, `cleat verify` without files, called no error ok that is above its limit.
+within_limits() {
+    checks=$((checks + 1))
+    awk '/ ok / { rows++; sub(/.*the worst at /, ""); if (!/^[0-9.e+-]+ of its/ || $1 + 0 > 1) wrong = 1 } END { exit wrong || !rows }' \
+        "$scratch/out" || complain "a row says ok, with an error above its limit"
+}
+
 # require_device: skips the test where the program $cleat finds no device.
 require_device() {
     local listed
