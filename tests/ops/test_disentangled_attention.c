@@ -14,6 +14,9 @@ enum { BATCH, LENGTH, HEADS, HEAD, BUCKETS, POSITIONS, LENGTHS, WITHOUT };
  * NaN in all masked rows, which must not be read. */
 enum { NONE, MIXED, MIXED_NAN };
 
+/* Larger than the L of every row. */
+enum { MAX_LENGTH = 1024 };
+
 /* Bits of WITHOUT. */
 enum { KEYS = 1, QUERIES = 2 };
 
@@ -59,19 +62,34 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
         for (int64_t i = length_of(c, b) * row; i < slot; ++i) values[b * slot + i] = NAN;
 }
 
-/* Row of the position tensors for query i and key j, as He et al. define it: the distance itself while it is short,
- * else the number of the first bucket whose end, mid * ((max - 1) / mid)^(n / (mid - 1)), is not before it. */
+/* Bucket of a distance that is not short, as He et al. define it: the first whose end,
+ * mid * ((max - 1) / mid)^(n / (mid - 1)), is not before it. */
+static int64_t far_bucket(const op_case *c, int64_t distance) {
+    const int64_t span = span_of(c), mid = c->dims[BUCKETS] / 2;
+    const double growth = (double)(c->dims[POSITIONS] - 1) / (double)mid;
+    int64_t n = 1;
+    while (n < 2 * span && mid > 1 &&
+           (double)distance > (double)mid * pow(growth, (double)n / (double)(mid - 1)) + 1e-9)
+        ++n;
+    return mid > 1 ? mid + n : mid;
+}
+
+/* The same from a table, because the reference asks for each pair of rows again and again. */
+static int64_t known_far_bucket(const op_case *c, int64_t distance) {
+    static int64_t table[MAX_LENGTH], buckets, positions; /* 0: not known yet */
+    assert_true(distance < MAX_LENGTH);
+    if (buckets != c->dims[BUCKETS] || positions != c->dims[POSITIONS]) memset(table, 0, sizeof table);
+    buckets = c->dims[BUCKETS];
+    positions = c->dims[POSITIONS];
+    if (!table[distance]) table[distance] = far_bucket(c, distance);
+    return table[distance];
+}
+
+/* Row of the position tensors for query i and key j: the distance itself while it is short, else its bucket. */
 static int64_t row_of(const op_case *c, int64_t i, int64_t j) {
     const int64_t span = span_of(c), mid = c->dims[BUCKETS] / 2, distance = i - j;
     int64_t bucket = llabs(distance);
-    if (c->dims[BUCKETS] && bucket > mid) {
-        const double growth = (double)(c->dims[POSITIONS] - 1) / (double)mid;
-        int64_t n = 1;
-        while (n < 2 * span && mid > 1 &&
-               (double)bucket > (double)mid * pow(growth, (double)n / (double)(mid - 1)) + 1e-9)
-            ++n;
-        bucket = mid > 1 ? mid + n : mid;
-    }
+    if (c->dims[BUCKETS] && bucket > mid) bucket = known_far_bucket(c, bucket);
     const int64_t row = (distance < 0 ? -bucket : bucket) + span;
     return row < 0 ? 0 : row > 2 * span - 1 ? 2 * span - 1 : row;
 }
