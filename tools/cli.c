@@ -4,7 +4,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +110,10 @@ int cli_finish(cleat_status status, const cleat_error *error) {
 
 int cli_finish_output(int exit_code) {
     errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_code;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        /* messages and progress that nobody could read */
+        return exit_code == 0 && ferror(stderr) ? EXIT_FAILURE : exit_code;
+    }
     fprintf(stderr, "cleat: cannot write the output%s%s\n", errno ? ": " : "; the disk may be full",
             errno ? strerror(errno) : "");
     return exit_code ? exit_code : EXIT_FAILURE;
@@ -196,20 +198,6 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
     exit_code = body(profile, seconds, json);
     cleat_profile_destroy(profile);
     return exit_code;
-}
-
-static volatile int stop;
-
-static void on_signal(int number) {
-    stop = 1;
-    signal(number, SIG_DFL);
-}
-
-const volatile int *cli_stop_on_signals(void) {
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
-    if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* keep nohup's setting */
-    return &stop;
 }
 
 void cli_print_json_string(const char *text) {

@@ -95,17 +95,21 @@ void cli_log_as_rank(int rank);
 int cli_code_of(cleat_status status);
 int cli_finish(cleat_status status, const cleat_error *error);
 
-/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0, after a message, if any of the output was
- * lost. */
+/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0 if any output was lost: of stdout, after a
+ * message, or of stderr. */
 int cli_finish_output(int exit_code);
 
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 /* Formats a duration as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h" to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
-/* From now on SIGINT and SIGTERM, and SIGHUP unless nohup ignores it, set the result to 1, for options of the library
- * that stop a run after its step. The second signal terminates the program at once. */
-const volatile int *cli_stop_on_signals(void);
+/* From now on a signal stops the run of `options` after its step, with a checkpoint (cli_signals.c): SIGINT, SIGTERM,
+ * SIGHUP unless nohup ignores it, and what the system sends when nobody reads the output any more (SIGPIPE) or a file
+ * has reached its limit (SIGXFSZ). Before the first step, the program ends within a second. The same wish a second
+ * later ends the program at once; sooner, it is a repetition of the first. Sets `stop` and `began`. */
+void cli_stop_on_signals(cleat_train_options *options);
+/* For all commands: a file that has reached its limit is an error of that file, and does not kill the program. */
+void cli_survive_file_limit(void);
 
 /* Option --init of commands that train or plan; `target` is a const char **. */
 #define CLI_INIT(target)                                                                                               \

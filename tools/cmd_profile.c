@@ -77,7 +77,7 @@ static int profile_run(const char *path, const cli_list *assignments, const char
     if (status == CLEAT_OK) status = cli_profile(path, assignments, device, &profile, &error);
     if (status == CLEAT_OK) status = prepare(profile, schedule_text, &schedule, &error);
     if (status == CLEAT_OK) {
-        options->stop = cli_stop_on_signals();
+        cli_stop_on_signals(options);
         status = cleat_train(profile, options, &report, &error);
     }
     cleat_profile_destroy(profile);

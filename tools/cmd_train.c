@@ -110,7 +110,7 @@ static int train(const char *path, const cli_list *assignments, const char *devi
         status = cleat_ranks_agree(options->ranks, open_profile(path, assignments, device, options, &profile, &error),
                                    &error);
     if (status == CLEAT_OK) {
-        options->stop = cli_stop_on_signals();
+        cli_stop_on_signals(options);
         status = cleat_train(profile, options, &report, &error);
     }
     const bool leads = cleat_ranks_rank(options->ranks) == 0;

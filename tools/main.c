@@ -103,5 +103,6 @@ static void open_standard_streams(void) {
 
 int main(int argc, char **argv) {
     open_standard_streams();
+    cli_survive_file_limit();
     return cli_finish_output(run(&cli_program, argc - 1, argv + 1));
 }

@@ -31,7 +31,8 @@ typedef struct cleat_train_options {
      * The schedule of the learning rate may then be another one, from this step on. */
     const char *resume_from;
     /* Stop request; may be NULL. When the value becomes non-zero, the run completes the step, writes a
-     * checkpoint and returns CLEAT_ERR_INTERRUPTED. */
+     * checkpoint and returns CLEAT_ERR_INTERRUPTED. While the run still opens (device, data, plan), it returns after the
+     * stage in progress, without a step and without a checkpoint. */
     const volatile int *stop;
     void (*print)(void *user, const char *text); /* receives progress text, including newlines; may be NULL */
     void *user;
@@ -46,6 +47,9 @@ typedef struct cleat_train_options {
     /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
      * the thread of the run; may be NULL. */
     void (*record)(void *user, const char *line);
+    /* Called with `user` once the device has completed the first step of this call; may be NULL. A process that ends
+     * before loses no training; later, `stop` leaves a checkpoint. */
+    void (*began)(void *user);
     /* Train together with other processes (cleat_ranks_open), which make the same call; NULL: alone. Rank 0 writes the run
      * folder, which all must be able to read, and calls `print` and `record`; a stop request to any rank stops all. If a rank
      * is lost, CLEAT_ERR_RANK_LOST is returned, and the finished steps are a checkpoint in the run folder, written by the

@@ -384,10 +384,19 @@ static const struct stage {
     {open_profiling, offsetof(cleat_startup_stats, setup)},  /* the profiler, if run.profile asks for it */
 };
 
+/* A stop request before the first step: nothing has been trained that a checkpoint could keep. */
+static cleat_status check_stop(const cleat_trainer *trainer, cleat_error *error) {
+    if (!cleat_trainer_must_stop(trainer)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before the first step of this process%s",
+                      trainer->run.resume ? "; the run continues with --resume" : "; nothing was trained");
+}
+
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
+    cleat_status status = check_stop(trainer, error);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && !status; ++i) {
-        status = cleat_ranks_agree(trainer->run.options->ranks, stages[i].open(trainer, error), error);
+        status = stages[i].open(trainer, error);
+        if (!status) status = check_stop(trainer, error);
+        status = cleat_ranks_agree(trainer->run.options->ranks, status, error);
         cleat_startup_lap(&trainer->clock, trainer->run.report, trainer->engine.session,
                           (double *)((char *)&trainer->run.report->start + stages[i].part));
     }

@@ -15,7 +15,7 @@ bool cleat_trainer_leads(const cleat_trainer *trainer) {
     return cleat_ranks_rank(trainer->run.options->ranks) == 0;
 }
 
-static bool stop_requested(const cleat_trainer *trainer) {
+bool cleat_trainer_must_stop(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
@@ -256,6 +256,7 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
     if (status) return status;
     synced(trainer);
     if (!is_first) return CLEAT_OK;
+    if (trainer->run.options->began) trainer->run.options->began(trainer->run.options->user);
     return cleat_startup_done(&trainer->clock, &trainer->run, trainer->engine.session, &trainer->state, error);
 }
 
@@ -422,7 +423,7 @@ static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
 
 /* What may be due after a step. */
 static cleat_status after_step(cleat_trainer *trainer, cleat_error *error) {
-    int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = stop_requested(trainer),
+    int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = cleat_trainer_must_stop(trainer),
                                         [ASKED_SAVE] = cleat_trainer_leads(trainer) && checkpoint_is_due(trainer),
                                         [ASKED_PLAN] = plan_is_due(trainer, false)};
     cleat_status status = cleat_ranks_agree_on(trainer->parallel.ranks, CLEAT_OK, asked, error);
@@ -598,7 +599,7 @@ static void fill_report(cleat_trainer *trainer) {
 /* Ctrl-C is sent to every process of the terminal. A driver whose compiler runs as such a process then
  * fails to build, so a build failure during an interrupt is reported as the interrupt. */
 static cleat_status translate_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
-    if (status != CLEAT_ERR_BUILD || !stop_requested(trainer)) return status;
+    if (status != CLEAT_ERR_BUILD || !cleat_trainer_must_stop(trainer)) return status;
     if (trainer->engine.is_savable && trainer->state.step > 0)
         return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
     const cleat_error why = *error;
@@ -702,7 +703,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     fill_report(trainer);
     cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
     cleat_trainer_close(trainer);
-    if (status != CLEAT_OK && status != CLEAT_ERR_INTERRUPTED && report->steps == 0 && cleat_trainer_leads(trainer))
+    if (status != CLEAT_OK && report->steps == 0 && cleat_trainer_leads(trainer))
         cleat_run_discard_folder(&trainer->run);
     cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer);

@@ -56,6 +56,8 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
                                        cleat_train_report *report, cleat_error *error);
 /* Whether this process writes the run folder and decides by its clock: rank 0, or a run of one process. */
 bool cleat_trainer_leads(const cleat_trainer *trainer);
+/* Whether the caller of the run has asked it to stop (options->stop). */
+bool cleat_trainer_must_stop(const cleat_trainer *trainer);
 /* All epochs are done, or early stopping was triggered. */
 bool cleat_trainer_has_ended(const cleat_trainer *trainer);
 /* Writes the current training state as a checkpoint. */

@@ -296,10 +296,14 @@ static cleat_profile *profile_of(const tiny *t, const family *f) {
 
 static cleat_train_report train(const tiny *t, cleat_profile *profile, const char *run, bool resume, bool stop) {
     char path[TINY_PATH];
-    const volatile int stopped = stop;
+    volatile int stopped = 0;
     cleat_train_report report;
     cleat_error error;
-    const cleat_train_options options = {.out = tiny_path(t, run, path), .resume = resume, .stop = &stopped};
+    const cleat_train_options options = {.out = tiny_path(t, run, path),
+                                         .resume = resume,
+                                         .stop = &stopped,
+                                         .user = (void *)&stopped,
+                                         .began = stop ? tiny_stop : NULL};
     cleat_status status = cleat_train(profile, &options, &report, &error);
     if (status != (stop ? CLEAT_ERR_INTERRUPTED : CLEAT_OK)) fail_msg("%s: %s", run, error.text);
     return report;

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "core/philox.h"
 #include "exec/copy.h"
@@ -109,6 +110,28 @@ static void interrupted_at_each_step_and_resumed(void **state) {
     assert_int_equal(status, CLEAT_OK);
     assert_true(steps > 5);
     tiny_assert_same_run(t, base(t), "steps");
+}
+
+/* A wish that comes while the run opens ends it after the stage in progress: it leaves nothing behind, and a checkpoint
+ * that was there stays as it is. */
+static void stopped_before_the_first_step(void **state) {
+    const tiny *t = *state;
+    char out[TINY_PATH];
+    volatile int stop = 1;
+    cleat_train_report report;
+    cleat_error error = {0};
+    cleat_profile *profile = tiny_profile(t, NULL);
+    const cleat_train_options options = {.out = tiny_path(t, "unborn", out), .stop = &stop},
+                              resumed = {.out = out, .stop = &stop, .resume = true};
+    assert_int_equal(cleat_train(profile, &options, &report, &error), CLEAT_ERR_INTERRUPTED);
+    assert_contains(error.text, SET("before the first step"));
+    assert_int_equal(report.steps, 0);
+    assert_false(cleat_folder_exists(out));
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "unborn", NULL, false, 1);
+    assert_int_equal(cleat_train(profile, &resumed, &report, &error), CLEAT_ERR_INTERRUPTED);
+    assert_contains(error.text, SET("before the first step", "--resume"));
+    assert_int_equal(tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "unborn", NULL, true, 1).report.steps, 2);
+    cleat_profile_destroy(profile);
 }
 
 static void finished_run_is_resumed_without_a_step(void **state) {
@@ -740,6 +763,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(another_seed_gives_other_bits),
         cmocka_unit_test(number_of_workers_does_not_matter),
         cmocka_unit_test(interrupted_at_each_step_and_resumed),
+        cmocka_unit_test(stopped_before_the_first_step),
         cmocka_unit_test(finished_run_is_resumed_without_a_step),
         cmocka_unit_test(killed_at_any_moment_and_resumed),
         cmocka_unit_test(changed_profile_is_not_resumed),

@@ -223,9 +223,10 @@ static cleat_profile *train(const tiny *t, const char *folder, const char *preci
                             char out[TINY_PATH]) {
     cleat_error error = {0};
     cleat_train_report report;
-    volatile int stop = 1;
+    volatile int stop = 0;
     cleat_profile *profile = profile_from(t, folder, precision);
-    const cleat_train_options options = {.out = tiny_path(t, run, out), .stop = &stop};
+    const cleat_train_options options = {
+        .out = tiny_path(t, run, out), .stop = &stop, .user = (void *)&stop, .began = tiny_stop};
     loading = -1;
     cleat_status status = cleat_train(profile, &options, &report, &error);
     if (status != CLEAT_ERR_INTERRUPTED) fail_msg("%s", error.text);

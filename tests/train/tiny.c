@@ -95,12 +95,20 @@ cleat_profile *tiny_profile(const tiny *t, const char *const *assignments) {
     return profile;
 }
 
+void tiny_stop(void *flag) {
+    *(volatile int *)flag = 1;
+}
+
 tiny_result tiny_train(const tiny *t, const char *run, const char *const *assignments, bool resume, int stop) {
     tiny_result result = {.status = CLEAT_OK};
     char out[TINY_PATH];
-    volatile int flag = stop;
+    volatile int flag = 0;
     cleat_profile *profile = tiny_profile(t, assignments);
-    cleat_train_options options = {.out = tiny_path(t, run, out), .resume = resume, .stop = &flag};
+    cleat_train_options options = {.out = tiny_path(t, run, out),
+                                   .resume = resume,
+                                   .stop = &flag,
+                                   .user = (void *)&flag,
+                                   .began = stop ? tiny_stop : NULL};
     result.status = cleat_train(profile, &options, &result.report, &result.error);
     cleat_profile_destroy(profile);
     return result;

@@ -35,6 +35,8 @@ typedef struct tiny_result {
     cleat_error error;
 } tiny_result;
 
+/* Sets a volatile int, which options.stop points to: options.began of a run that ends after its first step. */
+void tiny_stop(void *flag);
 /* Trains into FOLDER/run. `stop` nonzero: ends after one step. */
 tiny_result tiny_train(const tiny *t, const char *run, const char *const *set, bool resume, int stop);
 /* Like tiny_train, but asserts that the run ends with this status. */

@@ -66,6 +66,7 @@ class Metrics(ctypes.Structure):
 
 
 TextCallback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+BeganCallback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class TrainOptions(ctypes.Structure):
@@ -83,6 +84,7 @@ class TrainOptions(ctypes.Structure):
         ("profile_path", ctypes.c_char_p),
         ("profile_only", ctypes.c_bool),
         ("record", TextCallback),
+        ("began", BeganCallback),
     ]
 
 

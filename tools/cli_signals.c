@@ -1,0 +1,105 @@
+/* Signals of commands that train: a wish to stop becomes a checkpoint and an exit code. Handlers call functions that
+ * POSIX lists as safe in them, and nothing else. */
+#include "cli.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What the handlers know; only they and `began` write to it. */
+static volatile int stop;
+static volatile sig_atomic_t has_begun, has_asked;
+static volatile time_t asked; /* seconds of the monotonic clock at the first wish of a person, ... */
+static volatile long asked_nanoseconds;
+
+enum { PATIENCE = 1 }; /* seconds: of a repeated wish, and of a run that is still opening */
+
+static void write_message(const char *text) {
+    const ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; /* nothing is left to do if nobody reads it */
+}
+
+/* A run that is still opening looks for wishes between its stages; a stage may take minutes (reading data, compiling
+ * kernels), so that the program does not wait for it longer than this. Nothing has been trained yet. */
+static void on_alarm(int number) {
+    (void)number;
+    if (has_begun) return;
+    write_message("cleat: interrupted before the first step; nothing was trained since the start\n");
+    _exit(EXIT_INTERRUPTED);
+}
+
+static void request_stop(void) {
+    stop = 1;
+    if (!has_begun) alarm(PATIENCE);
+}
+
+/* Whether PATIENCE has passed since the first wish. `timeout` and shells send a signal twice within milliseconds: to
+ * the program and to its process group. */
+static bool is_impatient(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const bool later = has_asked && (now.tv_sec - asked > PATIENCE ||
+                                     (now.tv_sec - asked == PATIENCE && now.tv_nsec >= asked_nanoseconds));
+    if (!has_asked) {
+        asked = now.tv_sec;
+        asked_nanoseconds = now.tv_nsec;
+        has_asked = 1;
+    }
+    return later;
+}
+
+static void on_wish(int number) {
+    if (is_impatient()) {
+        signal(number, SIG_DFL);
+        raise(number); /* ends the program when this handler returns */
+        return;
+    }
+    request_stop();
+}
+
+/* Nobody reads the output, or a file is full: comes again with every further message, and is never a reason to end
+ * without a checkpoint. */
+static void on_lost_output(int number) {
+    (void)number;
+    request_stop();
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction action = {.sa_flags = SA_RESTART};
+    action.sa_handler = handler;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
+static void handle_all(void) {
+    handle(SIGINT, on_wish);
+    handle(SIGTERM, on_wish);
+    handle(SIGPIPE, on_lost_output);
+    handle(SIGXFSZ, on_lost_output);
+}
+
+/* LLVM, in drivers that compile with it, has put its own handlers in front of these; that of SIGXFSZ returns without
+ * calling them. It does so once in a process. */
+static void begin(void *user) {
+    (void)user;
+    handle_all();
+    has_begun = 1;
+}
+
+void cli_stop_on_signals(cleat_train_options *options) {
+    handle_all();
+    handle(SIGALRM, on_alarm);
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) handle(SIGHUP, on_wish); /* keeps nohup's setting */
+    options->stop = &stop;
+    options->began = begin;
+}
+
+static void ignore(int number) {
+    (void)number;
+}
+
+/* A handler, not SIG_IGN, which child processes would inherit. */
+void cli_survive_file_limit(void) {
+    handle(SIGXFSZ, ignore);
+}
