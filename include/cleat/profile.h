@@ -116,6 +116,7 @@ typedef struct cleat_profile {
         bool tensorboard;  /* write an event file for TensorBoard during training */
         /* steps whose kernels are timed: "wait=5,warmup=2,active=3,repeat=1", or "none" */
         char profile[128];
+        bool resume_other_data; /* a run goes on although its data have changed */
     } run;
     struct {
         cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; count 0: auto */

@@ -23,6 +23,7 @@ typedef struct cleat_train_options {
     const char *out;
     /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that
      * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule = constant.
+     * Other data than those of the checkpoint are CLEAT_ERR_ARGUMENT, unless run.resume_other_data is set.
      * Without a checkpoint, a new run starts, with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or
      * is a checkpoint folder. */
     bool resume;

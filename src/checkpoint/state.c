@@ -65,6 +65,18 @@ static void add_micro_batches(cleat_text *text, const cleat_train_state *state) 
     cleat_text_add(text, "],\n");
 }
 
+/* Checkpoints of earlier versions have none, nor do runs on synthetic samples. */
+static void add_data(cleat_text *text, const cleat_data_fingerprint *data) {
+    int64_t samples = 0;
+    for (int s = 0; s < CLEAT_SPLITS; ++s) samples += data->counts[s];
+    if (samples == 0) return;
+    cleat_text_add(text, "  \"data\": {");
+    for (int s = 0; s < CLEAT_SPLITS; ++s)
+        cleat_text_add(text, "\"%s\": %" PRId64 ", ", cleat_split_name((cleat_split)s), data->counts[s]);
+    cleat_text_add(text, "\"names\": \"%s\", \"content\": \"%s\", \"file\": \"%s\"},\n", data->names, data->content,
+                   data->file);
+}
+
 static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_files *files) {
     cleat_text_add(text, "{\n");
     add_integer(text, "format", FORMAT);
@@ -88,6 +100,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "metrics_records", state->metrics_records);
     add_loss_scale(text, state);
     add_micro_batches(text, state);
+    add_data(text, &state->data);
     cleat_text_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
     cleat_text_add(text, ",\n");
@@ -185,6 +198,16 @@ static bool get_micro_batches(const cJSON *from, cleat_train_state *state) {
     return true;
 }
 
+static bool get_data(const cJSON *from, cleat_data_fingerprint *data) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(from, "data");
+    if (!all) return true;
+    for (int s = 0; s < CLEAT_SPLITS; ++s)
+        if (!get_integer(all, cleat_split_name((cleat_split)s), &data->counts[s])) return false;
+    return get_text(all, "names", data->names, sizeof data->names) &&
+           get_text(all, "content", data->content, sizeof data->content) &&
+           get_text(all, "file", data->file, sizeof data->file);
+}
+
 static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_files *files) {
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
     int64_t format;
@@ -199,7 +222,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
            get_integer(from, "epochs", &state->epochs) &&
            get_integer(from, "metrics_records", &state->metrics_records) && get_loss_scale(from, state) &&
-           get_micro_batches(from, state) &&
+           get_micro_batches(from, state) && get_data(from, &state->data) &&
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_files(from, files);
 }
 

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_CHECKPOINT_STATE_H
 
 #include "checkpoint/format.h"
+#include "data/fingerprint.h"
 
 enum { CLEAT_STATE_BUCKETS = 16 };
 
@@ -31,6 +32,7 @@ typedef struct cleat_train_state {
     int64_t n_buckets;       /* number of length buckets; 0: not recorded */
     int64_t micro_batch_sizes[CLEAT_STATE_BUCKETS]; /* micro-batch size of each bucket, in samples */
     char profile_hash[33];                          /* cleat_profile_hash, or empty */
+    cleat_data_fingerprint data; /* of the data that the run was trained on; counts 0: not recorded */
 } cleat_train_state;
 
 /* Encodes state.json as text that contains its own hash; the caller frees *text (cleat_free). */

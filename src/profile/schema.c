@@ -134,6 +134,8 @@ const cleat_key cleat_run_keys[] = {
     {AT(run, profile), STRING(run.profile, 1, "none"),
      .help = "Steps whose kernels are timed, e.g. wait=5,warmup=2,active=3,repeat=1; the run folder then has the "
              "tables and a trace."},
+    {AT(run, resume_other_data), BOOL("false"),
+     .help = "Resume although the data are not those that the checkpoint was trained on."},
 
     {AT(distribute, shares), LIST(0, MAX_SAMPLES, "auto"), OR_AUTO, .unordered = true,
      .help = "Parts of a global batch that the ranks compute, e.g. 3,1 for two; auto: by measured speed."},

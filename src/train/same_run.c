@@ -114,3 +114,17 @@ cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const clea
     if (status == CLEAT_OK) *replan = true;
     return status;
 }
+
+cleat_status cleat_check_other_data(const cleat_checkpoint *checkpoint, const cleat_profile *profile,
+                                    const char *differences, cleat_error *error) {
+    if (!profile->run.resume_other_data)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s was trained on other data than %s has now: %s. Resume with the data of the run, start a "
+                          "new one with another --out, or go on with these: --set run.resume_other_data=true",
+                          checkpoint->folder, profile->data->path, differences);
+    cleat_log(CLEAT_LOG_WARNING,
+              "%s was trained on other data than %s has now: %s; run.resume_other_data allows it, but results are not "
+              "those of a run on either of them",
+              checkpoint->folder, profile->data->path, differences);
+    return CLEAT_OK;
+}

@@ -42,6 +42,9 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const char *fitted = trainer->checkpoint ? trainer->checkpoint->folder : NULL;
     cleat_status status = cleat_profiling_open_data(&trainer->profiling, &trainer->run, &trainer->data,
                                                     trainer->engine.model, trainer->settings.profile, fitted, error);
+    if (!status && !trainer->run.options->profile_only)
+        status = cleat_data_fingerprint_take(trainer->data.dataset, trainer->settings.profile->data->path,
+                                             &trainer->fingerprint, error);
     if (!status) warn_no_validation(trainer);
     return status;
 }
@@ -143,14 +146,29 @@ static void warn_other_order(const cleat_trainer *trainer) {
               (long long)then->epoch + 1);
 }
 
+/* `settings`: whether the settings are those of the checkpoint. Some of them follow from the data (data.buckets = auto),
+ * so that other data are named with the settings that differ. */
+static cleat_status check_data(const cleat_trainer *trainer, cleat_status settings, cleat_error *error) {
+    const cleat_train_state *then = &trainer->checkpoint->state;
+    char differences[512];
+    const bool cut_otherwise = then->max_length != cleat_run_settings_cut(&trainer->settings);
+    if (!cleat_data_fingerprint_differs(&then->data, &trainer->fingerprint, cut_otherwise, differences,
+                                        sizeof differences))
+        return settings;
+    if (settings) return cleat_fail_in(error, settings, "other data (%s)", differences);
+    return cleat_check_other_data(trainer->checkpoint, trainer->settings.profile, differences, error);
+}
+
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     cleat_train_state *state = &trainer->state;
     bool replan = false;
     cleat_status status = cleat_check_same_run(trainer->checkpoint, &trainer->settings, &trainer->schedule,
                                                &trainer->run, &replan, error);
+    status = check_data(trainer, status, error);
     if (!status) status = cleat_checkpointing_resume(trainer->checkpoint, &trainer->engine, state, error);
     if (!status) {
         if (replan) state->epochs = 0;
+        state->data = trainer->fingerprint;
         warn_other_order(trainer);
         memcpy(state->profile_hash, trainer->settings.hash, sizeof state->profile_hash);
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", trainer->checkpoint->folder,
@@ -162,7 +180,8 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
-    trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed};
+    trainer->state =
+        (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed, .data = trainer->fingerprint};
     memcpy(trainer->state.profile_hash, trainer->settings.hash, sizeof trainer->state.profile_hash);
     if (!*trainer->settings.profile->init)
         return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);

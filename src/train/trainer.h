@@ -34,6 +34,7 @@ typedef struct cleat_trainer {
     cleat_run_monitor monitor;
     cleat_profiling profiling;
     cleat_text init_table;                            /* what was taken from model.init, for resolved.ini */
+    cleat_data_fingerprint fingerprint;               /* of the data; counts 0: synthetic samples */
     cleat_checkpoint *checkpoint;                     /* the checkpoint to resume; NULL once it is loaded */
     void (*opened)(void *user, cleat_device *device); /* test hook: a device has been opened; may be NULL */
     void *opened_user;
