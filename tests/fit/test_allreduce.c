@@ -1,0 +1,189 @@
+/* All-reduce on paper: times calculated by hand, the best way, networks as texts, overlap with the backward pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "fit/allreduce.h"
+
+static cleat_network parse(const char *text) {
+    cleat_network network;
+    cleat_error error = {0};
+    if (cleat_network_parse(text, &network, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return network;
+}
+
+static void expect_near(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-12 * fabs(expected))) fail_msg("%.17g instead of %.17g", value, expected);
+}
+
+/* --- networks ----------------------------------------------------------------------------------------------------- */
+
+static void texts_are_read(void **state) {
+    static const struct {
+        const char *text;
+        double bytes, latency, host;
+    } rows[] = {
+        {"1Gb", 125e6, 50e-6, 12e9},        {"25Gb,5us", 3.125e9, 5e-6, 12e9}, {"100Mb,1ms", 12.5e6, 1e-3, 12e9},
+        {"2.5GB,800ns", 2.5e9, 8e-7, 12e9}, {"64kb,0.5s", 8000, 0.5, 12e9},    {"940Mb,0us", 117.5e6, 0, 12e9},
+        {"memory", 5e9, 2e-6, 0},           {"pcie3", 5e9, 2e-6, 12e9},        {"pcie4,1us", 5e9, 1e-6, 24e9},
+        {"pcie5", 5e9, 2e-6, 48e9},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        cleat_network network = parse(rows[i].text);
+        assert_string_equal(network.name, rows[i].text);
+        expect_near(network.bytes_per_second, rows[i].bytes);
+        expect_near(network.latency_seconds, rows[i].latency);
+        expect_near(network.host_bytes_per_second, rows[i].host);
+    }
+}
+
+static void other_texts_are_refused(void **state) {
+    static const char *const texts[] = {"",       "1",       "Gb",      "1Gx",    "1gb",        "0Gb",
+                                        "-1Gb",   "1.2.3Gb", "1Gb,",    "1Gb,5",  "1Gb,5uss",   "1Gb,-5us",
+                                        "1Gb,us", "pcie2",   "pcie3,x", "1Gb,,1", "1Gb,5us,5s", "1 Gb",
+                                        "nanGb",  "1e9Gb",   "memory5", "0.Gb",   ".Gb"};
+    (void)state;
+    char longest[200];
+    memset(longest, '1', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    for (size_t i = 0; i <= sizeof texts / sizeof texts[0]; ++i) {
+        const char *text = i < sizeof texts / sizeof texts[0] ? texts[i] : longest;
+        cleat_network network = {.bytes_per_second = -7};
+        cleat_error error = {0};
+        if (cleat_network_parse(text, &network, &error) != CLEAT_ERR_ARGUMENT) fail_msg("accepted: '%s'", text);
+        assert_non_null(strstr(error.text, "10Gb,30us"));
+        assert_true(network.bytes_per_second == -7);
+    }
+}
+
+/* --- one all-reduce ----------------------------------------------------------------------------------------------- */
+
+/* 100 MB over 1 GB/s with 1 ms: a message of the whole takes 101 ms. */
+static void times_are_those_calculated_by_hand(void **state) {
+    const cleat_network network = parse("1GB,1ms");
+    static const struct {
+        int ranks;
+        double ring, tree, doubling, halving; /* seconds */
+    } rows[] = {
+        {1, 0, 0, 0, 0},
+        /* 2 x (1 + 50) ms; there and back whole; 101 ms; 2 ms + 100 ms */
+        {2, 0.102, 0.202, 0.101, 0.102},
+        /* 4 x (1 + 33.3..) ms; two levels: 4 x 101 ms; as two ranks, and 2 x 101 ms */
+        {3, 0.004 + 0.4 / 3, 0.404, 0.303, 0.102 + 0.202},
+        /* 6 x (1 + 25); 4 x 101; 2 x 101; 4 + 150 */
+        {4, 0.156, 0.404, 0.202, 0.154},
+        /* 126 x (1 + 1.5625); 12 x 101; 6 x 101; 12 + 2 x 63/64 x 100 */
+        {64, 0.322875, 1.212, 0.606, 0.012 + 0.196875},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        const int ranks = rows[i].ranks;
+        expect_near(cleat_allreduce_seconds(CLEAT_ALLREDUCE_RING, ranks, 100000000, &network), rows[i].ring);
+        expect_near(cleat_allreduce_seconds(CLEAT_ALLREDUCE_TREE, ranks, 100000000, &network), rows[i].tree);
+        expect_near(cleat_allreduce_seconds(CLEAT_ALLREDUCE_HALVING, ranks, 100000000, &network), rows[i].halving);
+        expect_near(cleat_allreduce_seconds(CLEAT_ALLREDUCE_DOUBLING, ranks, 100000000, &network), rows[i].doubling);
+    }
+}
+
+static void the_best_way_is_the_fastest(void **state) {
+    const cleat_network network = parse("1GB,1ms");
+    (void)state;
+    for (int ranks = 1; ranks <= 64; ++ranks)
+        for (int64_t bytes = 1; bytes <= INT64_C(1) << 32; bytes *= 16) {
+            const double best =
+                cleat_allreduce_seconds(cleat_allreduce_best(ranks, bytes, &network), ranks, bytes, &network);
+            for (int way = 0; way < CLEAT_ALLREDUCES; ++way)
+                assert_true(best <= cleat_allreduce_seconds((cleat_allreduce)way, ranks, bytes, &network));
+        }
+    /* Latency alone: 3 + 2 messages one after the other instead of 16. Bandwidth alone: a ring of three ranks. */
+    assert_int_equal(cleat_allreduce_best(9, 1, &network), CLEAT_ALLREDUCE_DOUBLING);
+    assert_int_equal(cleat_allreduce_best(3, 1 << 30, &network), CLEAT_ALLREDUCE_RING);
+    assert_int_equal(cleat_allreduce_best(64, 10 << 20, &network), CLEAT_ALLREDUCE_HALVING);
+    assert_string_equal(cleat_allreduce_name(CLEAT_ALLREDUCE_RING), "ring");
+    assert_string_equal(cleat_allreduce_name(CLEAT_ALLREDUCES), "");
+    assert_string_equal(cleat_allreduce_name((cleat_allreduce)-1), "");
+}
+
+/* More bandwidth or less latency never takes longer; more ranks or bytes never take less, in a ring. */
+static void times_are_monotone(void **state) {
+    (void)state;
+    for (int way = 0; way < CLEAT_ALLREDUCES; ++way)
+        for (int ranks = 2; ranks <= 64; ++ranks) {
+            double before = INFINITY;
+            for (double rate = 1e6; rate < 1e12; rate *= 2) {
+                const cleat_network network = {.bytes_per_second = rate, .latency_seconds = 1e-5};
+                const cleat_network slower = {.bytes_per_second = rate, .latency_seconds = 2e-5};
+                double seconds = cleat_allreduce_seconds((cleat_allreduce)way, ranks, 50000000, &network);
+                assert_true(seconds < before);
+                assert_true(seconds < cleat_allreduce_seconds((cleat_allreduce)way, ranks, 50000000, &slower));
+                before = seconds;
+            }
+        }
+    const cleat_network network = parse("10Gb");
+    for (int ranks = 1; ranks < 64; ++ranks)
+        assert_true(cleat_allreduce_seconds(CLEAT_ALLREDUCE_RING, ranks, 50000000, &network) <
+                    cleat_allreduce_seconds(CLEAT_ALLREDUCE_RING, ranks + 1, 50000000, &network));
+}
+
+/* --- overlap ------------------------------------------------------------------------------------------------------ */
+
+/* The exchange bucket by bucket, as a program would. */
+static double simulated(const cleat_exchange *exchange, double reduce, double copy, double backward) {
+    double down = 0, sum = 0, up = 0;
+    for (int i = 1; i <= exchange->buckets; ++i) {
+        down = fmax(down, backward * i / exchange->buckets) + copy;
+        sum = fmax(sum, down) + reduce;
+        up = fmax(up, sum) + copy;
+    }
+    return up - backward;
+}
+
+static void exposed_time_is_what_a_simulation_finds(void **state) {
+    const cleat_network network = {.bytes_per_second = 1e9, .latency_seconds = 1e-4, .host_bytes_per_second = 4e9};
+    (void)state;
+    for (int ranks = 2; ranks <= 8; ++ranks)
+        for (int64_t bytes = 1000; bytes < 1000000000; bytes *= 3)
+            for (double backward = 0; backward < 2; backward = backward * 3 + 1e-3)
+                for (int copied = 0; copied <= 1; ++copied) {
+                    cleat_exchange e = cleat_exchange_estimate(ranks, bytes, &network, copied, backward);
+                    int64_t bucket = (bytes + e.buckets - 1) / e.buckets;
+                    double reduce = cleat_allreduce_seconds(e.way, ranks, bucket, &network);
+                    double expected = simulated(&e, reduce, copied ? (double)bucket / 4e9 : 0, backward);
+                    assert_true(fabs(e.exposed_seconds - expected) < 1e-9);
+                    assert_true(e.exposed_seconds <= e.seconds * (1 + 1e-12));
+                }
+}
+
+static void buckets_are_not_below_a_mebibyte(void **state) {
+    const cleat_network network = parse("1Gb");
+    (void)state;
+    assert_int_equal(cleat_exchange_estimate(2, 100, &network, true, 1).buckets, 1);
+    assert_int_equal(cleat_exchange_estimate(2, 1 << 20, &network, true, 1).buckets, 1);
+    assert_int_equal(cleat_exchange_estimate(2, 3 << 20, &network, true, 1).buckets, 3);
+    assert_int_equal(cleat_exchange_estimate(2, 8 << 20, &network, true, 1).buckets, 8);
+    assert_int_equal(cleat_exchange_estimate(2, 800 << 20, &network, true, 1).buckets, 8);
+    assert_true(cleat_exchange_estimate(1, 800 << 20, &network, true, 1).exposed_seconds == 0);
+    assert_true(cleat_exchange_estimate(2, 0, &network, true, 1).exposed_seconds == 0);
+    /* Hidden but for the last bucket: 8 buckets of 1 MiB in 10 s of backward. */
+    cleat_exchange hidden = cleat_exchange_estimate(2, 8 << 20, &network, false, 10);
+    expect_near(hidden.exposed_seconds, 50e-6 + 1048576 / 125e6);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_read),
+        cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(times_are_those_calculated_by_hand),
+        cmocka_unit_test(the_best_way_is_the_fastest),
+        cmocka_unit_test(times_are_monotone),
+        cmocka_unit_test(exposed_time_is_what_a_simulation_finds),
+        cmocka_unit_test(buckets_are_not_below_a_mebibyte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
