@@ -1,7 +1,8 @@
-/* cleat plan: plans a profile for a present device, for a card that is not present, or for all cards, and
- * prints the learning rate as a table. Does not train. With --card no device is opened; a present device is
+/* cleat plan: plans a profile for a present device, for a card that is not present, for all cards, or for several
+ * together (plan_devices.c), and prints the learning rate as a table. Does not train. With --card no device is opened; a present device is
  * opened, and its speeds are measured if they are not yet known. */
 #include "plan.h"
+#include "plan_devices.h"
 
 #include <cleat/card.h>
 #include <cleat/doctor.h>
@@ -14,6 +15,7 @@ typedef struct request {
     const char *path, *device, *card; /* device, card: NULL if not given */
     int64_t micro_batch_size;         /* 0: from the profile */
     bool json;
+    plan_devices_request several; /* devices NULL: one device */
     cli_list assignments;
 } request;
 
@@ -117,14 +119,28 @@ static int make_and_print_plan(const request *args, const cleat_profile *profile
     return exit_code;
 }
 
-static int load_and_print_plan(const request *args) {
+static int load_and_print_plan(const cli_command *command, const request *args) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_status status = cli_profile(args->path, &args->assignments, args->device, &profile, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
-    int exit_code = make_and_print_plan(args, profile);
+    int exit_code =
+        args->several.devices ? plan_devices_run(command, &args->several, profile) : make_and_print_plan(args, profile);
     cleat_profile_destroy(profile);
     return exit_code;
+}
+
+/* Options that belong to --devices, and options that cannot be together with it. */
+static int check_several(const cli_command *command, const request *args, bool batch) {
+    const char *with = args->several.network ? "--network" : args->several.price ? "--price" : NULL;
+    const char *without = args->device ? "--device" : args->card ? "--card" : batch ? "--batch" : NULL;
+    if (!args->several.devices && with)
+        return cli_usage(command, "%s belongs to --devices, which names the cards: --devices t4,t4", with);
+    if (args->several.devices && without)
+        return cli_usage(command,
+                         "--devices plans several cards, each with micro-batches for its memory: give it without %s",
+                         without);
+    return 0;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -138,6 +154,11 @@ static int run(const cli_command *command, int argc, char **argv) {
          "device to plan for, as for `cleat train` (default: that of the profile)"},
         {"--card", CLI_TEXT, &args.card, "NAME|FILE.ini|all",
          "card that need not be present in this machine; all: one table of all cards"},
+        {"--devices", CLI_TEXT, &args.several.devices, "NAME,N*NAME,...",
+         "several cards, data-parallel: shares, step, communication, which of them pays; with --network"},
+        {"--network", CLI_TEXT, &args.several.network, "RATE[,LATENCY]|NAME",
+         "what connects them: 1Gb; 25Gb,5us; 2GB (a second); memory, pcie3, pcie4, pcie5: in one machine"},
+        {"--price", CLI_TEXT, &args.several.price, "NAME=PRICE,...", "price of each of --devices for an hour"},
         {"--batch", CLI_NUMBER, &micro_batch_size, "N", "memory of a micro-batch of N samples, at the longest length"},
         CLI_INIT(&init),
         {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE",
@@ -151,17 +172,21 @@ static int run(const cli_command *command, int argc, char **argv) {
         return cli_usage(
             command,
             "--device names a device of this machine, --card a card that need not be present: give only one of them");
+    exit_code = check_several(command, &args, !isnan(micro_batch_size));
+    if (exit_code) return exit_code;
     if (!isnan(micro_batch_size) && !cli_is_count(micro_batch_size, 1, 1e9))
         return cli_usage(command, "--batch %g: must be an integer number of samples, at least 1", micro_batch_size);
     exit_code = cli_assign(command, &args.assignments, "model.init", init, init_text, sizeof init_text);
     if (exit_code) return exit_code;
     args.path = words.items[0];
     args.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
-    return load_and_print_plan(&args);
+    args.several.path = args.path;
+    args.several.json = args.json;
+    return load_and_print_plan(command, &args);
 }
 
 const cli_command cli_plan = {
     "plan",
-    "PROFILE [--device SEL | --card NAME|FILE.ini|all] [--batch N] [--init PATH] [--json] [--set SECTION.KEY=VALUE "
-    "...]",
+    "PROFILE [--device SEL | --card NAME|FILE.ini|all | --devices LIST --network NET [--price LIST]] [--batch N] "
+    "[--init PATH] [--json] [--set SECTION.KEY=VALUE ...]",
     "show memory, micro-batches, time and learning rate of a run before it starts, for any card", run};

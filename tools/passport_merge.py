@@ -246,12 +246,13 @@ def make_card(passports, old):
     for key, (value, remark) in speeds(passports, old).items():
         card["speed"][key] = value
         card["source"][key] = f"{where}: {remark}"
+    power = [key for key in ("board_watts",) if key in card["speed"]]  # optional; no passport tells it
     lines = [f"# {card['card']['title']}. Written by tools/passport_merge.py."]
     for section, keys in (
         ("card", CARD_KEYS),
-        ("speed", SPEED_KEYS),
+        ("speed", SPEED_KEYS + power),
         ("loader", ["workers"]),
-        ("source", SOURCE_KEYS + SPEED_KEYS + ["workers"]),
+        ("source", SOURCE_KEYS + SPEED_KEYS + power + ["workers"]),
     ):
         lines += ["", f"[{section}]"] + [f"{key} = {card[section][key]}".rstrip() for key in keys]
     return "\n".join(lines) + "\n"

@@ -1,32 +1,31 @@
 /* A plan as JSON: stable names for all values; bytes and counts are integers, times are in seconds, null is
  * unknown. */
+#include "plan_json.h"
 #include "plan.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 
-static void add_count(cJSON *object, const char *name, int64_t value) {
+void plan_add_count(cJSON *object, const char *name, int64_t value) {
     cJSON_AddNumberToObject(object, name, (double)value);
 }
 
-/* Adds a count, or null if it has the value that marks it as unknown (0 or -1). */
-static void add_known_count(cJSON *object, const char *name, int64_t value, int64_t unknown) {
+void plan_add_known_count(cJSON *object, const char *name, int64_t value, int64_t unknown) {
     if (value == unknown)
         cJSON_AddNullToObject(object, name);
     else
-        add_count(object, name, value);
+        plan_add_count(object, name, value);
 }
 
-static void add_known(cJSON *object, const char *name, double value, double unknown) {
+void plan_add_known(cJSON *object, const char *name, double value, double unknown) {
     if (value == unknown || !isfinite(value))
         cJSON_AddNullToObject(object, name);
     else
         cJSON_AddNumberToObject(object, name, value);
 }
 
-static void add_text(cJSON *object, const char *name, const char *text) {
+void plan_add_text(cJSON *object, const char *name, const char *text) {
     if (*text)
         cJSON_AddStringToObject(object, name, text);
     else
@@ -40,39 +39,39 @@ static void add_bytes_of(cJSON *object, const char *title, int64_t bytes) {
     for (; title[length] && length + 1 < sizeof name; ++length)
         name[length] = isalnum((unsigned char)title[length]) ? (char)tolower((unsigned char)title[length]) : '_';
     name[length] = 0;
-    add_count(object, name, bytes);
+    plan_add_count(object, name, bytes);
 }
 
 /* --- a card ------------------------------------------------------------------------------------------------------- */
 
 static void add_device(cJSON *object, const cleat_device_facts *facts) {
     cJSON *device = cJSON_AddObjectToObject(object, "device");
-    add_text(device, "name", facts->name);
-    add_text(device, "platform", facts->platform);
-    add_text(device, "driver", facts->driver);
-    add_text(device, "kind", cleat_device_kind_text(facts->kind));
-    add_count(device, "memory_total", facts->memory_total);
-    add_known_count(device, "memory_free", facts->memory_free, 0);
-    add_text(device, "memory_source", facts->memory_source);
-    add_count(device, "max_allocation", facts->max_allocation);
+    plan_add_text(device, "name", facts->name);
+    plan_add_text(device, "platform", facts->platform);
+    plan_add_text(device, "driver", facts->driver);
+    plan_add_text(device, "kind", cleat_device_kind_text(facts->kind));
+    plan_add_count(device, "memory_total", facts->memory_total);
+    plan_add_known_count(device, "memory_free", facts->memory_free, 0);
+    plan_add_text(device, "memory_source", facts->memory_source);
+    plan_add_count(device, "max_allocation", facts->max_allocation);
 }
 
 static void add_rates(cJSON *object, const cleat_rates *rates) {
     cJSON *item = cJSON_AddObjectToObject(object, "rates");
-    add_known(item, "flops", rates->flops, 0);
-    add_known(item, "bytes_per_second", rates->bytes, 0);
-    add_known(item, "launch_seconds", rates->launch_seconds, 0);
-    add_text(item, "source", rates->source);
+    plan_add_known(item, "flops", rates->flops, 0);
+    plan_add_known(item, "bytes_per_second", rates->bytes, 0);
+    plan_add_known(item, "launch_seconds", rates->launch_seconds, 0);
+    plan_add_text(item, "source", rates->source);
 }
 
 static void add_way(cJSON *object, const char *name, const cleat_fit_way *way) {
     cJSON *item = cJSON_AddObjectToObject(object, name);
     cJSON_AddBoolToObject(item, "fits", way->fits);
-    add_known_count(item, "batch", way->micro_batch_size, 0);
-    add_known_count(item, "micro_batches", way->micro_batches, 0);
-    add_known_count(item, "bytes", way->bytes, 0);
-    add_known(item, "step_seconds", way->step_seconds, 0);
-    add_known(item, "samples_per_second", way->samples_per_second, 0);
+    plan_add_known_count(item, "batch", way->micro_batch_size, 0);
+    plan_add_known_count(item, "micro_batches", way->micro_batches, 0);
+    plan_add_known_count(item, "bytes", way->bytes, 0);
+    plan_add_known(item, "step_seconds", way->step_seconds, 0);
+    plan_add_known(item, "samples_per_second", way->samples_per_second, 0);
 }
 
 static void add_buckets(cJSON *object, const cleat_fit_report *report) {
@@ -80,37 +79,37 @@ static void add_buckets(cJSON *object, const cleat_fit_report *report) {
     for (size_t i = 0; i < report->n_buckets; ++i) {
         const cleat_fit_bucket *bucket = &report->buckets[i];
         cJSON *item = cJSON_CreateObject();
-        add_count(item, "length", bucket->length);
+        plan_add_count(item, "length", bucket->length);
         if (report->data_known)
-            add_count(item, "samples", bucket->samples);
+            plan_add_count(item, "samples", bucket->samples);
         else
             cJSON_AddNullToObject(item, "samples");
-        add_count(item, "window", bucket->global_batch_size);
-        add_count(item, "batch", bucket->micro_batch_size);
-        add_count(item, "micro_batches", bucket->micro_batches);
+        plan_add_count(item, "window", bucket->global_batch_size);
+        plan_add_count(item, "batch", bucket->micro_batch_size);
+        plan_add_count(item, "micro_batches", bucket->micro_batches);
         cJSON_AddItemToArray(array, item);
     }
 }
 
 static void add_memory(cJSON *object, const cleat_fit_report *report) {
-    add_count(object, "bytes", report->bytes);
-    add_known(object, "share_of_limit", report->limit > 0 ? (double)report->bytes / (double)report->limit : 0, 0);
+    plan_add_count(object, "bytes", report->bytes);
+    plan_add_known(object, "share_of_limit", report->limit > 0 ? (double)report->bytes / (double)report->limit : 0, 0);
     cJSON *categories = cJSON_AddObjectToObject(object, "category_bytes");
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
         add_bytes_of(categories, cleat_category_name((cleat_category)c), report->category_bytes[c]);
-    add_count(object, "fixed_bytes", report->fixed_bytes);
-    add_count(object, "bytes_per_sample", report->bytes_per_sample);
-    add_count(object, "slabs", (int64_t)report->slabs);
-    add_count(object, "largest_slab", report->largest_slab);
-    add_count(object, "arena_bytes", report->arena_bytes);
-    add_count(object, "f32_arena_bytes", report->single_arena);
-    add_count(object, "lower_bound", report->lower_bound);
+    plan_add_count(object, "fixed_bytes", report->fixed_bytes);
+    plan_add_count(object, "bytes_per_sample", report->bytes_per_sample);
+    plan_add_count(object, "slabs", (int64_t)report->slabs);
+    plan_add_count(object, "largest_slab", report->largest_slab);
+    plan_add_count(object, "arena_bytes", report->arena_bytes);
+    plan_add_count(object, "f32_arena_bytes", report->single_arena);
+    plan_add_count(object, "lower_bound", report->lower_bound);
 }
 
 static cJSON *add_peak(cJSON *object, const char *name, int64_t bytes, const char *node) {
     cJSON *peak = cJSON_AddObjectToObject(object, name);
-    add_count(peak, "bytes", bytes);
-    add_text(peak, "node", node);
+    plan_add_count(peak, "bytes", bytes);
+    plan_add_text(peak, "node", node);
     return peak;
 }
 
@@ -120,8 +119,8 @@ static void add_peaks(cJSON *object, const cleat_fit_report *report) {
     cJSON *parts = cJSON_AddObjectToObject(training, "parts");
     for (int part = 0; part < CLEAT_PEAK_PARTS; ++part)
         add_bytes_of(parts, cleat_peak_part_name(part), report->peak_parts[part]);
-    add_count(object, "fused_bytes", report->fused_bytes);
-    add_count(object, "fused_largest", report->fused_largest);
+    plan_add_count(object, "fused_bytes", report->fused_bytes);
+    plan_add_count(object, "fused_largest", report->fused_largest);
 }
 
 /* If nothing fits there is no plan: the same keys, with null values. */
@@ -135,11 +134,11 @@ static void add_no_plan(cJSON *object) {
 
 static void add_time(cJSON *object, const cleat_fit_report *report) {
     const cleat_fit_way *way = plan_chosen_way(report);
-    add_known(object, "step_seconds", way->step_seconds, 0);
-    add_known(object, "samples_per_second", way->samples_per_second, 0);
-    add_known_count(object, "steps_per_epoch", report->steps_per_epoch, 0);
-    add_known(object, "epoch_seconds", report->epoch_seconds, 0);
-    add_known(object, "run_seconds", report->run_seconds, 0);
+    plan_add_known(object, "step_seconds", way->step_seconds, 0);
+    plan_add_known(object, "samples_per_second", way->samples_per_second, 0);
+    plan_add_known_count(object, "steps_per_epoch", report->steps_per_epoch, 0);
+    plan_add_known(object, "epoch_seconds", report->epoch_seconds, 0);
+    plan_add_known(object, "run_seconds", report->run_seconds, 0);
     add_rates(object, &report->rates);
 }
 
@@ -147,20 +146,20 @@ static void add_time(cJSON *object, const cleat_fit_report *report) {
 
 static void add_setting(cJSON *object, const char *name, const cleat_profile *profile, const char *key) {
     char text[64];
-    add_text(object, name, cleat_profile_get(profile, key, text, sizeof text, NULL) == CLEAT_OK ? text : "");
+    plan_add_text(object, name, cleat_profile_get(profile, key, text, sizeof text, NULL) == CLEAT_OK ? text : "");
 }
 
 static void add_learning_rate(cJSON *object, const plan_result *plan) {
     const cleat_profile *profile = plan->profile;
     cJSON *item = cJSON_AddObjectToObject(object, "learning_rate");
     cJSON_AddNumberToObject(item, "base", profile->train.learning_rate);
-    add_known_count(item, "base_batch", profile->train.base_batch_size, CLEAT_NONE);
+    plan_add_known_count(item, "base_batch", profile->train.base_batch_size, CLEAT_NONE);
     add_setting(item, "scaling", profile, "train.lr_scaling");
     cJSON *batches = cJSON_AddArrayToObject(item, "by_effective_batch");
     for (size_t i = 0; i < plan->rates.n_scalings; ++i) {
         const plan_scaling *row = &plan->rates.scalings[i];
         cJSON *entry = cJSON_CreateObject();
-        add_count(entry, "batch", row->batch);
+        plan_add_count(entry, "batch", row->batch);
         cJSON_AddBoolToObject(entry, "own", row->own);
         cJSON_AddNumberToObject(entry, "none", row->none);
         cJSON_AddNumberToObject(entry, "linear", row->linear);
@@ -172,13 +171,13 @@ static void add_learning_rate(cJSON *object, const plan_result *plan) {
     for (size_t i = 0; i < plan->rates.n_points; ++i) {
         const plan_point *point = &plan->rates.points[i];
         cJSON *entry = cJSON_CreateObject();
-        add_text(entry, "at", point->at);
-        add_known(entry, "epoch", point->epoch, -1);
-        add_known_count(entry, "step", point->step, -1);
+        plan_add_text(entry, "at", point->at);
+        plan_add_known(entry, "epoch", point->epoch, -1);
+        plan_add_known_count(entry, "step", point->step, -1);
         cJSON_AddNumberToObject(entry, "rate", point->rate);
         cJSON_AddItemToArray(points, entry);
     }
-    add_text(item, "error", plan->rates.error.text);
+    plan_add_text(item, "error", plan->rates.error.text);
 }
 
 /* --- whole document ----------------------------------------------------------------------------------------------- */
@@ -186,27 +185,27 @@ static void add_learning_rate(cJSON *object, const plan_result *plan) {
 static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     const cleat_fit_report *report = &card->report;
     cJSON *object = cJSON_CreateObject();
-    add_text(object, "profile", plan->path);
-    add_text(object, "card", card->name);
+    plan_add_text(object, "profile", plan->path);
+    plan_add_text(object, "card", card->name);
     cJSON_AddBoolToObject(object, "present", card->present);
-    add_text(object, "card_differences", card->differences);
-    add_text(object, "kernels", card->kernels);
+    plan_add_text(object, "card_differences", card->differences);
+    plan_add_text(object, "kernels", card->kernels);
     add_device(object, &report->facts);
-    add_known_count(object, "batch_asked", plan->micro_batch_size, 0);
+    plan_add_known_count(object, "batch_asked", plan->micro_batch_size, 0);
     cJSON_AddBoolToObject(object, "fits", report->fits);
-    add_text(object, "reason", report->reason);
-    add_text(object, "precision", cleat_dtype_name(report->storage));
+    plan_add_text(object, "reason", report->reason);
+    plan_add_text(object, "precision", cleat_dtype_name(report->storage));
     cJSON_AddBoolToObject(object, "recompute", report->recompute);
     add_way(object, "stored", &report->stored);
     add_way(object, "recomputed", &report->recomputed);
-    add_count(object, "effective_batch", report->effective_batch);
-    add_count(object, "limit", report->limit);
+    plan_add_count(object, "effective_batch", report->effective_batch);
+    plan_add_count(object, "limit", report->limit);
     cJSON_AddBoolToObject(object, "data_known", report->data_known);
     add_buckets(object, report);
     if (report->bytes > 0) {
-        add_count(object, "parameters", report->parameters);
-        add_count(object, "trained_parameters", report->trained_parameters);
-        add_count(object, "full_bytes", report->full_bytes);
+        plan_add_count(object, "parameters", report->parameters);
+        plan_add_count(object, "trained_parameters", report->trained_parameters);
+        plan_add_count(object, "full_bytes", report->full_bytes);
         add_memory(object, report);
         add_peaks(object, report);
     } else

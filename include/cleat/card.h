@@ -21,6 +21,7 @@ typedef struct cleat_card {
     double matrix_flops; /* peak of the matrix units with half inputs, operations per second; 0: none */
     double bandwidth;    /* peak, bytes per second */
     int64_t workers;     /* recommended loader threads */
+    double board_watts;  /* power at full load; 0: unknown */
     cleat_rates rates;   /* sustained: the file's efficiencies times the peaks */
 } cleat_card;
 

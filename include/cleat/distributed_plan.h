@@ -3,7 +3,7 @@
 #ifndef CLEAT_DISTRIBUTED_PLAN_H
 #define CLEAT_DISTRIBUTED_PLAN_H
 
-#include "cleat/core.h"
+#include "cleat/fit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +44,72 @@ CLEAT_API double cleat_allreduce_seconds(cleat_allreduce way, int ranks, int64_t
 
 /* The fastest way; of equal ones the first of the list. */
 CLEAT_API cleat_allreduce cleat_allreduce_best(int ranks, int64_t bytes, const cleat_network *network);
+
+enum { CLEAT_PLAN_DEVICES = 64 };
+
+/* A device to train on; all is borrowed. */
+typedef struct cleat_distributed_device {
+    const char *name;
+    const cleat_device_facts *facts;
+    const cleat_rates *rates;
+    double watts;          /* power at full load; 0: unknown */
+    double price_per_hour; /* in any currency; negative: unknown */
+} cleat_distributed_device;
+
+/* One device in the plan. */
+typedef struct cleat_distributed_rank {
+    bool fits; /* false: it cannot hold the model; then only reason, storage and limit are set */
+    char reason[512];
+    cleat_dtype storage; /* activation type on this device */
+    /* Samples of each global batch of the length that is shown; 0: left out. The next seven are for that share; of a
+     * device that is left out, for the share that it would have. */
+    int64_t share;
+    bool recompute;
+    int64_t micro_batch_size, micro_batches, bytes, limit;
+    double seconds;       /* estimate: its share, and the update of the parameters */
+    double alone_seconds; /* estimate: the whole global batch on this device alone, and the update */
+    /* The step if the decision about this device alone were the other one: without it, or with it if it is left out.
+     * Infinite: no other decision is possible. */
+    double other_seconds;
+} cleat_distributed_rank;
+
+/* The exchange of gradients in a step. */
+typedef struct cleat_distributed_exchange {
+    int ranks; /* devices that take part; 0: there is no choice of several, and all else is 0 */
+    int64_t bytes;
+    int buckets;
+    cleat_allreduce way;                  /* the fastest for a bucket */
+    double way_seconds[CLEAT_ALLREDUCES]; /* of all buckets one after the other, in each way, without copies */
+    double seconds;                       /* with copies, if nothing else went on */
+    double exposed_seconds;               /* by which it makes the step longer */
+} cleat_distributed_exchange;
+
+typedef struct cleat_distributed_report {
+    int count;                                        /* devices */
+    int used;                                         /* those with a share; 0: the model fits no device */
+    cleat_distributed_rank ranks[CLEAT_PLAN_DEVICES]; /* [count] */
+    bool data_known;                                  /* false: one global batch of the longest length is planned */
+    int64_t length; /* of the largest global batch, the longest of equal ones: the one that is shown */
+    int64_t global_batch_size;
+    /* If one device alone is the fastest, this is the exchange of the fastest choice of several, and not part of the step. */
+    cleat_distributed_exchange exchange;
+    /* Estimates: */
+    double step_seconds;               /* of the slowest device, and the exposed exchange of several */
+    double samples_per_second;         /* over all lengths */
+    double efficiency;                 /* share of what the devices that take part do alone, together */
+    int64_t steps_per_epoch;           /* 0 if the data are not known */
+    double epoch_seconds, run_seconds; /* 0 if the data are not known */
+    /* Of the devices that take part; watts is 0, price_per_hour negative if one of them is not known. */
+    double watts, price_per_hour;
+} cleat_distributed_report;
+
+/* Plans `profile` for data-parallel training over devices [count] that a network connects. Each device plans
+ * micro-batches for its memory; a device that would make the step slower is left out. Samples are counted as by
+ * cleat_fit_describe. CLEAT_OK is returned even if the model fits no device: see report->used. CLEAT_ERR_ARGUMENT: no
+ * devices or more than CLEAT_PLAN_DEVICES, more devices than samples in a global batch. */
+CLEAT_API cleat_status cleat_fit_distributed(const cleat_profile *profile, int count,
+                                             const cleat_distributed_device *devices, const cleat_network *network,
+                                             cleat_distributed_report *report, cleat_error *error);
 
 #ifdef __cplusplus
 }

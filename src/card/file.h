@@ -23,7 +23,7 @@ typedef struct cleat_card_file {
     } card;
     struct {
         double f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
-        double gemm_efficiency, bandwidth_efficiency, launch_us;
+        double gemm_efficiency, bandwidth_efficiency, launch_us, board_watts;
     } speed;
     struct {
         int64_t workers;
@@ -33,7 +33,7 @@ typedef struct cleat_card_file {
         cleat_card_source memory, reserved, max_allocation, alignment, local_memory, max_work_group, compute_units;
         cleat_card_source extensions, matrix_unit;
         cleat_card_source f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
-        cleat_card_source gemm_efficiency, bandwidth_efficiency, launch_us;
+        cleat_card_source gemm_efficiency, bandwidth_efficiency, launch_us, board_watts;
         cleat_card_source workers;
     } source;
 } cleat_card_file;

@@ -36,6 +36,12 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
     return CLEAT_OK;
 }
 
+static cleat_status check_power(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
+    if (file->speed.board_watts == 0 || file->source.board_watts[0]) return CLEAT_OK;
+    return cleat_record_refuse(record, error, "speed", "board_watts",
+                               "has no source: give board_watts in [source] too, such as: data sheet");
+}
+
 /* --- the card --------------------------------------------------------------------------------------------------- */
 
 /* Intel's architectures from Gen9 to Xe-HPG, that is, all consumer cards and laptops: a register of 32 bytes
@@ -81,6 +87,7 @@ static void set_card(const cleat_card_file *file, const char *name, cleat_card *
         .matrix_flops = file->speed.matrix_tflops * 1e12,
         .bandwidth = file->speed.bandwidth_gb * 1e9,
         .workers = file->loader.workers,
+        .board_watts = file->speed.board_watts,
         .rates.flops = file->speed.f32_tflops * 1e12 * file->speed.gemm_efficiency,
         .rates.matrix_flops = file->card.matrix_unit == CLEAT_MATRIX_NONE
                                   ? 0
@@ -103,6 +110,7 @@ cleat_status cleat_card_read(const char *name, const char *place, const char *te
     if (status == CLEAT_OK) status = cleat_record_read_text(&record, place, text, size, error);
     if (status == CLEAT_OK) status = check_memory(file, &record, error);
     if (status == CLEAT_OK) status = check_match(file, &record, error);
+    if (status == CLEAT_OK) status = check_power(file, &record, error);
     if (status == CLEAT_OK) set_card(file, name, card);
     cleat_record_close(&record);
     cleat_free(file);

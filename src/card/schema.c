@@ -1,4 +1,4 @@
-/* The schema of card files. Every number must be given, and so must a key of the same name in [source]. */
+/* The schema of card files. Every number but the power must be given, and so must a key of the same name in [source]. */
 #include "card/file.h"
 
 #define RECORD cleat_card_file
@@ -68,6 +68,7 @@ static const cleat_key keys[] = {
     {AT(speed, gemm_efficiency), EFFICIENCY, .help = "Fraction of f32_tflops that cleat's matrix products reach."},
     {AT(speed, bandwidth_efficiency), EFFICIENCY, .help = "Fraction of bandwidth_gb that cleat's kernels reach."},
     {AT(speed, launch_us), FLOAT(0, 10000, REQUIRED), .help = "Kernel launch overhead in microseconds."},
+    {AT(speed, board_watts), FLOAT(0, 10000, "0"), .help = "Power at full load in watts; 0: unknown."},
 
     {AT(loader, workers), INT(0, 256, REQUIRED), .help = "Number of loader threads."},
 
@@ -88,6 +89,8 @@ static const cleat_key keys[] = {
     SOURCE(bandwidth_efficiency),
     SOURCE(launch_us),
     SOURCE(workers),
+    {AT(source, board_watts), STRING(source.board_watts, 0, ""),
+     .help = "Data sheet, report, or reason for the estimate."},
     {.section = NULL, .name = NULL},
 };
 

@@ -113,19 +113,21 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
     return status;
 }
 
-/* Both sums over the nodes of a graph: of their estimates, and of their least times. */
-static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
-                              cleat_roofline *roofline, cleat_error *error) {
+/* Both sums over the nodes of a graph: of their estimates, and of their least times. `backward`: only over those of the
+ * backward pass. */
+static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backward, const cleat_rates *rates,
+                              double *seconds, cleat_roofline *roofline, cleat_error *error) {
     cleat_binder binder;
     cleat_node_estimate node;
     cleat_status status = check_graph(plan, graph, error);
     if (status == CLEAT_OK) status = check_rates(rates, error);
     if (status != CLEAT_OK) return status;
     const cleat_layout *layout = &plan->layouts[graph];
+    const size_t forward = layout->graph->gradients ? layout->graph->forward_nodes : layout->graph->node_count;
     *seconds = 0;
     *roofline = (cleat_roofline){0};
     cleat_binder_init(&binder, &plan->facts);
-    for (size_t i = 0; i < layout->graph->node_count && status == CLEAT_OK; ++i) {
+    for (size_t i = backward ? forward : 0; i < layout->graph->node_count && !status; ++i) {
         status = estimate_node(layout, i, rates, &binder, &node, error);
         if (status != CLEAT_OK || node.launches == 0) continue; /* a reshape takes no time */
         *seconds += node.seconds;
@@ -142,7 +144,16 @@ cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cl
                                   cleat_error *error) {
     cleat_roofline roofline;
     double sum;
-    cleat_status status = sum_nodes(plan, graph, rates, &sum, &roofline, error);
+    cleat_status status = sum_nodes(plan, graph, false, rates, &sum, &roofline, error);
+    if (status == CLEAT_OK) *seconds = sum;
+    return status;
+}
+
+cleat_status cleat_estimate_backward(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
+                                     cleat_error *error) {
+    cleat_roofline roofline;
+    double sum;
+    cleat_status status = sum_nodes(plan, graph, true, rates, &sum, &roofline, error);
     if (status == CLEAT_OK) *seconds = sum;
     return status;
 }
@@ -151,7 +162,7 @@ cleat_status cleat_estimate_roofline(const cleat_plan *plan, size_t graph, const
                                      cleat_roofline *roofline, cleat_error *error) {
     cleat_roofline sum;
     double seconds;
-    cleat_status status = sum_nodes(plan, graph, rates, &seconds, &sum, error);
+    cleat_status status = sum_nodes(plan, graph, false, rates, &seconds, &sum, error);
     if (status == CLEAT_OK) *roofline = sum;
     return status;
 }

@@ -39,6 +39,10 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
 cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                   cleat_error *error);
 
+/* The same for the nodes that cleat_backward appended to the graph; 0 if there are none. */
+cleat_status cleat_estimate_backward(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
+                                     cleat_error *error);
+
 /* The work of one run of a graph, and the least time for it. */
 typedef struct cleat_roofline {
     double flops, bytes;

@@ -1,0 +1,460 @@
+/* The plan of data-parallel training over several devices: shares from estimated times (shares.c), the exchange of
+ * gradients (allreduce.c), and for every device whether it pays.
+ *
+ * The time of a device is no exact line in its number of samples: work-groups run in rounds, and memory determines the
+ * micro-batches. So shares are solved with a line through two fits of each device, fitted anew, and solved again with
+ * the line through the fits that are nearest. */
+#include "fit/allreduce.h"
+#include "fit/rank_fit.h"
+#include "fit/shares.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 6 };
+
+/* A device with certain samples, fitted. Devices of the same facts and rates are of one kind. */
+typedef struct known {
+    struct known *next;
+    int kind;
+    int64_t samples[CLEAT_BUCKETS];
+    cleat_rank_fit fit;
+} known;
+
+typedef struct planner {
+    cleat_rank_setup setup;
+    cleat_lengths lengths;
+    bool data_known;
+    int64_t global[CLEAT_BUCKETS]; /* samples of a global batch of each length */
+    int64_t steps[CLEAT_BUCKETS];  /* global batches of it in an epoch */
+    size_t main;                   /* the bucket whose shares are solved */
+    int count;
+    const cleat_distributed_device *devices; /* [count] */
+    int kinds[CLEAT_PLAN_DEVICES];           /* the first device of the same kind */
+    bool usable[CLEAT_PLAN_DEVICES];         /* the model fits it */
+    const cleat_network *network;
+    known *known; /* list, newest first */
+} planner;
+
+/* Shares, and what follows from them. */
+typedef struct outcome {
+    int64_t shares[CLEAT_PLAN_DEVICES];
+    const cleat_rank_fit *fits[CLEAT_PLAN_DEVICES]; /* NULL: no samples */
+    int used;
+    cleat_exchange exchange; /* of the main bucket */
+    double step_seconds;     /* of the main bucket; infinite: a device cannot hold its share */
+    double epoch_seconds;    /* all buckets, each global batch as if it were full */
+} outcome;
+
+/* --- fits of one device ------------------------------------------------------------------------------------------- */
+
+static cleat_status find_fit(planner *p, int device, const int64_t *samples, const cleat_rank_fit **fit,
+                             cleat_error *error) {
+    const size_t size = p->lengths.count * sizeof *samples;
+    const int kind = p->kinds[device];
+    for (const known *k = p->known; k; k = k->next)
+        if (k->kind == kind && memcmp(k->samples, samples, size) == 0) {
+            *fit = &k->fit;
+            return CLEAT_OK;
+        }
+    known *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the plan of '%s'", p->devices[device].name);
+    made->kind = kind;
+    memcpy(made->samples, samples, size);
+    cleat_status status =
+        cleat_rank_fit_make(&p->setup, p->devices[device].facts, p->devices[device].rates, samples, &made->fit, error);
+    if (status != CLEAT_OK) {
+        cleat_free(made);
+        return cleat_fail_in(error, status, "device '%s'", p->devices[device].name);
+    }
+    made->next = p->known;
+    p->known = made;
+    *fit = &made->fit;
+    return CLEAT_OK;
+}
+
+/* A share of `part` in `whole` of every global batch. */
+static cleat_status find_part(planner *p, int device, int64_t part, int64_t whole, const cleat_rank_fit **fit,
+                              cleat_error *error) {
+    int64_t samples[CLEAT_BUCKETS];
+    for (size_t b = 0; b < p->lengths.count; ++b) samples[b] = (p->global[b] * part + whole - 1) / whole;
+    return find_fit(p, device, samples, fit, error);
+}
+
+/* The line through the two fits of the device whose numbers of samples are nearest to `samples`. */
+static cleat_rank_time line_near(const planner *p, int device, int64_t samples) {
+    const known *near[2] = {NULL, NULL};
+    for (const known *k = p->known; k; k = k->next) {
+        if (k->kind != p->kinds[device] || !k->fit.fits || k->samples[p->main] == 0) continue;
+        const int64_t apart = llabs(k->samples[p->main] - samples);
+        if (!near[0] || apart < llabs(near[0]->samples[p->main] - samples)) {
+            if (!near[0] || near[0]->samples[p->main] != k->samples[p->main]) near[1] = near[0];
+            near[0] = k;
+        } else if (k->samples[p->main] != near[0]->samples[p->main] &&
+                   (!near[1] || apart < llabs(near[1]->samples[p->main] - samples)))
+            near[1] = k;
+    }
+    const double n = (double)near[0]->samples[p->main], seconds = near[0]->fit.seconds[p->main];
+    double slope = seconds / n;
+    if (near[1]) slope = (near[1]->fit.seconds[p->main] - seconds) / ((double)near[1]->samples[p->main] - n);
+    /* A line through the origin at most; a step between two rounds of work-groups is no line at all. */
+    slope = fmin(fmax(slope, 1e-3 * seconds / n), seconds / n);
+    return (cleat_rank_time){.fixed_seconds = fmax(seconds - n * slope, 0), .seconds_per_sample = slope};
+}
+
+/* --- given shares ------------------------------------------------------------------------------------------------- */
+
+/* Whether its gradient is copied between the device and its host. */
+static bool is_separate(const cleat_device_facts *facts) {
+    return facts->kind != CLEAT_DEVICE_CPU && !facts->unified_memory;
+}
+
+/* One global batch of bucket b: the slowest device, and the exchange that the backward pass does not hide. */
+static double step_seconds(const planner *p, const outcome *o, size_t b, cleat_exchange *exchange) {
+    double slowest = 0, backward = INFINITY;
+    int64_t bytes = 0;
+    bool copied = false;
+    for (int d = 0; d < p->count; ++d) {
+        if (!o->fits[d]) continue;
+        slowest = fmax(slowest, o->fits[d]->seconds[b]);
+        /* A rank without samples has its zeros ready at once. */
+        if (o->fits[d]->seconds[b] > 0) backward = fmin(backward, o->fits[d]->backward[b]);
+        bytes = o->fits[d]->gradient_bytes;
+        copied = copied || is_separate(p->devices[d].facts);
+    }
+    *exchange = cleat_exchange_estimate(o->used, bytes, p->network, copied, backward);
+    return slowest + exchange->exposed_seconds;
+}
+
+/* Computes what follows from o->shares. */
+static cleat_status evaluate(planner *p, outcome *o, cleat_error *error) {
+    int64_t samples[CLEAT_PLAN_DEVICES][CLEAT_BUCKETS], cut[CLEAT_PLAN_DEVICES];
+    cleat_status status = CLEAT_OK;
+    bool fits = true;
+    for (size_t b = 0; b < p->lengths.count && status == CLEAT_OK; ++b) {
+        status = cleat_shares_cut(p->count, o->shares, p->global[b], cut, error);
+        for (int d = 0; d < p->count && status == CLEAT_OK; ++d) samples[d][b] = cut[d];
+    }
+    o->used = 0;
+    for (int d = 0; d < p->count && status == CLEAT_OK; ++d) {
+        o->fits[d] = NULL;
+        if (o->shares[d] == 0) continue;
+        ++o->used;
+        status = find_fit(p, d, samples[d], &o->fits[d], error);
+        fits = fits && status == CLEAT_OK && o->fits[d]->fits;
+    }
+    if (status != CLEAT_OK) return status;
+    o->epoch_seconds = 0;
+    for (size_t b = 0; b < p->lengths.count && fits; ++b) {
+        cleat_exchange exchange;
+        const double seconds = step_seconds(p, o, b, &exchange);
+        o->epoch_seconds += (double)p->steps[b] * seconds;
+        if (b != p->main) continue;
+        o->step_seconds = seconds;
+        o->exchange = exchange;
+    }
+    if (!fits) o->step_seconds = o->epoch_seconds = INFINITY;
+    return CLEAT_OK;
+}
+
+/* Solves shares for the devices of `take` [count], with lines near their shares in `o`. */
+static cleat_status solve(const planner *p, const bool *take, outcome *o, cleat_error *error) {
+    cleat_rank_time times[CLEAT_PLAN_DEVICES];
+    int64_t shares[CLEAT_PLAN_DEVICES];
+    int n = 0;
+    for (int d = 0; d < p->count; ++d)
+        if (take[d]) times[n++] = line_near(p, d, o->shares[d]);
+    cleat_status status = cleat_shares_solve(n, times, p->global[p->main], shares, NULL, error);
+    if (status != CLEAT_OK) return status;
+    n = 0;
+    for (int d = 0; d < p->count; ++d) o->shares[d] = take[d] ? shares[n++] : 0;
+    return CLEAT_OK;
+}
+
+/* Finds the best shares of these devices, at least one sample each; infinite seconds if that is not possible. */
+static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat_error *error) {
+    outcome o = {.used = 0}, found = {.step_seconds = INFINITY};
+    int taken = 0;
+    cleat_status status = CLEAT_OK;
+    for (int d = 0; d < p->count; ++d) taken += take[d];
+    const bool possible = taken > 0 && taken <= p->global[p->main];
+    for (int d = 0; d < p->count; ++d) o.shares[d] = p->global[p->main] / (taken ? taken : 1);
+    for (int round = 0; round < ROUNDS && status == CLEAT_OK && possible; ++round) {
+        const outcome before = o;
+        status = solve(p, take, &o, error);
+        if (status != CLEAT_OK || (round > 0 && memcmp(before.shares, o.shares, sizeof o.shares) == 0)) break;
+        status = evaluate(p, &o, error);
+        if (status == CLEAT_OK && (round == 0 || o.step_seconds < found.step_seconds)) found = o;
+    }
+    if (status == CLEAT_OK) *best = found;
+    return status;
+}
+
+/* --- which devices ------------------------------------------------------------------------------------------------ */
+
+/* The exposed exchange of 1 to `usable` devices, while each computes its even part of the samples. */
+static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, cleat_error *error) {
+    double whole = INFINITY, even = INFINITY;
+    int64_t bytes = 0;
+    bool copied = false;
+    for (int d = 0; d < p->count; ++d) {
+        const cleat_rank_fit *fit = NULL;
+        if (!p->usable[d]) continue;
+        cleat_status status = find_part(p, d, 1, 1, &fit, error);
+        if (status == CLEAT_OK) whole = fmin(whole, fit->backward[p->main]);
+        if (status == CLEAT_OK) status = find_part(p, d, 1, usable, &fit, error);
+        if (status != CLEAT_OK) return status;
+        if (fit->fits) even = fmin(even, fit->backward[p->main]);
+        bytes = fit->gradient_bytes;
+        copied = copied || is_separate(p->devices[d].facts);
+    }
+    for (int n = 1; n <= usable; ++n)
+        seconds[n - 1] =
+            cleat_exchange_estimate(n, bytes, p->network, copied, fmin(whole, even * usable / n)).exposed_seconds;
+    return CLEAT_OK;
+}
+
+/* Chooses among the usable devices but `without` (-1: among all), by lines. */
+static cleat_status choose(planner *p, int without, bool *take, cleat_error *error) {
+    cleat_rank_time times[CLEAT_PLAN_DEVICES];
+    int64_t shares[CLEAT_PLAN_DEVICES];
+    double exchanges[CLEAT_PLAN_DEVICES];
+    int usable = 0, n = 0;
+    for (int d = 0; d < p->count; ++d) {
+        take[d] = false;
+        usable += p->usable[d];
+    }
+    if (usable == 0) return CLEAT_OK;
+    cleat_status status = estimate_exchanges(p, usable, exchanges, error);
+    if (status != CLEAT_OK) return status;
+    for (int d = 0; d < p->count; ++d)
+        if (p->usable[d] && d != without) times[n++] = line_near(p, d, p->global[p->main] / usable);
+    if (n == 0) return CLEAT_OK;
+    status = cleat_shares_choose(n, times, p->global[p->main], exchanges, shares, NULL, NULL, error);
+    if (status != CLEAT_OK) return status;
+    n = 0;
+    for (int d = 0; d < p->count; ++d)
+        if (p->usable[d] && d != without) take[d] = shares[n++] > 0;
+    return CLEAT_OK;
+}
+
+/* The other decision about device d. */
+static cleat_status try_other(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
+    bool take[CLEAT_PLAN_DEVICES];
+    cleat_status status = CLEAT_OK;
+    *other = (outcome){.step_seconds = INFINITY};
+    if (!p->usable[d]) return CLEAT_OK;
+    if (best->shares[d] > 0)
+        status = choose(p, d, take, error);
+    else
+        for (int i = 0; i < p->count; ++i) take[i] = best->shares[i] > 0 || i == d;
+    return status == CLEAT_OK ? share_out(p, take, other, error) : status;
+}
+
+/* Fills others [count] and finds the fastest of them. */
+static cleat_status try_others(planner *p, const outcome *best, outcome *others, int *fastest, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    *fastest = 0;
+    for (int d = 0; d < p->count && status == CLEAT_OK; ++d) {
+        int same = 0;
+        while (same < d && (p->kinds[same] != p->kinds[d] || (best->shares[same] > 0) != (best->shares[d] > 0))) ++same;
+        if (same < d)
+            others[d] = others[same];
+        else
+            status = try_other(p, best, d, &others[d], error);
+        /* The share of this device, not that of the other one of its kind. */
+        if (same < d && best->shares[d] == 0) {
+            others[d].shares[d] = others[same].shares[same];
+            others[d].fits[d] = others[same].fits[same];
+        }
+        if (status == CLEAT_OK && others[d].step_seconds < others[*fastest].step_seconds) *fastest = d;
+    }
+    return status;
+}
+
+/* Starts with the choice by lines, and changes the decision about one device as long as the step becomes shorter. */
+static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_error *error) {
+    bool take[CLEAT_PLAN_DEVICES];
+    int fastest = 0;
+    cleat_status status = choose(p, -1, take, error);
+    if (status == CLEAT_OK) status = share_out(p, take, best, error);
+    if (status == CLEAT_OK) status = try_others(p, best, others, &fastest, error);
+    for (int i = 0; i < p->count && status == CLEAT_OK; ++i) {
+        if (!(others[fastest].step_seconds < best->step_seconds * (1 - 1e-9))) break;
+        *best = others[fastest];
+        status = try_others(p, best, others, &fastest, error);
+    }
+    return status;
+}
+
+/* --- the report --------------------------------------------------------------------------------------------------- */
+
+static void describe_rank(const planner *p, const outcome *best, const outcome *other, int d,
+                          cleat_distributed_rank *rank) {
+    const cleat_rank_fit *fit = best->fits[d] ? best->fits[d] : other->fits[d];
+    rank->share = best->shares[d];
+    rank->other_seconds = other->step_seconds;
+    if (!fit || !fit->fits) return;
+    const cleat_fit_bucket *bucket = &fit->buckets[p->main];
+    rank->recompute = fit->recompute;
+    rank->micro_batch_size = bucket->micro_batch_size;
+    rank->micro_batches = bucket->micro_batches;
+    rank->bytes = fit->bytes;
+    rank->seconds = fit->seconds[p->main];
+}
+
+/* Power and price of the devices that take part. */
+static void sum_costs(const planner *p, cleat_distributed_report *report) {
+    bool watts = true, price = true;
+    report->price_per_hour = 0;
+    for (int d = 0; d < p->count; ++d) {
+        if (report->ranks[d].share == 0) continue;
+        report->watts += p->devices[d].watts;
+        report->price_per_hour += p->devices[d].price_per_hour;
+        watts = watts && p->devices[d].watts > 0;
+        price = price && p->devices[d].price_per_hour >= 0;
+    }
+    if (!watts || report->used == 0) report->watts = 0;
+    if (!price || report->used == 0) report->price_per_hour = -1;
+}
+
+static void describe_time(const planner *p, const outcome *best, cleat_distributed_report *report) {
+    double samples = 0, alone = 0;
+    for (size_t b = 0; b < p->lengths.count; ++b) samples += (double)p->lengths.samples[b];
+    report->step_seconds = best->step_seconds;
+    report->samples_per_second = samples / best->epoch_seconds;
+    for (int d = 0; d < p->count; ++d)
+        if (best->shares[d] > 0) alone += 1 / report->ranks[d].alone_seconds;
+    report->efficiency = 1 / best->step_seconds / alone;
+    if (!p->data_known) return;
+    for (size_t b = 0; b < p->lengths.count; ++b) report->steps_per_epoch += p->steps[b];
+    report->epoch_seconds = best->epoch_seconds;
+    report->run_seconds = best->epoch_seconds * (double)p->setup.profile->train.epochs;
+}
+
+static void describe_exchange(const planner *p, const outcome *o, cleat_distributed_exchange *made) {
+    int64_t bytes = 0;
+    for (int d = 0; d < p->count; ++d)
+        if (o->fits[d]) bytes = o->fits[d]->gradient_bytes;
+    *made = (cleat_distributed_exchange){.ranks = o->used,
+                                         .bytes = bytes,
+                                         .buckets = o->exchange.buckets,
+                                         .way = o->exchange.way,
+                                         .seconds = o->exchange.seconds,
+                                         .exposed_seconds = o->exchange.exposed_seconds};
+    for (int way = 0; way < CLEAT_ALLREDUCES && made->buckets > 0; ++way)
+        made->way_seconds[way] =
+            made->buckets * cleat_allreduce_seconds((cleat_allreduce)way, made->ranks,
+                                                    (bytes + made->buckets - 1) / made->buckets, p->network);
+}
+
+/* The best outcome of several devices: the best of all, or one of the others; NULL: there is none. */
+static const outcome *best_of_several(const planner *p, const outcome *best, const outcome *others) {
+    const outcome *found = NULL;
+    if (best->used > 1) return best;
+    for (int d = 0; d < p->count; ++d)
+        if (others[d].used > 1 && isfinite(others[d].step_seconds) &&
+            (!found || others[d].step_seconds < found->step_seconds))
+            found = &others[d];
+    return found;
+}
+
+/* --- public function ---------------------------------------------------------------------------------------------- */
+
+static cleat_status check(const cleat_profile *profile, int count, cleat_error *error) {
+    const int64_t samples = cleat_profile_effective_batch(profile);
+    if (count < 1 || count > CLEAT_PLAN_DEVICES)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d devices: there must be 1 to %d", count, CLEAT_PLAN_DEVICES);
+    if (count > samples)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%d devices, but a global batch has only %lld samples: use fewer devices, or a larger "
+                          "train.effective_batch_size",
+                          count, (long long)samples);
+    return cleat_profile_check_training(profile, error);
+}
+
+static bool is_same_kind(const cleat_distributed_device *a, const cleat_distributed_device *b) {
+    return memcmp(a->facts, b->facts, sizeof *a->facts) == 0 && memcmp(a->rates, b->rates, sizeof *a->rates) == 0;
+}
+
+static void set_up(planner *p) {
+    const int64_t effective = cleat_profile_effective_batch(p->setup.profile);
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_lengths_global_batches(&p->lengths, effective, buckets);
+    for (size_t b = 0; b < p->lengths.count; ++b) {
+        p->global[b] = buckets[b].global_batch_size;
+        p->steps[b] = (p->lengths.samples[b] + effective - 1) / effective;
+        if (p->global[b] >= p->global[p->main]) p->main = b;
+    }
+    for (int d = 0; d < p->count; ++d)
+        while (!is_same_kind(&p->devices[p->kinds[d]], &p->devices[d])) ++p->kinds[d];
+}
+
+/* Fits the whole global batch to each device alone. */
+static cleat_status fit_alone(planner *p, cleat_distributed_report *report, cleat_error *error) {
+    for (int d = 0; d < p->count; ++d) {
+        const cleat_rank_fit *fit = NULL;
+        cleat_distributed_rank *rank = &report->ranks[d];
+        cleat_status status = find_part(p, d, 1, 1, &fit, error);
+        if (status != CLEAT_OK) return status;
+        p->usable[d] = rank->fits = fit->fits;
+        rank->storage = fit->storage;
+        rank->limit = fit->limit;
+        rank->alone_seconds = fit->seconds[p->main];
+        snprintf(rank->reason, sizeof rank->reason, "%s", fit->reason);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status plan(planner *p, cleat_distributed_report *report, cleat_error *error) {
+    outcome best = {.used = 0}, *others = cleat_alloc((size_t)p->count, sizeof *others);
+    if (!others) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the plan of %d devices", p->count);
+    set_up(p);
+    report->count = p->count;
+    report->data_known = p->data_known;
+    report->length = p->lengths.lengths[p->main];
+    report->global_batch_size = p->global[p->main];
+    cleat_status status = fit_alone(p, report, error);
+    if (status == CLEAT_OK) status = find_best(p, &best, others, error);
+    if (status == CLEAT_OK) {
+        report->used = best.used;
+        for (int d = 0; d < p->count; ++d) describe_rank(p, &best, &others[d], d, &report->ranks[d]);
+        sum_costs(p, report);
+        if (best.used > 0) describe_time(p, &best, report);
+        const outcome *several = best_of_several(p, &best, others);
+        if (several) describe_exchange(p, several, &report->exchange);
+    }
+    cleat_free(others);
+    return status;
+}
+
+static void free_known(known *list) {
+    while (list) {
+        known *next = list->next;
+        cleat_free(list);
+        list = next;
+    }
+}
+
+cleat_status cleat_fit_distributed(const cleat_profile *profile, int count, const cleat_distributed_device *devices,
+                                   const cleat_network *network, cleat_distributed_report *report, cleat_error *error) {
+    planner p = {.count = count, .devices = devices, .network = network};
+    cleat_model *model = NULL;
+    cleat_status status = check(profile, count, error);
+    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &model, error);
+    if (status != CLEAT_OK) return status;
+    cleat_distributed_report *made = cleat_alloc(1, sizeof *made);
+    if (!made) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %d devices", count);
+    if (status == CLEAT_OK) status = cleat_fit_lengths(profile, model, &p.lengths, &p.data_known, error);
+    p.setup = (cleat_rank_setup){profile, model, &p.lengths};
+    if (status == CLEAT_OK) status = plan(&p, made, error);
+    if (status == CLEAT_OK) *report = *made;
+    cleat_free(made);
+    free_known(p.known);
+    cleat_model_destroy(model);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* One of several devices of a data-parallel run: the micro-batches for its samples, as its memory gives them, and how
+ * long it computes. */
+#ifndef CLEAT_SRC_RANK_FIT_H
+#define CLEAT_SRC_RANK_FIT_H
+
+#include "fit/fit.h"
+
+/* What all ranks have in common; borrowed. */
+typedef struct cleat_rank_setup {
+    const cleat_profile *profile;
+    const cleat_model *model;
+    const cleat_lengths *lengths; /* their samples are not used */
+} cleat_rank_setup;
+
+typedef struct cleat_rank_fit {
+    bool fits;
+    char reason[512]; /* as cleat_fit_report.reason */
+    cleat_dtype storage;
+    bool recompute;
+    int64_t bytes, limit;                    /* planned; usable */
+    int64_t gradient_bytes;                  /* of the flat f32 gradient that ranks exchange */
+    cleat_fit_bucket buckets[CLEAT_BUCKETS]; /* [lengths->count] global_batch_size: the samples of this rank */
+    /* Estimates, [lengths->count]; 0 for a bucket without samples. */
+    double seconds[CLEAT_BUCKETS];  /* forward and backward passes of the rank's samples, and the update */
+    double backward[CLEAT_BUCKETS]; /* backward pass of the last micro-batch */
+} cleat_rank_fit;
+
+/* Fits samples[b] >= 0 samples of each bucket [lengths->count] to a device with these facts and rates. CLEAT_OK is
+ * returned even if they do not fit: see fit->fits. CLEAT_ERR_ARGUMENT: no samples. */
+cleat_status cleat_rank_fit_make(const cleat_rank_setup *setup, const cleat_device_facts *facts,
+                                 const cleat_rates *rates, const int64_t *samples, cleat_rank_fit *fit,
+                                 cleat_error *error);
+
+#endif

@@ -1,0 +1,187 @@
+/* A plan of several devices as text. */
+#include "plan_devices.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- devices ------------------------------------------------------------------------------------------------------ */
+
+/* Why it takes part, or does not, in at most one line. */
+static void print_decision(const cleat_distributed_report *report, const cleat_distributed_rank *rank) {
+    const double change = 100 * (rank->other_seconds / report->step_seconds - 1);
+    const int digits = change < 10 ? 1 : 0;
+    if (!rank->fits)
+        printf("left out: the model does not fit");
+    else if (rank->share == 0 && isfinite(rank->other_seconds))
+        printf("left out: with it a step would take %.*f %% longer", digits, change);
+    else if (rank->share == 0)
+        printf("left out: there are too few samples");
+    else if (!isfinite(rank->other_seconds))
+        printf("the only one");
+    else if (change < 0.05)
+        printf("without it a step would not take longer: another one does as well");
+    else
+        printf("without it a step would take %.*f %% longer", digits, change);
+}
+
+static void print_device(const plan_devices *plan, int d, int count) {
+    const cleat_distributed_rank *rank = &plan->report.ranks[d];
+    char name[64], share[CLI_SHORT] = "-", cut[CLI_SHORT] = "-", bytes[CLI_SHORT] = "-", part[CLI_SHORT] = "-",
+                   seconds[CLI_SHORT] = "-", alone[CLI_SHORT] = "-";
+    snprintf(name, sizeof name, count > 1 ? "%s x %d" : "%s", plan->cards[d].name, count);
+    if (rank->share > 0) {
+        snprintf(share, sizeof share, "%lld", (long long)rank->share);
+        snprintf(cut, sizeof cut, "%lld x %lld", (long long)rank->micro_batch_size, (long long)rank->micro_batches);
+        snprintf(part, sizeof part, "%.0f %%", 100 * (double)rank->bytes / (double)rank->limit);
+        cleat_bytes_text(rank->bytes, bytes);
+        cli_duration(rank->seconds, seconds);
+    }
+    if (rank->fits) cli_duration(rank->alone_seconds, alone);
+    printf("  %-15s %-9s %6s %10s %10s %11s %9s %10s %10s   ", name, cleat_dtype_name(rank->storage), share, cut,
+           rank->share == 0  ? "-"
+           : rank->recompute ? "yes"
+                             : "no",
+           bytes, part, seconds, alone);
+    print_decision(&plan->report, rank);
+    printf("\n");
+}
+
+static bool is_same_row(const plan_devices *plan, int a, int b) {
+    return strcmp(plan->cards[a].name, plan->cards[b].name) == 0 &&
+           plan->report.ranks[a].share == plan->report.ranks[b].share;
+}
+
+static void print_devices(const plan_devices *plan) {
+    printf("  %-15s %-9s %6s %10s %10s %11s %9s %10s %10s\n", "device", "precision", "share", "batch", "recompute",
+           "planned", "of usable", "compute", "alone");
+    for (int d = 0, count; d < plan->count; d += count) {
+        for (count = 1; d + count < plan->count && is_same_row(plan, d, d + count);) ++count;
+        print_device(plan, d, count);
+    }
+    for (int d = 0; d < plan->count; ++d)
+        if (!plan->report.ranks[d].fits && (d == 0 || !is_same_row(plan, d - 1, d)))
+            printf("  %s: %s\n", plan->cards[d].name, plan->report.ranks[d].reason);
+    for (int d = 1; d < plan->count; ++d)
+        if (plan->report.ranks[d].storage != plan->report.ranks[0].storage) {
+            printf("  The devices compute in different precisions; train.precision sets one for all.\n");
+            break;
+        }
+}
+
+/* --- exchange, step, run ------------------------------------------------------------------------------------------ */
+
+static void label(const char *name) {
+    printf("  %-12s ", name);
+}
+
+static void print_rate(double bytes_per_second) {
+    if (bytes_per_second < 1e9)
+        printf("%.4g MB/s", bytes_per_second / 1e6);
+    else
+        printf("%.4g GB/s", bytes_per_second / 1e9);
+}
+
+static void print_exchange(const plan_devices *plan) {
+    const cleat_distributed_exchange *exchange = &plan->report.exchange;
+    char text[CLI_SHORT], other[CLI_SHORT];
+    if (exchange->ranks == 0) return;
+    label("gradients");
+    printf("%s in %d bucket%s over %s: ", cleat_bytes_text(exchange->bytes, text), exchange->buckets,
+           exchange->buckets == 1 ? "" : "s", plan->network.name);
+    print_rate(plan->network.bytes_per_second);
+    printf(", a message takes %.4g us\n", plan->network.latency_seconds * 1e6);
+    label("all-reduce");
+    printf("%d devices: ", exchange->ranks);
+    for (int way = 0; way < CLEAT_ALLREDUCES; ++way)
+        printf("%s%s%s %s", way ? ", " : "", way == (int)exchange->way ? "-> " : "",
+               cleat_allreduce_name((cleat_allreduce)way), cli_duration(exchange->way_seconds[way], text));
+    printf("\n");
+    label("");
+    printf("%s with copies between devices and hosts, of which the backward pass hides %s\n",
+           cli_duration(exchange->seconds, text), cli_duration(exchange->seconds - exchange->exposed_seconds, other));
+}
+
+/* The least time of one device alone; its number in *device. */
+static double fastest_alone(const cleat_distributed_report *report, int *device) {
+    double least = INFINITY;
+    for (int d = 0; d < report->count; ++d)
+        if (report->ranks[d].fits && report->ranks[d].alone_seconds < least) {
+            least = report->ranks[d].alone_seconds;
+            *device = d;
+        }
+    return least;
+}
+
+static void print_step(const plan_devices *plan) {
+    const cleat_distributed_report *report = &plan->report;
+    char text[CLI_SHORT];
+    int device = 0;
+    const double alone = fastest_alone(report, &device);
+    label("step");
+    printf("%s", cli_duration(report->step_seconds, text));
+    if (report->used > 1) {
+        printf(" = %s on the slowest device",
+               cli_duration(report->step_seconds - report->exchange.exposed_seconds, text));
+        printf(" + %s exposed communication", cli_duration(report->exchange.exposed_seconds, text));
+        printf("; %s alone: %s", plan->cards[device].name, cli_duration(alone, text));
+    } else
+        printf(": %s alone is the fastest choice", plan->cards[device].name);
+    printf("\n");
+    label("speed");
+    printf("%.4g samples/s; efficiency %.1f %% of the %d device%s that take%s part, each alone\n",
+           report->samples_per_second, 100 * report->efficiency, report->used, report->used == 1 ? "" : "s",
+           report->used == 1 ? "s" : "");
+}
+
+static void print_energy(const plan_devices *plan) {
+    const cleat_distributed_report *report = &plan->report;
+    label("energy");
+    if (report->watts > 0) {
+        printf("at most %.4g J a step (%.4g W, the devices at full load)", report->watts * report->step_seconds,
+               report->watts);
+        if (report->run_seconds > 0) printf(", %.4g kWh a run", report->watts * report->run_seconds / 3.6e6);
+    } else {
+        printf("unknown: speed.board_watts is not in the card file of");
+        for (int d = 0, n = 0; d < plan->count; ++d)
+            if (report->ranks[d].share > 0 && plan->devices[d].watts <= 0 &&
+                (d == 0 || strcmp(plan->cards[d].name, plan->cards[d - 1].name) != 0))
+                printf("%s %s", n++ ? "," : "", plan->cards[d].name);
+    }
+    printf("\n");
+}
+
+static void print_run(const plan_devices *plan) {
+    const cleat_distributed_report *report = &plan->report;
+    char epoch[CLI_SHORT], all[CLI_SHORT];
+    label("run");
+    if (report->run_seconds > 0)
+        printf("an epoch of %lld steps %s, %lld epochs %s\n", (long long)report->steps_per_epoch,
+               cli_duration(report->epoch_seconds, epoch), (long long)plan->profile->train.epochs,
+               cli_duration(report->run_seconds, all));
+    else
+        printf("epochs: unknown without the data\n");
+    if (report->price_per_hour < 0) return;
+    label("price");
+    printf("%.4g an hour", report->price_per_hour);
+    if (report->run_seconds > 0) printf(", %.4g the run", report->price_per_hour * report->run_seconds / 3600);
+    printf(", %.4g a million samples\n", report->price_per_hour / 3600 * 1e6 / report->samples_per_second);
+}
+
+void plan_devices_print(const plan_devices *plan) {
+    const cleat_distributed_report *report = &plan->report;
+    printf("%s on %d device%s: global batch of %lld samples, length %lld\n", plan->path, plan->count,
+           plan->count == 1 ? "" : "s", (long long)report->global_batch_size, (long long)report->length);
+    if (!report->data_known) printf("  %s does not exist: planning the longest length\n", plan->profile->data->path);
+    printf("\n");
+    print_devices(plan);
+    if (report->used == 0) return;
+    printf("\n");
+    print_exchange(plan);
+    print_step(plan);
+    print_energy(plan);
+    print_run(plan);
+    printf("\n  share: samples of a global batch. compute: this share and the update; alone: the whole global batch on "
+           "this device.\n  Times are estimates from the rates in the card files and of the network, not "
+           "measurements.\n");
+}
