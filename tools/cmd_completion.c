@@ -23,6 +23,7 @@ static const struct {
     values values;
 } rows[] = {{"--card", NULL, {CARDS, NULL}},
             {"--split", NULL, {WORDS, "train val test all"}},
+            {"--network", NULL, {WORDS, "1Gb 10Gb 25Gb memory pcie3 pcie4 pcie5"}},
             {"--progress", NULL, {WORDS, "auto bar lines none"}},
             {NULL, "SEL", {WORDS, "auto gpu cpu"}},
             {NULL, "TYPE", {WORDS, "f32 f16 bf16"}},

@@ -175,6 +175,37 @@ static cleat_status solve(const planner *p, const bool *take, outcome *o, cleat_
     return CLEAT_OK;
 }
 
+/* The first device of its kind and share, of those that take part: moving a sample from or to the others is the same. */
+static bool is_first_alike(const planner *p, const outcome *o, int d) {
+    for (int i = 0; i < d; ++i)
+        if (o->shares[i] == o->shares[d] && p->kinds[i] == p->kinds[d]) return false;
+    return o->shares[d] > 0;
+}
+
+/* Moves single samples from the slowest device to another one as long as that helps. */
+static cleat_status refine(planner *p, outcome *best, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int round = 0; round < ROUNDS && isfinite(best->step_seconds); ++round) {
+        outcome found = *best;
+        int slowest = 0;
+        for (int d = 0; d < p->count; ++d)
+            if (best->fits[d] &&
+                (!best->fits[slowest] || best->fits[d]->seconds[p->main] > best->fits[slowest]->seconds[p->main]))
+                slowest = d;
+        for (int d = 0; d < p->count && best->shares[slowest] > 1 && status == CLEAT_OK; ++d) {
+            outcome moved = *best;
+            if (d == slowest || !is_first_alike(p, best, d)) continue;
+            --moved.shares[slowest];
+            ++moved.shares[d];
+            status = evaluate(p, &moved, error);
+            if (status == CLEAT_OK && moved.step_seconds < found.step_seconds) found = moved;
+        }
+        if (status != CLEAT_OK || found.step_seconds >= best->step_seconds) break;
+        *best = found;
+    }
+    return status;
+}
+
 /* Finds the best shares of these devices, at least one sample each; infinite seconds if that is not possible. */
 static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat_error *error) {
     outcome o = {.used = 0}, found = {.step_seconds = INFINITY};
@@ -191,7 +222,7 @@ static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat
         if (status == CLEAT_OK && (round == 0 || o.step_seconds < found.step_seconds)) found = o;
     }
     if (status == CLEAT_OK) *best = found;
-    return status;
+    return status == CLEAT_OK ? refine(p, best, error) : status;
 }
 
 /* --- which devices ------------------------------------------------------------------------------------------------ */

@@ -50,6 +50,7 @@ test_bash() {
     completes "train.epochs= train.eps=" cleat train --set train.ep
     completes "" cleat train --set train.epochs = 4
     completes "t4" cleat plan a.ini --card t4
+    completes "pcie3 pcie4 pcie5" cleat plan a.ini --devices t4,t4 --network p
     completes "b.txt" cleat tune --ship b
     completes "make" cleat data m
     completes "train" cleat man tra
