@@ -85,7 +85,7 @@ attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
             highest = fmax(highest, fmax(fmax(s.x, s.y), fmax(s.z, s.w)));
         }
         shared[own * PER_ROW + part] = highest;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the maxima of a row are complete */
         float higher = top;
         for (int c = 0; c < PER_ROW; ++c) higher = fmax(higher, shared[own * PER_ROW + c]);
         const float shrink = exp2(top - higher);

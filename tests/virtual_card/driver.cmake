@@ -141,7 +141,7 @@ foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:line
   card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
 endforeach()
 
-foreach(card t4 v100 a100)
+foreach(card t4 v100 a100 ${amd_cards})
   card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()

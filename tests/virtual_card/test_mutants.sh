@@ -79,7 +79,7 @@ done
 # Operands are loaded ahead of their products in the linear layers of a T4 and an A100.
 ahead='the first step is complete' not_ahead='the last step is no longer read'
 gemm=lib/gemm_mma.clh
-if [[ $card == v100 ]]; then
+if [[ $card != t4 && $card != a100 ]]; then
     barriers linear $linear $gemm "$ahead"
 else
     barriers linear $linear $gemm "$not_ahead"
@@ -132,6 +132,51 @@ if [[ $card == v100 ]]; then
     mutant linear $linear lib/mma_nvidia70.clh 'row + 4 * i, column' 'row + 8 * i, column'
     mutant attention $attention lib/mma_nvidia70.clh 'mma_copy(a->x + 4, p + 8, 8)' 'mma_copy(a->x + 4, p, 8)'
     mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'
+fi
+
+# wrong FUNCTION UNIT RESULT: another result of a function of mma_layout.clh. The probe of the unit, or else the products, must show it.
+wrong() {
+    local head="static inline int mma_$1(int unit, int lane, int i) {"
+    mutant linear $linear lib/mma_layout.clh "$head" "$head if (unit == $2) return $3;"
+}
+if [[ $card == mi210 || $card == rx7900xt ]]; then
+    barriers linear $linear linear/linear_mma.cl
+    barriers conv $conv $gemm "$ahead"
+    barriers conv $conv conv/conv_mma.cl
+    wide=2 # its heads are 128 wide, so that several waves share rows
+    passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
+    barriers attention $wide attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
+    barriers attention $wide attention/attention_mma_backward.cl
+    mutant linear $linear lib/mma.clh 'MMA_A_AT(r)[0] | (uint)MMA_A_AT(r)[ld] << 16' 'MMA_A_AT(r)[ld] | (uint)MMA_A_AT(r)[0] << 16'
+    mutant linear $linear lib/mma.clh 'MMA_B_AT(r)[0] | (uint)MMA_B_AT(r)[depth] << 16' 'MMA_B_AT(r)[depth] | (uint)MMA_B_AT(r)[0] << 16'
+    mutant linear $linear lib/mma.clh 'mma_a_runs(a, p, ld, 1)' 'mma_a_runs(a, p, 1, ld)'
+    mutant linear $linear lib/mma.clh 'depth = 1, column = ld' 'depth = ld, column = 1'
+    mutant linear $linear $gemm '(A_STAGE(s), B_STAGE(s), sum, scratch)' '(A_STAGE(s + 1), B_STAGE(s + 1), sum, scratch)'
+    mutant linear $linear $gemm 'as_ushort2(sum[i][j].x[e])' 'as_ushort2(sum[i][j].x[C_COUNT - 1 - e])'
+    mutant attention $wide attention/attention_mma.clh 'first + (f)*SUM_SUBGROUPS, scratch' 'first + (f), scratch'
+fi
+if [[ $card == mi210 ]]; then
+    for f in a_row b_column c_column; do wrong $f MATRIX_AMD_MFMA 'lane / 4'; done
+    for f in a_depth b_depth c_row; do
+        wrong $f MATRIX_AMD_MFMA '4 * i + lane / 16'
+        wrong $f MATRIX_AMD_MFMA '4 * (lane / 16) + (i ^ 1)'
+    done
+    "$cleat" devices 2>/dev/null | grep -q "matrix unit *amd_mfma"
+    unit amd_mfma lib/mma_amd.clh '(uint2)(a->x[0], a->x[1])' '(uint2)(a->x[1], a->x[0])'
+    unit amd_mfma lib/mma_amd.clh 'y = (uint2)(b->x[0], b->x[1])' 'y = (uint2)(b->x[1], b->x[0])'
+    unit amd_mfma lib/mma_amd.clh '(float4)(c->x[0], c->x[1]' '(float4)(c->x[1], c->x[0]'
+    unit amd_mfma lib/mma_amd.clh $'z.s2, c->x[3] = z.s3;\n#endif' $'z.s3, c->x[3] = z.s2;\n#endif'
+fi
+if [[ $card == rx7900xt ]]; then
+    for f in a_row b_column c_column; do wrong $f MATRIX_AMD_WMMA 'lane / 2'; done
+    for f in a_depth b_depth; do wrong $f MATRIX_AMD_WMMA 'i ^ lane / 16'; done
+    wrong c_row MATRIX_AMD_WMMA '8 * (lane / 16) + i'
+    wrong c_row MATRIX_AMD_WMMA '2 * i + 1 - lane / 16'
+    "$cleat" devices 2>/dev/null | grep -q "matrix unit *amd_wmma"
+    unit amd_wmma lib/mma_amd.clh '(uint8)(a->x[0], a->x[1]' '(uint8)(a->x[1], a->x[0]'
+    unit amd_wmma lib/mma_amd.clh '(uint8)(b->x[0], b->x[1]' '(uint8)(b->x[1], b->x[0]'
+    unit amd_wmma lib/mma_amd.clh '(float8)(c->x[0], c->x[1]' '(float8)(c->x[1], c->x[0]'
+    unit amd_wmma lib/mma_amd.clh 'c->x[6] = z.s6, c->x[7] = z.s7' 'c->x[6] = z.s7, c->x[7] = z.s6'
 fi
 
 if [[ $card == t4 ]]; then # products without matrix units: the same row has a bias, a residual, and extents that fill no tile
