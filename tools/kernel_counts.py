@@ -31,6 +31,15 @@ Every row is a kernel with one set of options. Columns:
             shared memory, warps), and warps
   SASS      FFMA or HMMA of all instructions in the innermost loop that has most of them, in ptxas' code;
             then as `per mma` and `peak`
+AMD's cards run the code that clang writes for them, so that no other listing is needed. s_waitcnt, s_nop and the like are
+not counted. Their columns:
+  peak      a SIMD issues one vector and one scalar instruction a slot (gfx90a: four clocks, gfx1100: one), to waves that it
+            chooses. An FMA is one slot (gfx1100: half a slot, as pairs). An mma of 16 x 16 x 16 occupies the matrix unit of
+            gfx90a for 8 slots, while other instructions go on, and the vector unit of gfx1100 for 32. Packed and paired
+            FMAs count twice, so that `mix` may exceed 100 %.
+  shared    as above; the four SIMDs of gfx90a, the two of gfx1100 share LDS, which serves one wavefront a clock
+  LDS       instructions of LDS (loads, stores) for each useful one;  wide: 16 bytes a lane, of its loads
+  VGPR      of a lane, AGPRs included, "!N": N bytes of scratch;  SGPR;  waves: that a SIMD holds, by clang
 The clang of the virtual card stands in for NVIDIA's compiler, and counts of PTX include what ptxas removes (mov): where
 the SASS columns differ, they are nearer to the card. Rows with less than 1 % of a workload's instructions are left out.
 
@@ -57,6 +66,8 @@ import tempfile
 CARDS = {"t4": (75, 2, 128, 32, 16, 64), "v100": (70, 2, 128, 64, 32, 96),
          "a100": (80, 2, 256, 64, 32, 164), "h100": (90, 1, 512, 64, 32, 228)}
 SCHEDULERS, REGISTERS = 4, 65536  # of an SM
+# AMD: slots of an FMA and of an mma; whether the matrix unit works beside the vector unit; slots in which LDS serves a wavefront
+AMD = {"mi210": (1, 8, True, 1), "rx7900xt": (0.5, 32, False, 2)}
 # The index of the dimension that the kernel sums over, and in how many sizes to run.
 SUMMED = {"linear": (2, 2), "linear_dx": (1, 2), "linear_dw": (0, 2), "attention": (1, 3),
           "conv": (2, 2), "conv_dx": (3, 2), "conv_dw": (0, 2)}
@@ -253,8 +264,20 @@ def useful_of(counters):
 
 
 def slots_of(counters, card):
+    if card in AMD:
+        return counters["mma"] * AMD[card][1] if counters["mma"] else counters["fma"] * AMD[card][0]
     _, fma_slots, products, *_ = CARDS[card]
     return counters["mma_products"] / products if counters["mma"] else counters["fma"] * fma_slots
+
+
+def issued_slots(counters, card):
+    """Slots in which the instructions can be issued, at the least."""
+    if card not in AMD:
+        return counters["instructions"]
+    _, mma_slots, beside, _ = AMD[card]
+    matrix = counters["mma"] * mma_slots
+    vectors = max(counters["vectors"], matrix) if beside else counters["vectors"] - counters["mma"] + matrix
+    return max(vectors, counters["scalars"])
 
 
 def short_options(options):
@@ -275,8 +298,9 @@ def cells(workload, row, loop, arguments):
     out["loop"] = share(useful_of(loop), loop["instructions"]) + mark if loop else "-"
     out["per mma"] = f"{main['instructions'] / main['mma']:.1f}" if main["mma"] else "-"
     slots = slots_of(main, card)
-    out["peak"] = share(min(slots, main["instructions"]), main["instructions"]) if slots else "-"
-    served = SCHEDULERS * wave_count
+    issued = issued_slots(main, card)
+    out["peak"] = share(min(slots, issued), issued) if slots else "-"
+    served = (AMD[card][3] if card in AMD else SCHEDULERS) * wave_count
     out["shared"] = share(min(slots, served), served) if slots and served else "-"
     out["conflict"] = ratio(main["shared_load_waves"] + main["shared_store_waves"],
                             main["shared_load_least"] + main["shared_store_least"])
@@ -285,7 +309,11 @@ def cells(workload, row, loop, arguments):
     warps = row["groups"] * -(-row["work_items"] // 32)
     out["barriers"] = f"{row['barriers'] / warps:.0f}"
     out["diverge"] = share(row["divergent_branches"], row["branches"])
-    out.update(assembled_cells(row, card))
+    if card in AMD:
+        useful = useful_of(main)
+        out["LDS"] = f"{(main['shared_loads'] + main['shared_stores']) / useful:.2f}" if useful else "-"
+        out["wide"] = share(main["shared_wide_loads"], main["shared_loads"])
+    out.update(listed_cells(row) if card in AMD else assembled_cells(row, card))
     if arguments.kinds:
         out.update({kind: f"{100 * main[kind] / max(useful_of(main), 1):.0f}" for kind in KINDS})
     return out
@@ -305,6 +333,21 @@ def assembled_cells(row, card):
     return out
 
 
+def listed_cells(row):
+    """Registers and waves, as clang's listing for AMD has them."""
+    text = pathlib.Path(row["ptx"]).read_text(encoding="utf-8")
+    listed = {}
+    for kernel in re.split(r"^  - ", text[text.index(".amdgpu_metadata"):], flags=re.M)[1:]:
+        fields = dict(re.findall(r"^ *(\.\w+): +(\S+)$", kernel, re.M))
+        if re.search(rf"^    \.name: +{row['kernel']}$", kernel, re.M):
+            listed = fields
+    waves = re.search(rf"^{row['kernel']}:.*?^; Occupancy: (\d+)", text, re.M | re.S)
+    if not listed or not waves:
+        stop(1, f"no {row['kernel']} in {row['ptx']}")
+    scratch = int(listed[".private_segment_fixed_size"])
+    return {"VGPR": listed[".vgpr_count"] + (f"!{scratch}" if scratch else ""), "SGPR": listed[".sgpr_count"], "waves": waves[1]}
+
+
 def tabulate(workload, arguments, tools, folder):
     operation, _, text = workload.partition(":")
     if operation not in SUMMED or not re.fullmatch(r"\d+(,\d+)*", text):
@@ -321,7 +364,7 @@ def tabulate(workload, arguments, tools, folder):
     for key, row in runs[0].items():
         if row["instructions"] < 0.01 * total or row["kernel"].startswith("mma_probe"):
             continue
-        if tools[0]:
+        if tools[0] and arguments.card not in AMD:
             assemble(row, arguments.card, tools)
         rows.append(cells(workload, row, difference(runs, key), arguments))
     return rows
@@ -362,7 +405,7 @@ def update(path):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("workloads", nargs="*")
-    parser.add_argument("--card", default="t4", choices=CARDS)
+    parser.add_argument("--card", default="t4", choices=[*CARDS, *AMD])
     parser.add_argument("--storage", default="f32", choices=("f32", "f16", "bf16"))
     parser.add_argument("--build", default="build")
     parser.add_argument("--variant", default="-")
@@ -378,9 +421,10 @@ def main():
     if arguments.help or not arguments.workloads:
         print(__doc__)
         sys.exit(0 if arguments.help else 2)
-    tools = (program("ptxas", has_arch(CARDS[arguments.card][0])), program("nvdisasm", lambda path: True))
+    nvidia = arguments.card in CARDS
+    tools = (program("ptxas", has_arch(CARDS[arguments.card][0])), program("nvdisasm", lambda path: True)) if nvidia else (None, None)
     for name, path in zip(("ptxas", "nvdisasm"), tools):
-        if not path:
+        if nvidia and not path:
             print(f"kernel_counts: no {name} for {arguments.card}: its columns show -", file=sys.stderr)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary).resolve()

@@ -138,7 +138,8 @@ static void count_shared(ptx_counters *counters, const uint64_t *offsets, uint32
     uint32_t least;
     const uint32_t waves = ptx_waves(offsets, mask, bytes, &least);
     if (use == PTX_LOAD)
-        counters->shared_loads++, counters->shared_load_waves += waves, counters->shared_load_least += least;
+        counters->shared_loads++, counters->shared_load_waves += waves, counters->shared_load_least += least,
+            counters->shared_wide_loads += bytes >= 16;
     else
         counters->shared_stores++, counters->shared_store_waves += waves, counters->shared_store_least += least;
 }

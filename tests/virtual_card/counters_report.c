@@ -66,10 +66,14 @@ static const struct {
                COLUMN(async_copy_sectors),
                COLUMN(matrix_loads),
                COLUMN(matrix_load_waves),
+               COLUMN(shared_wide_loads),
                COLUMN(local_accesses),
                COLUMN(barriers),
                COLUMN(branches),
-               COLUMN(divergent_branches)};
+               COLUMN(divergent_branches),
+               COLUMN(vectors),
+               COLUMN(scalars),
+               COLUMN(waits)};
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

@@ -98,8 +98,10 @@ add_executable(run_op run_op.c)
 target_link_libraries(run_op PRIVATE cleat_options cleat_bench)
 add_dependencies(run_op virtual_card)
 if(PYTHON3)
-  card_test(virtual_card.kernel_counts quick t4 "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
-            ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR})
+  foreach(card t4 ${amd_cards})
+    card_test(virtual_card.${card}.kernel_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
+              ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR} ${card})
+  endforeach()
   foreach(card t4 v100 a100)
     card_test(virtual_card.${card}.matrix_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_matrix_counts.py
               $<TARGET_FILE:run_op> ${card})

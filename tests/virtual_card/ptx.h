@@ -56,7 +56,8 @@ enum {
 typedef struct ptx_counters {
     uint64_t launches, groups;
     uint64_t instructions, lanes; /* issued to a warp; active lanes of them */
-    uint64_t fma, mma, special;   /* f32 multiply-adds; matrix unit; exp2, log2, reciprocal, root, sine */
+    uint64_t fma, mma,
+        special; /* f32 multiply-adds (AMD: packed ones twice); matrix unit; exp2, log2, reciprocal, root, sine */
     uint64_t mma_products;        /* multiply-adds of the matrix unit: m n k of each instruction */
     uint64_t issued[PTX_CLASSES]; /* the others by their kind */
     uint64_t global_loads, global_load_sectors, global_load_least; /* sectors of 32 bytes; the least for these bytes */
@@ -64,7 +65,11 @@ typedef struct ptx_counters {
     uint64_t shared_loads, shared_load_waves, shared_load_least; /* wavefronts; without bank conflicts */
     uint64_t shared_stores, shared_store_waves, shared_store_least;
     uint64_t async_copies, async_copy_sectors, matrix_loads, matrix_load_waves;
+    uint64_t shared_wide_loads; /* of shared_loads: 16 bytes a lane or more */
     uint64_t local_accesses, barriers, branches, divergent_branches;
+    /* AMD only: instructions of the vector units, matrix unit included, and of the scalar unit; s_waitcnt, s_nop and the
+     * like, which no unit executes and which are not among the instructions. */
+    uint64_t vectors, scalars, waits;
 } ptx_counters;
 
 /* Called for each different fault of a launch (at most 20): a race between barriers, an access outside the ranges, a

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Test of tools/kernel_counts.py: counts that are known, and listings of loops.
-  test_kernel_counts.py TOOL BUILD         the environment names the virtual card's caches"""
+  test_kernel_counts.py TOOL BUILD CARD    the environment names the virtual card's caches"""
 import importlib.util
 import subprocess
 import sys
@@ -68,10 +68,49 @@ def check_products(tool, path, build, folder):
     assert sum(loop[kind] for kind in tool.KINDS) + loop["fma"] == loop["instructions"], "kinds do not add up"
 
 
+def check_amd_slots(tool):
+    """Of ten slots: gfx90a's matrix unit works beside the vector unit, gfx1100's is the vector unit."""
+    loop = {"mma": 1, "fma": 0, "vectors": 6, "scalars": 3, "instructions": 20}
+    assert tool.slots_of(loop, "mi210") == tool.issued_slots(loop, "mi210") == 8
+    assert (tool.slots_of(loop, "rx7900xt"), tool.issued_slots(loop, "rx7900xt")) == (32, 37)
+    loop = {"mma": 0, "fma": 12, "vectors": 7, "scalars": 9, "instructions": 20}
+    assert (tool.slots_of(loop, "mi210"), tool.issued_slots(loop, "mi210")) == (12, 9)
+
+
+def check_amd(tool, path, build, card):
+    """Products that fill every tile: multiply-adds of waves, and products of 16 x 16 x 16."""
+    import pathlib
+    import tempfile
+    wave = 64 if card == "mi210" else 32
+    with tempfile.TemporaryDirectory() as folder:
+        for variant, storage in (("gpu_large", "f32"), ("mma_large", "f16")):
+            head, row = table(path, build, "--variant", variant, "--card", card, "--storage", storage, "--keep", folder,
+                              "linear:256,256,64")
+            assert head[-3:] == ["VGPR", "SGPR", "waves"], head
+            vgpr, sgpr, waves = row[-3:]
+            assert 16 <= int(vgpr) <= 512 and 16 <= int(sgpr) <= 106 and 1 <= int(waves) <= 16, row
+            kernel = tool.read_report(pathlib.Path(folder, "linear-256x256x64.tsv"))
+            kernel = next(row for (name, _), row in kernel.items() if name.startswith("linear_"))
+            if storage == "f32":
+                assert kernel["fma"] == 256 * 256 * 64 / wave, kernel["fma"]
+            else:
+                assert kernel["mma"] == 256 * 256 * 64 / 4096, kernel["mma"]
+            assert 0 < kernel["scalars"] < kernel["vectors"] < kernel["instructions"], kernel
+            # The rest: what invalidates caches, at most once a barrier.
+            memory = sum(kernel[f"{space}_{way}s"] for space in ("global", "shared") for way in ("load", "store"))
+            rest = kernel["instructions"] - kernel["vectors"] - kernel["scalars"] - memory
+            assert 0 <= rest <= kernel["barriers"], kernel
+
+
 def main():
     import tempfile
-    path, build = sys.argv[1:3]
+    path, build, card = sys.argv[1:4]
     tool = load(path)
+    if card != "t4":
+        check_amd_slots(tool)
+        check_amd(tool, path, build, card)
+        print("kernel_counts: ok")
+        return
     check_listing(tool)
     check_counts(path, build)
     with tempfile.TemporaryDirectory() as folder:

@@ -140,6 +140,16 @@ static uint8_t kind_of(const gcn_form *form) {
     return PTX_INTEGERS;
 }
 
+/* The unit that executes it, by its name. */
+static uint8_t unit_of(const gcn_form *form) {
+    static const char *const of_no_unit[] = {"s_waitcnt", "s_nop", "s_sleep", "s_clause", "s_delay_alu"};
+    for (size_t i = 0; i < sizeof of_no_unit / sizeof *of_no_unit; ++i)
+        if (strncmp(form->name, of_no_unit[i], strlen(of_no_unit[i])) == 0) return GCN_NO_UNIT;
+    return strncmp(form->name, "v_", 2) == 0   ? GCN_VECTOR_UNIT
+           : strncmp(form->name, "s_", 2) == 0 ? GCN_SCALAR_UNIT
+                                               : GCN_OTHER_UNIT;
+}
+
 static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     gcn_module *module = reader->module;
     gcn_instruction now = {.text = line.at, .length = (uint32_t)line.length, .issues = issues};
@@ -156,6 +166,7 @@ static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     now.run = now.form->run ? now.form->run : now.form->scalar ? gcn_run_scalar : gcn_run_lanes;
     now.returns = now.n_to > 0;
     now.counted_as = kind_of(now.form);
+    now.unit = unit_of(now.form);
     if (now.form->space == GCN_LDS && now.form->element == 2 && module->cell_shift > 1) module->cell_shift = 1;
     if (now.form->space == GCN_LDS && now.form->element == 1) module->cell_shift = 0;
     module->code = ptx_grow(module->code, module->n_code, &reader->code_capacity, sizeof now);

@@ -55,6 +55,16 @@ static void lds_addresses(const gcn_wave *wave, const gcn_instruction *now, int 
     for (int l = 0; l < wave->lanes; ++l) addresses[l] = v[l] + offset;
 }
 
+/* Two places of one instruction were counted as two requests. */
+static void count_as_one(gcn_wave *wave, const gcn_instruction *now) {
+    ptx_counters *counters = &wave->group->counters;
+    const bool two = now->form->code != 0, load = now->n_to > 0;
+    if (!gcn_exec(wave)) return;
+    if (load) counters->shared_loads -= two;
+    if (!load) counters->shared_stores -= two;
+    counters->shared_wide_loads += load && now->form->element * (two ? 2 : 1) >= 16;
+}
+
 static uint32_t loaded(uint32_t value, uint32_t old, const gcn_form *form) {
     switch (form->extend) {
     case GCN_SIGNS:
@@ -73,6 +83,7 @@ static void load_lds(gcn_wave *wave, const gcn_instruction *now) {
     const int places = form->code ? 2 : 1;
     uint32_t words[2][4][GCN_LANES];
     uint64_t allowed[2];
+    count_as_one(wave, now);
     /* Both are read before either is written: the address may be in a result. */
     for (int p = 0; p < places; ++p) {
         uint64_t addresses[GCN_LANES];
@@ -96,6 +107,7 @@ static void load_lds(gcn_wave *wave, const gcn_instruction *now) {
 
 static void store_lds(gcn_wave *wave, const gcn_instruction *now) {
     const gcn_form *form = now->form;
+    count_as_one(wave, now);
     for (int p = 0; p < (form->code ? 2 : 1); ++p) {
         const uint32_t(*from)[GCN_LANES] = (const uint32_t(*)[GCN_LANES])wave->v + now->from[1 + p].index;
         uint64_t addresses[GCN_LANES];

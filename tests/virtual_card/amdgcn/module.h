@@ -55,6 +55,9 @@ typedef enum gcn_kind {
 } gcn_kind;
 enum { GCN_ALWAYS, GCN_SCC0, GCN_SCC1, GCN_VCCZ, GCN_VCCNZ, GCN_EXECZ, GCN_EXECNZ };
 
+/* Units that instructions are counted for; GCN_NO_UNIT: none executes it. */
+typedef enum gcn_unit { GCN_OTHER_UNIT, GCN_VECTOR_UNIT, GCN_SCALAR_UNIT, GCN_NO_UNIT } gcn_unit;
+
 typedef enum gcn_space { GCN_FLAT, GCN_GLOBAL, GCN_SCRATCH, GCN_LDS } gcn_space;
 /* What becomes of a loaded part of a register. */
 typedef enum gcn_extend { GCN_ZEROS, GCN_SIGNS, GCN_LOW_HALF, GCN_HIGH_HALF } gcn_extend;
@@ -82,7 +85,7 @@ typedef struct gcn_form {
         extend;     /* of memory: bytes of an element, elements, and what becomes of a short one */
     uint8_t counts; /* GCN_COUNTS_... */
 } gcn_form;
-enum { GCN_COUNTS_FMA = 1, GCN_COUNTS_MMA, GCN_COUNTS_SPECIAL };
+enum { GCN_COUNTS_FMA = 1, GCN_COUNTS_TWO_FMA, GCN_COUNTS_MMA, GCN_COUNTS_SPECIAL };
 enum { GCN_SETS_EXEC = 16 }; /* in the code of a compare, besides its condition */
 
 typedef struct gcn_table {
@@ -130,6 +133,7 @@ struct gcn_instruction {
     uint8_t n_to, n_from;
     uint8_t counted_as;                                 /* PTX_FLOATS, ... */
     uint8_t issues;                                     /* 0: a part of one that was written as one */
+    uint8_t unit;                                       /* that executes it */
     bool clamp, returns, sdwa;                          /* returns: an atomic that gives the old value */
     uint8_t op_sel, op_sel_hi, negate_low, negate_high; /* a bit an operand; op_sel bit 3: the result */
     uint8_t part, unused;                               /* of the result (SDWA); unused: 0 zeros, 1 signs, 2 kept */

@@ -282,6 +282,40 @@ static void barriers_must_be_reached_by_all(void **state) {
     expect_fault(&r, "1 waves have ended while others wait at a barrier");
 }
 
+/* --- counters --- */
+
+static void counts_work_and_units(void **state) {
+    (void)state;
+    rig r;
+    begin(&r, false);
+    run(&r, "\ts_endpgm");
+    const ptx_counters before = r.counters;
+    begin(&r, false);
+    run(&r,
+        "\ts_nop 1\n\tv_pk_fma_f32 v[2:3], v[4:5], v[4:5], v[2:3]\n\tv_fma_f32 v6, v4, v4, v4\n\ts_add_i32 s8, s8, s8\n"
+        "\tv_mul_u32_u24_e32 v7, 2, v1\n\tv_and_b32_e32 v7, 0x7f, v7\n\tds_write2_b32 v7, v0, v0 offset1:32\n"
+        "\tv_mov_b32_e32 v7, 0\n\tds_read2_b32 v[8:9], v7 offset1:32\n\tds_write_b128 v7, v[0:3] offset:16\n"
+        "\tds_read_b128 v[8:11], v7 offset:16\n\tds_read2_b64 v[8:11], v7 offset0:2 offset1:3\n\ts_waitcnt "
+        "lgkmcnt(0)\n\ts_endpgm");
+    assert_int_equal(r.counters.instructions - before.instructions, 11);
+    assert_int_equal(r.counters.vectors - before.vectors, 5);
+    assert_int_equal(r.counters.scalars - before.scalars, 1);
+    assert_int_equal(r.counters.waits - before.waits, 2);
+    assert_int_equal(r.counters.fma, 3);
+    assert_int_equal(r.counters.shared_loads, 3);
+    assert_int_equal(r.counters.shared_wide_loads, 2);
+    assert_int_equal(r.counters.shared_stores, 2);
+    /* A pair is one instruction with the work of two. */
+    begin(&r, true);
+    run(&r, "\ts_endpgm");
+    const uint64_t least = r.counters.instructions;
+    begin(&r, true);
+    run(&r, "\tv_dual_fmac_f32 v2, v3, v4 :: v_dual_fmac_f32 v5, v6, v7\n\tv_dual_fmac_f32 v2, v3, v4 :: "
+            "v_dual_mov_b32 v5, v6\n\ts_endpgm");
+    assert_int_equal(r.counters.fma, 3);
+    assert_int_equal(r.counters.instructions - least, 2);
+}
+
 /* --- matrix instructions, against sums over the documented layouts --- */
 
 static float small(uint32_t i) {
@@ -370,6 +404,7 @@ int main(void) {
         cmocka_unit_test(lds_and_its_races),
         cmocka_unit_test(accesses_outside_are_faults),
         cmocka_unit_test(barriers_must_be_reached_by_all),
+        cmocka_unit_test(counts_work_and_units),
         cmocka_unit_test(mfma_multiplies),
         cmocka_unit_test(wmma_wants_the_operands_twice),
         cmocka_unit_test(what_is_not_known_is_refused),

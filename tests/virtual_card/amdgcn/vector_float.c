@@ -212,7 +212,7 @@ static const gcn_form forms[] = {
     {"v_mac_f32", "f=ff+", .lanes = multiply_then_add, FMA},
     {"v_pk_add_f32", "F=FF", .lanes = add_pair},
     {"v_pk_mul_f32", "F=FF", .lanes = mul_pair},
-    {"v_pk_fma_f32", "F=FFF", .lanes = multiply_add_pair, FMA},
+    {"v_pk_fma_f32", "F=FFF", .lanes = multiply_add_pair, .counts = GCN_COUNTS_TWO_FMA},
     {"v_min_f32", "f=ff", .lanes = least},
     {"v_max_f32", "f=ff", .lanes = greatest},
     {"v_min3_f32", "f=fff", .lanes = least3},

@@ -24,15 +24,18 @@ static bool is_taken(const gcn_wave *wave, int condition) {
 
 static void count(gcn_wave *wave, const gcn_instruction *now) {
     ptx_counters *counters = &wave->group->counters;
-    if (!now->issues) return;
+    const uint8_t counts = now->form->counts;
+    counters->fma += counts == GCN_COUNTS_FMA ? 1 : counts == GCN_COUNTS_TWO_FMA ? 2 : 0;
+    counters->waits += now->unit == GCN_NO_UNIT;
+    if (!now->issues || now->unit == GCN_NO_UNIT) return;
     counters->instructions++, counters->lanes += gcn_count_bits(gcn_exec(wave));
-    const bool other = now->form->counts != GCN_COUNTS_FMA && now->form->counts != GCN_COUNTS_MMA;
+    counters->vectors += now->unit == GCN_VECTOR_UNIT, counters->scalars += now->unit == GCN_SCALAR_UNIT;
+    const bool other = counts == 0 || counts == GCN_COUNTS_SPECIAL;
     counters->issued[now->counted_as] += other;
-    if (!now->form->counts) return;
-    if (now->form->counts == GCN_COUNTS_MMA) counters->mma_products += 16 * 16 * 16;
-    counters->fma += now->form->counts == GCN_COUNTS_FMA;
-    counters->mma += now->form->counts == GCN_COUNTS_MMA;
-    counters->special += now->form->counts == GCN_COUNTS_SPECIAL;
+    if (!counts) return;
+    if (counts == GCN_COUNTS_MMA) counters->mma_products += 16 * 16 * 16;
+    counters->mma += counts == GCN_COUNTS_MMA;
+    counters->special += counts == GCN_COUNTS_SPECIAL;
 }
 
 static void stop_at_barrier(gcn_wave *wave, const gcn_instruction *now) {
