@@ -10,18 +10,18 @@
 #define CHUNK 4
 #include "conv/conv_gemm.clh"
 
-static inline float4 stretch_vec4(__global const T *x, const stretch *s) {
+static inline float4 stretch_vec4(const stretch *s) {
     float4 vec4 = (float4)(0.0f);
 #if ALIGNED4
-    if (s->j >= s->begin && s->j < s->end) vec4 = LOAD_VEC4(x, s->at);
+    if (EXISTS(s, 0)) vec4 = LOAD_VEC4(s->p, 0);
 #else
-    if (s->j >= s->begin && s->j + 4 <= s->end) {
-        vec4 = LOADV(x, s->at);
+    if (EXISTS(s, 0) && EXISTS(s, 3)) {
+        vec4 = LOADV(s->p, 0);
     } else {
-        if (s->j >= s->begin && s->j < s->end) vec4.x = LOAD(x, s->at);
-        if (s->j + 1 >= s->begin && s->j + 1 < s->end) vec4.y = LOAD(x, s->at + 1);
-        if (s->j + 2 >= s->begin && s->j + 2 < s->end) vec4.z = LOAD(x, s->at + 2);
-        if (s->j + 3 >= s->begin && s->j + 3 < s->end) vec4.w = LOAD(x, s->at + 3);
+        if (EXISTS(s, 0)) vec4.x = LOAD(s->p, 0);
+        if (EXISTS(s, 1)) vec4.y = LOAD(s->p, 1);
+        if (EXISTS(s, 2)) vec4.z = LOAD(s->p, 2);
+        if (EXISTS(s, 3)) vec4.w = LOAD(s->p, 3);
     }
 #endif
     return vec4;
@@ -33,12 +33,12 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
 #pragma unroll
     for (int i = 0; i < VEC4S_PER_ITEM(TILE_M); ++i) {
         a_chunk(o, i, &chunk);
-        a_vec4[i] = stretch_vec4(o->a, &chunk);
+        a_vec4[i] = stretch_vec4(&chunk);
     }
 #pragma unroll
     for (int i = 0; i < VEC4S_PER_ITEM(TILE_N); ++i) {
         b_chunk(o, i, &chunk);
-        b_vec4[i] = stretch_vec4(o->b, &chunk);
+        b_vec4[i] = stretch_vec4(&chunk);
     }
     operands_advance(o);
 }

@@ -20,20 +20,20 @@
 /* If pixels are found by division, the division is done once for each line of the tile. */
 #define LINES_KEPT (CONV_KIND == CONV_DX && PHASES)
 
-static inline void stretch_vec8(__global const T *x, const stretch *s, vec8_source *source) {
-    source->p = (__global const ushort *)x + s->at;
-    source->n = s->j >= s->begin && s->j < s->end ? 8 : 0;
+static inline void stretch_vec8(const stretch *s, vec8_source *source) {
+    source->p = (__global const ushort *)s->p;
+    source->n = EXISTS(s, 0) ? 8 : 0;
 }
 
-static inline void a_source(const struct operands *o, int i, vec8_source *source) {
+static inline void a_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     a_chunk(o, i, &chunk);
-    stretch_vec8(o->a, &chunk, source);
+    stretch_vec8(&chunk, source);
 }
-static inline void b_source(const struct operands *o, int i, vec8_source *source) {
+static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     b_chunk(o, i, &chunk);
-    stretch_vec8(o->b, &chunk, source);
+    stretch_vec8(&chunk, source);
 }
 
 /* In local memory: the sums as rows, and behind them the pixels of the lines. */

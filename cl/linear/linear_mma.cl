@@ -43,11 +43,11 @@ static inline void operands_begin(struct operands *o, __global const ushort *a, 
 }
 /* Where a matrix is stored across k, vec8s of a work-item that follow each other are as many depths apart. */
 #define DEPTHS_APART(tile) (WG / ((tile) / 8))
-static inline void a_source(const struct operands *o, int i, vec8_source *source) {
+static inline void a_source(struct operands *o, int i, vec8_source *source) {
     source->p = TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i];
     source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end);
 }
-static inline void b_source(const struct operands *o, int i, vec8_source *source) {
+static inline void b_source(struct operands *o, int i, vec8_source *source) {
     source->p = TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N;
     source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end);
 }

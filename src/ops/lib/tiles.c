@@ -67,13 +67,17 @@ static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
     return mma_tile(64, 64, 3.5, facts);
 }
 
-/* Tiles with 8 x 8 sums a work-item in every size: 64 multiply-adds on 4 vec4s from local memory. The smaller ones
- * have fewer work-items, and more groups share a compute unit. */
+/* Tiles with 8 x 8 sums a work-item: 64 multiply-adds on 4 vec4s from local memory. The smaller ones have fewer
+ * work-items, and more groups share a compute unit. The thin ones have half as many sums. */
 static cleat_tile items_tile(cleat_tile_kind kind) {
     static const cleat_tile t[] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = 16, .work_group = 256, .speed = 1},
         [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 8, .items_n = 8, .work_group = 128, .speed = 0.97},
         [CLEAT_TILE_SMALL] = {.item_m = 8, .item_n = 8, .items_n = 8, .work_group = 64, .speed = 0.93},
+        [CLEAT_TILE_TALL] = {.item_m = 8, .item_n = 8, .items_n = 4, .work_group = 64, .speed = 0.9},
+        [CLEAT_TILE_WIDE] = {.item_m = 8, .item_n = 8, .items_n = 16, .work_group = 64, .speed = 0.9},
+        [CLEAT_TILE_TALL_THIN] = {.item_m = 8, .item_n = 4, .items_n = 4, .work_group = 64, .speed = 0.75},
+        [CLEAT_TILE_WIDE_THIN] = {.item_m = 4, .item_n = 8, .items_n = 16, .work_group = 64, .speed = 0.75},
     };
     return t[kind];
 }
@@ -82,12 +86,16 @@ static cleat_tile items_tile(cleat_tile_kind kind) {
 static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
     enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */ };
     int64_t square = work_group >= 128 ? 16 : 8;
+    cleat_tile tall = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6};
+    cleat_tile wide = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6};
     cleat_tile t[CLEAT_TILE_KINDS] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
         [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
         [CLEAT_TILE_SMALL] = {.item_m = 4, .item_n = 4, .items_n = square, .speed = 0.7},
-        [CLEAT_TILE_TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
-        [CLEAT_TILE_WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
+        [CLEAT_TILE_TALL] = tall,
+        [CLEAT_TILE_WIDE] = wide,
+        [CLEAT_TILE_TALL_THIN] = tall,
+        [CLEAT_TILE_WIDE_THIN] = wide,
     };
     t[kind].work_group = work_group;
     return t[kind];
@@ -98,7 +106,7 @@ static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { PROLOGUE_EPILOGUE = 32, MAX_ITEMS = 256 };
     if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
-    bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MAX_ITEMS && kind <= CLEAT_TILE_SMALL;
+    bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MAX_ITEMS;
     cleat_tile t = few_items ? items_tile(kind) : group_tile(kind, facts->work_group);
     t.rows = t.work_group / t.items_n * t.item_m;
     t.columns = t.items_n * t.item_n;

@@ -14,15 +14,18 @@ typedef struct cleat_k_split {
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
 /* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or small
- * tile, which differ in their work-items: 256, 128, 64. On Intel GPUs, and where groups are smaller, these have
- * the same number of work-items, and 64, 32, 16 multiply-adds. Tall and wide tiles, for a C with few columns or
- * rows, have 16 on 2 vec4s. Tiles for matrix units have 128 x 128, 128 x 64 and 64 x 64 elements. */
+ * tile, which differ in their work-items: 256, 128, 64. So it does in tall and wide tiles, of 128 x 32 and 32 x 128
+ * elements for a C with few columns or rows; the thin ones, with 16 columns or rows, have 32 multiply-adds on 3 vec4s.
+ * On Intel GPUs, and where groups are smaller, all tiles have the same number of work-items: 64, 32, 16 multiply-adds in
+ * large, medium and small ones, 16 in the others. Tiles for matrix units have 128 x 128, 128 x 64 and 64 x 64 elements. */
 typedef enum cleat_tile_kind {
     CLEAT_TILE_LARGE,
     CLEAT_TILE_MEDIUM,
     CLEAT_TILE_SMALL,
     CLEAT_TILE_TALL,
     CLEAT_TILE_WIDE,
+    CLEAT_TILE_TALL_THIN,
+    CLEAT_TILE_WIDE_THIN,
     CLEAT_TILE_KINDS, /* number of kinds without matrix units */
     CLEAT_TILE_MMA_LARGE = CLEAT_TILE_KINDS,
     CLEAT_TILE_MMA_MEDIUM,
