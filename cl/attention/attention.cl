@@ -4,7 +4,7 @@
  * attention.clh. */
 #include "attention/attention.clh"
 
-/* delta[b, h, i] = sum over d of dy * y [B, heads, lq]; 0 for i >= q_lengths[b]. */
+/* delta[b, h, i] = sum over d of dy * y [B, heads, lq]; 0 for i >= q_lengths[b]. The kernels for dQ compute it themselves. */
 __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(const int, q_lengths),
                               TENSOR(float, delta), const int batch, const int heads, const int lq) {
     for (int at = get_global_id(0); at < batch * lq * heads; at += get_global_size(0)) {
@@ -42,14 +42,18 @@ __kernel void attention_plain_forward(TENSOR(const T, q), TENSOR(const T, k), TE
 
 __kernel void attention_plain_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                  const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
-                                 TENSOR(const float, lse), TENSOR(const float, delta), TENSOR(const T, dy),
-                                 TENSOR(const T, accum), TENSOR(T, dq), const int batch, const int heads, const int lq,
-                                 const int lk, const float softmax_scale) {
+                                 TENSOR(const float, lse), TENSOR(const T, y), TENSOR(const T, dy),
+                                 TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq), const int batch,
+                                 const int heads, const int lq, const int lk, const float softmax_scale) {
     for (int at = get_global_id(0); at < batch * heads * lq; at += get_global_size(0)) {
         const int i = at % lq, h = at / lq % heads, b = at / lq / heads;
         const int keys = i < LENGTH(q_lengths, b, lq) ? LENGTH(k_lengths, b, lk) : 0;
-        float dquery[DH];
+        float dquery[DH], own_delta = 0.0f;
         for (int d = 0; d < DH; ++d) dquery[d] = 0.0f;
+        if (keys)
+            for (int d = 0; d < DH; ++d)
+                own_delta = fma(LOAD(Y_AT(y, b, i, h), d), LOAD(Y_AT(dy, b, i, h), d), own_delta);
+        *LSE_AT(delta, b, i, h) = own_delta;
         for (int j = 0; j < keys; ++j) {
             float score = 0.0f, dweight = 0.0f;
             for (int d = 0; d < DH; ++d) {
@@ -57,7 +61,7 @@ __kernel void attention_plain_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(
                 dweight = fma(LOAD(Y_AT(dy, b, i, h), d), LOAD(KV_AT(v, b, j, h), d), dweight);
             }
             const float weight = exp(fma(score, softmax_scale, -*LSE_AT(lse, b, i, h)));
-            const float dscore = weight * (dweight - *LSE_AT(delta, b, i, h));
+            const float dscore = weight * (dweight - own_delta);
             for (int d = 0; d < DH; ++d) dquery[d] = fma(dscore, LOAD(KV_AT(k, b, j, h), d), dquery[d]);
         }
         for (int d = 0; d < DH; ++d) {

@@ -3,7 +3,8 @@
  * The dQ kernel holds queries and streams keys; the dK and dV kernel holds keys and streams queries. If there
  * are too few keys to fill the GPU, several groups share a tile of keys and process a part of the queries
  * each, and a last kernel sums the parts, in order. Layout and lengths: attention.clh; tiles:
- * attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
+ * attention_gpu.clh; delta [B, heads, lq] comes from the dQ kernel, or without one
+ * from attention_delta. */
 
 /* Intel's compiler estimates how many registers a kernel needs, and keeps arrays in memory if the estimate is
  * too high. As found with ocloc for head sizes 8 to 128 (acm-g10, pvc), half as many columns avoid that; for heads of 32
@@ -29,11 +30,14 @@
 #define HELD_STRIDE VEC4S
 #include "attention/attention_gpu.clh"
 
+#if WEIGHT_STRIDE * 4 < DELTA_LANES
+#error the sums of delta pass through the memory of the weights
+#endif
 /* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                 TENSOR(const T, y), TENSOR(const T, dy), TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq),
                  const int heads, const int lq, const int lk, const float softmax_scale) {
     __local float4 queries[ROWS * HELD_STRIDE], douts[ROWS * HELD_STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
     __local float4 dscore[ROWS * WEIGHT_STRIDE];
@@ -48,10 +52,17 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
     for (int i = 0; i < OWN_ROWS; ++i) {
         const int r = own_row(i);
         logs[i] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
-        deltas[i] = r < n ? LSE_AT(delta, b, i0, h)[r] : 0.0f;
     }
     load_held(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
     load_held(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
+    delta_parts((__local float *)dscore, Y_AT(y, b, i0, h), Y_AT(dy, b, i0, h), heads * DH, n, THREADS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) {
+        const int r = own_row(i);
+        deltas[i] = r < n ? delta_of((__local const float *)dscore, r) : 0.0f;
+        if (r < n && own_column(0) == 0) LSE_AT(delta, b, i0, h)[r] = deltas[i];
+    }
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
         const int m = min(COLS, length - j0);

@@ -4,21 +4,16 @@
  * and streams keys; the dK and dV kernel holds keys and streams queries. If there are too few keys to fill
  * the GPU, several groups share a tile of keys and process a part of the queries each, and
  * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq]
- * comes from attention_delta.
+ * comes from the dQ kernel, or without one from attention_delta.
  *
  * SUM_KINDS is 1 for dQ, and 2 for dK and dV, which are computed by different subgroups. */
 #include "attention/attention_mma.clh"
 
-/* logs and deltas [count] of the queries i0, i0 + 1, ...; logs in base 2; 0 from n on. */
-static inline void load_statistics(__local float *logs, __local float *deltas, int count, __global const float *lse,
-                                   __global const float *delta, int n) {
-    for (int r = get_local_id(0); r < count; r += THREADS) {
-        logs[r] = r < n ? lse[r] * LOG2E : 0.0f;
-        deltas[r] = r < n ? delta[r] : 0.0f;
-    }
-}
-
 #if SUM_KINDS == 1
+
+#if WEIGHT_STRIDE < 2 * DELTA_LANES
+#error the sums of delta pass through the memory of the weights
+#endif
 
 /* dscore of the subgroup's rows (queries) and fragment `fragment` of m keys. */
 static inline void dscore_fragment(__local ushort *dscore, __local const ushort *queries, __local const ushort *keys,
@@ -50,7 +45,7 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                 TENSOR(const T, y), TENSOR(const T, dy), TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq),
                  const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(queries, ROWS, STRIDE);
@@ -66,7 +61,14 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 
     sums out;
     zero_sums(&out);
-    load_statistics(logs, deltas, ROWS, LSE_AT(lse, b, i0, h), LSE_AT(delta, b, i0, h), n);
+    __local float *const parts = (__local float *)dscore;
+    delta_parts(parts, Y_AT(y, b, i0, h), Y_AT(dy, b, i0, h), heads * DH, n, THREADS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int r = get_local_id(0); r < ROWS; r += THREADS) {
+        logs[r] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
+        deltas[r] = r < n ? delta_of(parts, r) : 0.0f;
+        if (r < n) LSE_AT(delta, b, i0, h)[r] = deltas[r];
+    }
     copy_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n);
     copy_rows(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n);
 
@@ -89,6 +91,15 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 }
 
 #else
+
+/* logs and deltas [count] of the queries i0, i0 + 1, ...; logs in base 2; 0 from n on. */
+static inline void load_statistics(__local float *logs, __local float *deltas, int count, __global const float *lse,
+                                   __global const float *delta, int n) {
+    for (int r = get_local_id(0); r < count; r += THREADS) {
+        logs[r] = r < n ? lse[r] * LOG2E : 0.0f;
+        deltas[r] = r < n ? delta[r] : 0.0f;
+    }
+}
 
 /* Weights and dscores, transposed, of the subgroup's rows (n keys) and fragment `fragment` of m queries. */
 static inline void weight_fragment(__local ushort *weight, __local ushort *dscore, __local const ushort *keys,

@@ -6,7 +6,7 @@
  * each streamed tensor: one arrives while the other one is multiplied, and a tile needs one barrier. If there are too few
  * keys to fill the GPU, several groups share a tile of keys and process a part of the queries each, and
  * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; delta [B, heads, lq] comes from
- * attention_delta.
+ * the dQ kernel, or without one from attention_delta.
  *
  * KEYS_KERNEL: 0 the kernel for dQ, 1 the one for dK and dV. */
 #include "attention/attention_mma_rows.clh"
@@ -37,19 +37,26 @@ static inline void streams_receive(streams *s, __local ushort *tiles) {
 
 #if KEYS_KERNEL == 0
 
+#if TILE < ROWS * DELTA_LANES
+#error the sums of delta pass through the memory of the second stage
+#endif
+
 /* The log-sum-exp in base 2 and delta of each row of this lane. */
 typedef struct statistics {
     float log_sum[ROW_BLOCKS][SUM_ROWS], delta[ROW_BLOCKS][SUM_ROWS];
 } statistics;
 
-static inline void load_statistics(statistics *s, __global const float *lse, __global const float *delta, int n) {
+/* delta also goes to global memory, by one of the lanes that have the row; parts: of delta_parts. */
+static inline void load_statistics(statistics *s, __global const float *lse, __local const float *parts,
+                                   __global float *delta, int n) {
     UNROLLED
     for (int block = 0; block < ROW_BLOCKS; ++block) {
         UNROLLED
         for (int row = 0; row < SUM_ROWS; ++row) {
             const int r = OWN_ROW(block, 2 * row);
             s->log_sum[block][row] = r < n ? lse[r] * LOG2E : 0.0f;
-            s->delta[block][row] = r < n ? delta[r] : 0.0f;
+            s->delta[block][row] = r < n ? delta_of(parts, r) : 0.0f;
+            if (r < n && C_COLUMN(2 * row) == 0) delta[r] = s->delta[block][row];
         }
     }
 }
@@ -71,14 +78,15 @@ static inline void dscores(matrix_c score[ROW_BLOCKS], const matrix_c dweight[RO
 __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                      TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
-                      const int heads, const int lq, const int lk, const float softmax_scale) {
+                      TENSOR(const T, y), TENSOR(const T, dy), TENSOR(float, delta), TENSOR(const T, accum),
+                      TENSOR(T, dq), const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_TILES(memory, 4);
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
     const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
+    __local float *const parts = (__local float *)TILES(1); /* free until the first tile is complete */
 
     rows_a queries, douts;
     rows_c out;
@@ -87,7 +95,9 @@ attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
         .first = KV_AT(k, b, 0, h), .second = KV_AT(v, b, 0, h), .first_row = kv_row, .second_row = kv_row};
     load_rows_a(&queries, memory, Q_AT(q, b, i0, h), q_row, n);
     load_rows_a(&douts, memory, Y_AT(dy, b, i0, h), heads * DH, n);
-    load_statistics(&statistics, LSE_AT(lse, b, i0, h), LSE_AT(delta, b, i0, h), n);
+    delta_parts(parts, Y_AT(y, b, i0, h), Y_AT(dy, b, i0, h), heads * DH, n, THREADS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    load_statistics(&statistics, LSE_AT(lse, b, i0, h), parts, LSE_AT(delta, b, i0, h), n);
     zero_rows(&out);
 
     streams_send(&streams, memory, length);

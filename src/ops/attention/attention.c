@@ -345,7 +345,8 @@ static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *f
     return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
 }
 
-void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
+void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
+    if (cleat_attention_needs_dq(node)) return;
     begin(binder, node, "attention/attention.cl", "attention_delta");
     cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[DY]);
@@ -357,26 +358,25 @@ void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, 
     cleat_launch_items(binder, p->batch * p->queries * p->heads);
 }
 
-/* Adds the leading arguments, which the kernels for dQ and for dK and dV have in common. */
-static void begin_grad(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
-                       const char *kernel) {
+void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                              const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
     cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[DY]);
-}
-
-void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
-                              const char *kernel) {
-    begin_grad(binder, node, p, file, kernel);
+    cleat_launch_workspace(binder, 0, sizeof(float));
     add_queries(binder, accums_of(node));
     add_queries(binder, gradients_of(node));
 }
 
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
                                 const char *kernel) {
-    begin_grad(binder, node, p, file, kernel);
+    begin(binder, node, file, kernel);
+    add_operands(binder, p);
+    cleat_launch_tensor(binder, node->in[LSE]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->in[DY]);
     add_keys(binder, p, accums_of(node));
     add_keys(binder, p, gradients_of(node));
 }
@@ -407,7 +407,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     gpu_tile tile = gpu_tile_for(&p, binder->facts, false);
     cleat_attention_parts parts = gpu_parts_for(&p, binder->facts);
-    cleat_attention_launch_delta(binder, node, &p);
+    cleat_attention_prepare_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, file, "attention_gpu_dq");
         cleat_attention_sizes(binder, &p);
@@ -427,7 +427,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cleat_attention_launch_delta(binder, node, &p);
+    cleat_attention_prepare_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention/attention.cl", "attention_plain_dq");
         cleat_launch_i32(binder, (int32_t)p.batch);

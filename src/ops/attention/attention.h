@@ -39,8 +39,8 @@ cleat_attention_parts cleat_attention_parts_for(const cleat_attention_problem *p
 /* Begins a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, y, lse. */
 void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                                    const char *file, const char *kernel);
-/* Begins a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, delta, dy, and the accum and the
- * gradient of each operand. */
+/* Begin a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, then y, dy, delta (which this launch computes, at the
+ * start of the gradient's workspace) or delta, dy, and the accum and the gradient of each operand. */
 void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                               const char *file, const char *kernel);
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
@@ -54,8 +54,8 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
                                 const char *file, const char *kernel, const cleat_attention_parts *parts);
 
 /* Launches delta f32 [B, H, L] = sum of dy * y over the elements of a head, at the start of the gradient's
- * workspace. */
-void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p);
+ * workspace, unless the launch for dQ will compute it. */
+void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p);
 int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_facts *facts);
 
 /* Return which gradients a gradient node computes. */

@@ -168,7 +168,7 @@ static void launch_keys(cleat_binder *binder, const cleat_node *node, const clea
 
 void cleat_attention_mma_grad_bind(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
-    cleat_attention_launch_delta(binder, node, &p);
+    cleat_attention_prepare_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) launch_dq(binder, node, &p);
     if (cleat_attention_needs_dkv(node)) launch_keys(binder, node, &p);
 }
