@@ -1,14 +1,36 @@
-/* The 2-norm of n floats in two launches.
+/* The 2-norm of n floats, in one launch where the last group can add the sums of all (last_group.clh), else in two.
  *
  * Squares are summed in blocks of BLOCK vectors first, and then the sums of the blocks, so that rounding
  * errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
 #include "lib/common.clh"
+#include "lib/last_group.clh"
 
 #define BLOCK 64
 
-/* partial f32 [groups]: sums of squares. */
-__kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), const ulong n) {
+/* norm f32 [1] = the root of the sum of `parts` sums, by one group. In blocks again: on a CPU one work-item adds the sums of 8
+ * groups a core. */
+static inline void norm_of(__global const float *partial, int parts, __global float *norm, GROUP_SCRATCH_ARG scratch) {
+    float sum = 0.0f, block = 0.0f;
+    int filled = 0;
+    for (int i = get_local_id(0); i < parts; i += WG) {
+        block += partial[i];
+        if (++filled == BLOCK) {
+            sum += block;
+            block = 0.0f;
+            filled = 0;
+        }
+    }
+    float total = group_sum(sum + block, scratch);
+    if (get_local_id(0) == 0) *norm = sqrt(total);
+}
+
+/* partial f32 [groups]: sums of squares; norm f32 [1]: only if there are counters. */
+__kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), TENSOR(float, norm), const ulong n,
+                                TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch);
+#if LAST_GROUP
+    __local int before;
+#endif
     floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
     int filled = 0;
     FOR_VECTORS(s, n) {
@@ -26,21 +48,13 @@ __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), 
     }
     float total = group_sum(sumv(sum + block), scratch);
     if (get_local_id(0) == 0) AT(partial)[get_group_id(0)] = total;
+#if LAST_GROUP
+    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
+        norm_of(AT(partial), get_num_groups(0), AT(norm), scratch);
+#endif
 }
 
-/* norm f32 [1]; one group. In blocks again: on a CPU one work-item adds the sums of 8 groups a core. */
 __kernel void grad_norm_total(TENSOR(const float, partial), TENSOR(float, norm), const int parts) {
     GROUP_SCRATCH(scratch);
-    float sum = 0.0f, block = 0.0f;
-    int filled = 0;
-    for (int i = get_local_id(0); i < parts; i += WG) {
-        block += AT(partial)[i];
-        if (++filled == BLOCK) {
-            sum += block;
-            block = 0.0f;
-            filled = 0;
-        }
-    }
-    float total = group_sum(sum + block, scratch);
-    if (get_local_id(0) == 0) AT(norm)[0] = sqrt(total);
+    norm_of(AT(partial), parts, AT(norm), scratch);
 }

@@ -10,8 +10,8 @@
  *
  * C and accum have the operands' type, or are f32 beside half operands (result.clh). bias, accum and sums are
  * optional. C may overwrite accum in place, because each element is read and written by the same work-item.
- * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and
- * linear_reduce sums the parts in order. A following activation, or its gradient, is applied when C is stored
+ * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and the last group of a
+ * tile (split.clh) or linear_reduce sums the parts in order. A following activation, or its gradient, is applied when C is stored
  * (epilogue.clh, with `saved` [M, N]). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
@@ -156,6 +156,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 #elif VEC == 4 /* --- groups with local memory ------------------------------------------------------------ */
 
 #include "lib/gemm_gpu.clh"
+#include "linear/split.clh"
 
 struct operands {
     /* this work-item's vec4s of the next step */
@@ -186,8 +187,11 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
            TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
-           const int N, const int K, const int split_depth) {
+           const int N, const int K, const int split_depth, TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
+#if LAST_GROUP
+    __local int before;
+#endif
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
     const int group = get_group_id(0), split = group / (across * down);
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
@@ -207,6 +211,8 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
         tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, &line_sum);
 
     __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
+    const int splits = HAS(counters) ? (K + split_depth - 1) / split_depth : 0; /* 0: linear_reduce sums the parts */
+    __global float *line_parts = splits ? AT(partial) + (long)splits * M * N : OR_NULL(sums);
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
 #pragma unroll
@@ -225,9 +231,14 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
         for (int i = 0; i < 4; ++i) {
             const int m = m0 + lid * 4 + i;
             if (lid < TILE_M / 4 && m < M)
-                AT(sums)[(long)split * M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + parts[i];
+                line_parts[(long)split * M + m] = (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + parts[i];
         }
     }
+#if LAST_GROUP
+    if (!splits || !is_last_group(AT(counters) + group % (across * down), splits, &before)) return;
+    tile_of_parts(AT(partial), splits, m0, n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (sums_here) line_sums_of_parts(line_parts, splits, m0, M, OR_NULL(sums_accum), AT(sums));
+#endif
 }
 
 #endif /* --- any shape ----------------------------------------------------------------------------------- */

@@ -1,11 +1,12 @@
 /* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units.
  *
- * Sums, bias, activation and their gradients are f32. If the k range is split over groups, linear_reduce of
- * linear.cl sums the parts. */
+ * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of a tile, or
+ * linear_reduce of linear.cl, sums the parts. */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/mma.clh"
 #include "lib/gemm_mma.clh"
+#include "linear/split.clh"
 
 /* Where this work-item's vec8s of the next step are, and the distance to the following one. */
 struct operands {
@@ -63,8 +64,12 @@ static inline void operands_advance(struct operands *o) {
 MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                        TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
                                        TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
-                                       const int M, const int N, const int K, const int split_depth) {
+                                       const int M, const int N, const int K, const int split_depth,
+                                       TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
+#if LAST_GROUP
+    __local int before;
+#endif
     __local ushort8 memory[STEPS_MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
@@ -81,8 +86,11 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     tile_clear(sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
+    const int splits = HAS(counters) ? (K + split_depth - 1) / split_depth : 0; /* 0: linear_reduce sums the parts */
+    __global float *line_parts = splits ? AT(partial) + (long)splits * M * N : OR_NULL(sums);
     if (sums_here && lid < TILE_M && m0 + lid < M)
-        AT(sums)[(long)split * M + m0 + lid] = (HAS(sums_accum) ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
+        line_parts[(long)split * M + m0 + lid] =
+            (HAS(sums_accum) && !splits ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
 
     for (int s = 0; s < SLICES; ++s) {
         slice_place(sum, s, steps);
@@ -95,4 +103,9 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+#if LAST_GROUP
+    if (!splits || !is_last_group(AT(counters) + group % (across * down), splits, &before)) return;
+    tile_of_parts(AT(partial), splits, m0, n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (sums_here) line_sums_of_parts(line_parts, splits, m0, M, OR_NULL(sums_accum), AT(sums));
+#endif
 }

@@ -132,6 +132,15 @@ static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bou
     return CLEAT_OK;
 }
 
+static cleat_status set_counters(const cleat_exec *exec, cl_kernel kernel, cl_uint *index, cl_int *code,
+                                 cleat_error *error) {
+    const cleat_place place = exec->plan->counters;
+    const cl_mem *slab = slab_of(exec, place);
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no counters");
+    *code = set_pair(kernel, index, slab, place.offset / (int64_t)sizeof(cl_int));
+    return CLEAT_OK;
+}
+
 static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
                                   cl_kernel kernel, cleat_error *error) {
     cl_uint index = 0;
@@ -143,6 +152,8 @@ static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bou
             status = set_tensor(exec, bound, kernel, &index, arg, &code, error);
         else if (arg->kind == CLEAT_ARG_WORKSPACE)
             status = set_workspace(exec, bound, launch, kernel, &index, arg, &code, error);
+        else if (arg->kind == CLEAT_ARG_COUNTERS)
+            status = set_counters(exec, kernel, &index, &code, error);
         else
             code = clSetKernelArg(kernel, index++, (size_t)arg->size, &arg->value);
         if (status) return status;

@@ -87,6 +87,7 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                0, false);
     add_option(binder, "WG", launch->work_group, true);
     add_option(binder, "VEC", binder->facts->vector_width, true);
+    if (cleat_has_last_group(binder->facts)) add_option(binder, "LAST_GROUP", 1, true);
     if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
 }
 
@@ -140,6 +141,21 @@ void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor) {
 
 void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size) {
     add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_WORKSPACE, .offset = offset, .size = element_size});
+}
+
+bool cleat_has_last_group(const cleat_device_facts *facts) {
+    return facts->vendor == CLEAT_VENDOR_NVIDIA && facts->work_group > 1;
+}
+
+bool cleat_has_counters(const cleat_device_facts *facts, int64_t count) {
+    return cleat_has_last_group(facts) && count <= CLEAT_COUNTERS;
+}
+
+void cleat_launch_counters(cleat_binder *binder, bool wanted) {
+    if (wanted)
+        add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_COUNTERS});
+    else
+        cleat_launch_tensor(binder, NULL);
 }
 
 void cleat_launch_i32(cleat_binder *binder, int32_t value) {

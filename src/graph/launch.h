@@ -7,7 +7,14 @@
 
 enum { CLEAT_MAX_ARGS = 40, CLEAT_OPTIONS = 256 };
 
-typedef enum cleat_arg_kind { CLEAT_ARG_TENSOR, CLEAT_ARG_WORKSPACE, CLEAT_ARG_SCALAR } cleat_arg_kind;
+/* CLEAT_ARG_COUNTERS: those of the plan, i32 [CLEAT_COUNTERS], which every launch finds and leaves at 0. */
+enum { CLEAT_COUNTERS = 4096 };
+typedef enum cleat_arg_kind {
+    CLEAT_ARG_TENSOR,
+    CLEAT_ARG_WORKSPACE,
+    CLEAT_ARG_COUNTERS,
+    CLEAT_ARG_SCALAR
+} cleat_arg_kind;
 
 typedef struct cleat_arg {
     cleat_arg_kind kind;
@@ -75,6 +82,13 @@ void cleat_launch_work_group(cleat_binder *binder, int64_t items);
 /* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
  * needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);
+/* Whether the last work-group of a launch can use what the others have written (cl/lib/last_group.clh); the plan then has
+ * counters, and all programs -DLAST_GROUP=1. */
+bool cleat_has_last_group(const cleat_device_facts *facts);
+/* Whether a launch that needs `count` counters has them. */
+bool cleat_has_counters(const cleat_device_facts *facts, int64_t count);
+/* Two arguments, as those of a tensor i32: the plan's counters, or NULL if they are not `wanted`. */
+void cleat_launch_counters(cleat_binder *binder, bool wanted);
 void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const cleat_sgemm *sgemm);
 
 #endif

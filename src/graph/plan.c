@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "graph/arena.h"
+#include "graph/launch.h"
 #include "graph/lifetime.h"
 
 #include <stdio.h>
@@ -167,6 +168,15 @@ static cleat_status place_states(planner *p, cleat_error *error) {
         plan->category_bytes[CLEAT_BYTES_STATE] += bytes;
     }
     return CLEAT_OK;
+}
+
+/* Devices without them have no such slab. */
+static cleat_status place_counters(planner *p, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    plan->counters = (cleat_place){.slab = -1};
+    if (!cleat_has_last_group(&plan->facts)) return CLEAT_OK;
+    const int64_t bytes = cleat_align_up(CLEAT_COUNTERS * (int64_t)sizeof(int32_t), plan->facts.alignment);
+    return add_slab(p, bytes, CLEAT_BYTES_STATE, &plan->counters.slab, error);
 }
 
 /* --- inputs --- */
@@ -361,6 +371,7 @@ cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, co
     for (size_t g = 0; g < count && status == CLEAT_OK; ++g) status = make_draft(&p, g, choose, user, error);
     if (status == CLEAT_OK) status = place_flat(&p, error);
     if (status == CLEAT_OK) status = place_states(&p, error);
+    if (status == CLEAT_OK) status = place_counters(&p, error);
     if (status == CLEAT_OK) status = place_inputs(&p, error);
     if (status == CLEAT_OK) status = place_arena(&p, error);
     for (size_t g = 0; g < count && status == CLEAT_OK; ++g) place_reshapes(p.plan, &p.plan->layouts[g]);

@@ -41,6 +41,8 @@ struct cleat_plan {
     int64_t flat_elements[CLEAT_FLATS]; /* of each flat buffer */
     cleat_place *states;                /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
+    cleat_place
+        counters; /* i32 [CLEAT_COUNTERS]; slab -1 where the device has no use for them (cleat_has_last_group) */
     /* Slabs of the size of the input slab, to which uploads go while a graph runs; -1 without inputs. */
     int32_t staging[2];
     cleat_layout *layouts; /* [layout_count] */

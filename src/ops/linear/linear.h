@@ -45,11 +45,9 @@ int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling
 /* Begins the launch of a kernel that reads the operands and stores C. */
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
                         const char *kernel);
-/* Adds tensors and sizes of such a kernel. The results are C and sums, or parts in the workspace if k is
- * split. */
-void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s);
-/* Launches the kernels that add up the parts if k is split. */
-void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s);
+/* Ends the launch of such a kernel, one group a tile and part of k. Where k is split, its last groups add up the parts, or
+ * further launches do (cl/linear/split.clh). */
+void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s);
 
 /* Variants of linear_mma.c: f16 and bf16 on matrix units. */
 CLEAT_DECLARE_VARIANT(linear_mma)

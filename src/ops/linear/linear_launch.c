@@ -59,8 +59,10 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
     launch_parts(binder, workspace_offset, accum, NULL, out, count);
 }
 
-void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s) {
-    bool whole = s.count == 1;
+/* Adds tensors and sizes of a kernel that reads the operands and stores C. The results are C and sums, or parts in the
+ * workspace if k is split, which the kernel itself adds up if `reduced`. */
+static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s, bool reduced) {
+    const bool whole = s.count == 1 || reduced;
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, p->b);
     cleat_launch_tensor(binder, p->bias);
@@ -72,7 +74,7 @@ void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_sp
         cleat_launch_tensor(binder, p->sums);
     else
         cleat_launch_workspace(binder, s.count * p->m * p->n * FLOAT_BYTES, FLOAT_BYTES);
-    if (whole)
+    if (s.count == 1)
         cleat_launch_tensor(binder, NULL);
     else
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
@@ -81,7 +83,8 @@ void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_sp
     cleat_launch_i32(binder, (int32_t)p->k);
 }
 
-void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s) {
+/* Launches the kernels that add up the parts if k is split. */
+static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s) {
     if (s.count == 1) return;
     cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_reduce", p->c->dtype);
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
@@ -277,6 +280,15 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
     return cleat_tiles_refuse(facts);
 }
 
+void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s) {
+    const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles);
+    operands(binder, p, s.k, reduced);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_counters(binder, reduced);
+    cleat_launch_groups(binder, s.tiles * s.k.count);
+    if (!reduced) launch_reduces(binder, node, p, s.k);
+}
+
 static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_gpu");
@@ -285,10 +297,7 @@ static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tilin
     cleat_launch_tile(binder, s.kind);
     cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
     if (aligned4(&p) && p.n % 4 == 0) cleat_launch_define(binder, "ALIGNED", 1);
-    cleat_linear_operands(binder, &p, s.k);
-    cleat_launch_i32(binder, (int32_t)s.k.depth);
-    cleat_launch_groups(binder, s.tiles * s.k.count);
-    cleat_linear_reduces(binder, node, &p, s.k);
+    cleat_linear_tiles(binder, node, &p, s);
 }
 
 int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
@@ -374,12 +383,12 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
-    cleat_linear_operands(binder, &p, s.k);
+    operands(binder, &p, s.k, false);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.items * s.k.count);
-    cleat_linear_reduces(binder, node, &p, s.k);
+    launch_reduces(binder, node, &p, s.k);
 }
 
 /* --- narrow: few columns -------------------------------------------------------------------------------------- */

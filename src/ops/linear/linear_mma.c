@@ -16,10 +16,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s)
     cleat_launch_tile(binder, s.kind);
     cleat_launch_define(binder, "ALIGNED8", aligned8(&p));
     cleat_launch_define(binder, "ALIGNED", p.n % VEC4 == 0);
-    cleat_linear_operands(binder, &p, s.k);
-    cleat_launch_i32(binder, (int32_t)s.k.depth);
-    cleat_launch_groups(binder, s.tiles * s.k.count);
-    cleat_linear_reduces(binder, node, &p, s.k);
+    cleat_linear_tiles(binder, node, &p, s);
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
