@@ -13,6 +13,16 @@ cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cle
 /* Writes elements first .. first + count - 1 of a tensor, and, of a parameter, of its half weight. */
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error);
+/* Copies beside the kernels (part_copy.c), of elements first .. first + count - 1 of a persistent tensor. `values` belongs to the
+ * copy until it has ended.
+ * begin_read starts once everything enqueued so far is done, and goes on while later kernels run; end_copy waits for it,
+ * and frees it also on an error. begin_write takes its place among the kernels; it has ended when a later read has. */
+typedef struct _cl_event cleat_copy;
+cleat_status cleat_exec_begin_read(cleat_exec *exec, const cleat_tensor *tensor, int64_t first, int64_t count,
+                                   void *values, cleat_copy **copy, cleat_error *error);
+cleat_status cleat_exec_end_copy(cleat_exec *exec, cleat_copy *copy, cleat_error *error);
+cleat_status cleat_exec_begin_write(cleat_exec *exec, const cleat_tensor *tensor, int64_t first, int64_t count,
+                                    const void *values, cleat_error *error);
 /* Writes the initial values of a parameter or buffer, those that cleat_exec_initialise draws from `seed`. */
 cleat_status cleat_exec_initialise_one(cleat_exec *exec, cleat_tensor *tensor, uint64_t seed, cleat_error *error);
 

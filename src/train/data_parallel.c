@@ -201,6 +201,7 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
     const bool is_first = parallel->all_steps < FIRST_CHECKS;
     ++parallel->steps;
     ++parallel->all_steps;
+    parallel->all_seconds += seconds;
     if (parallel->drifts) return send_parameters(parallel, session, error);
     if (!is_first && (every <= 0 || step % every != 0)) return CLEAT_OK;
     cleat_status status = compare_replicas(parallel, session, &same, error);
@@ -241,13 +242,41 @@ static void expect_steps(cleat_data_parallel *parallel) {
 
 /* --- the exchange --------------------------------------------------------------------------------------------- */
 
+/* Number of nodes after which the gradients of elements [first, ...) of the flat buffer are final. */
+static size_t nodes_until_final(const cleat_session *session, size_t bucket, int64_t first) {
+    const cleat_graph *graph = session->work->train[bucket].graph;
+    const cleat_store *store = session->work->store;
+    for (size_t n = graph->node_count; n-- > 0;)
+        for (int o = 0; o < graph->nodes[n]->n_out; ++o) {
+            const cleat_tensor *out = graph->nodes[n]->out[o];
+            const bool is_gradient = out && out->role == CLEAT_ROLE_GRADIENT && out->index >= 0;
+            if (is_gradient && out->flat_offset + cleat_tensor_elements(out) > first && store->grads[out->index] == out)
+                return n + 1;
+        }
+    return 0;
+}
+
+static void cut_pieces(cleat_pieces *pieces, const cleat_session *session) {
+    const int64_t trained = cleat_session_trained(session), mebi = (1 << 20) / (int64_t)sizeof(float);
+    const int64_t wanted = trained / mebi;
+    pieces->count = wanted < 1 ? 1 : wanted < CLEAT_PIECES ? (size_t)wanted : CLEAT_PIECES;
+    for (size_t i = 0; i < pieces->count; ++i) {
+        const int64_t parts = (int64_t)pieces->count, part = parts - 1 - (int64_t)i; /* the last parameters first */
+        pieces->first[i] = trained * part / parts;
+        pieces->elements[i] = trained * (part + 1) / parts - pieces->first[i];
+        for (size_t b = 0; b < session->work->n_buckets; ++b)
+            pieces->ready[b][i] = nodes_until_final(session, b, pieces->first[i]);
+    }
+}
+
 cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
     if (!parallel->ranks) return CLEAT_OK;
     const size_t buffers = (size_t)cleat_session_buffers(session);
     parallel->terms = cleat_tensor_elements(session->work->terms);
     parallel->others = cleat_alloc((size_t)parallel->terms + buffers, sizeof *parallel->others);
     parallel->buffers = cleat_alloc(buffers, sizeof *parallel->buffers);
-    parallel->squares = cleat_alloc(1, sizeof *parallel->squares);
+    parallel->squares = cleat_alloc(CLEAT_PIECES, sizeof *parallel->squares);
+    cut_pieces(&parallel->pieces, session);
     if (!parallel->others || !parallel->buffers || !parallel->squares)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu buffers", buffers);
     cleat_status status = cleat_session_read_buffers(session, parallel->buffers, error);
@@ -258,52 +287,130 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
 
 void cleat_data_parallel_begin(cleat_data_parallel *parallel) {
     parallel->step_started = cleat_seconds();
+    parallel->copying = 0;
 }
 
-/* The gradient, the loss terms, and the buffers weighted by the own samples, from the device. */
-static cleat_status read_own(cleat_data_parallel *parallel, cleat_session *session, int64_t own, cleat_error *error) {
-    float *buffers = parallel->others + parallel->terms;
+static cleat_status begin_copy(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
+    const cleat_pieces *pieces = &parallel->pieces;
+    const size_t i = parallel->copying;
     float *gradients = cleat_staging_data(parallel->gradients);
-    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-    if (!status) status = cleat_exec_read_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
+    cleat_status status =
+        cleat_exec_begin_read(session->exec, &session->work->store->flat[CLEAT_FLAT_GRADIENTS], pieces->first[i],
+                              pieces->elements[i], gradients + pieces->first[i], &parallel->copies[i], error);
+    if (!status) ++parallel->copying;
+    return status;
+}
+
+cleat_status cleat_data_parallel_run_last(cleat_data_parallel *parallel, cleat_session *session, size_t bucket,
+                                          cleat_error *error) {
+    const cleat_pieces *pieces = &parallel->pieces;
+    const cleat_work_graph *graph = &session->work->train[bucket];
+    const size_t nodes = cleat_graph_nodes(graph->graph);
+    cleat_status status = CLEAT_OK;
+    size_t at = 0;
+    for (size_t i = 0; i < pieces->count && !status; ++i) {
+        const size_t ready = pieces->ready[bucket][i];
+        if (ready > at || i == 0) status = cleat_exec_run_nodes(session->exec, graph->index, at, ready, error);
+        at = ready;
+        if (!status) status = begin_copy(parallel, session, error);
+    }
+    return status || at == nodes ? status : cleat_exec_run_nodes(session->exec, graph->index, at, nodes, error);
+}
+
+/* The loss terms, and the buffers weighted by the own samples. */
+static cleat_status read_others(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
+                                cleat_error *error) {
+    float *buffers = parallel->others + parallel->terms;
+    cleat_status status = cleat_exec_read_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
     if (!status) status = cleat_session_read_buffers(session, buffers, error);
     for (int64_t i = 0; i < cleat_session_buffers(session); ++i) buffers[i] *= (float)own;
     return status;
 }
 
-static cleat_status write_sums(cleat_data_parallel *parallel, cleat_session *session, int64_t samples,
-                               cleat_error *error) {
-    const float *buffers = parallel->others + parallel->terms;
-    for (int64_t i = 0; i < cleat_session_buffers(session); ++i) parallel->buffers[i] = buffers[i] / (float)samples;
-    cleat_status status =
-        cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, cleat_staging_data(parallel->gradients), error);
-    if (!status) status = cleat_exec_write_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
-    return status ? status : cleat_session_write_buffers(session, parallel->buffers, error);
+/* The sums of a step that go on. */
+typedef struct sums {
+    uint64_t pieces[CLEAT_PIECES], others;
+} sums;
+
+/* Each piece is summed once it has arrived from the device. */
+static cleat_status start_sums(cleat_data_parallel *parallel, cleat_session *session, int64_t own, cleat_status *failed,
+                               sums *started, cleat_error *error) {
+    const cleat_pieces *pieces = &parallel->pieces;
+    float *gradients = cleat_staging_data(parallel->gradients);
+    cleat_error why = {0};
+    cleat_status lost = CLEAT_OK;
+    while (parallel->copying < pieces->count && !*failed) *failed = begin_copy(parallel, session, error);
+    for (size_t i = 0; i < pieces->count && !lost; ++i) {
+        if (i < parallel->copying) {
+            cleat_status status = cleat_exec_end_copy(session->exec, parallel->copies[i], *failed ? NULL : error);
+            if (!*failed) *failed = status;
+        }
+        lost = cleat_ranks_sum_start(parallel->ranks, gradients + pieces->first[i], (size_t)pieces->elements[i],
+                                     &parallel->squares[i], &started->pieces[i], &why);
+    }
+    if (!*failed) *failed = read_others(parallel, session, own, error);
+    parallel->computing += cleat_seconds() - parallel->step_started;
+    parallel->computed += own;
+    if (!lost)
+        lost = cleat_ranks_sum_start(parallel->ranks, parallel->others,
+                                     (size_t)(parallel->terms + cleat_session_buffers(session)), NULL, &started->others,
+                                     &why);
+    return lost && !*failed ? cleat_fail(error, lost, "%s", why.text) : lost;
 }
 
-static cleat_status sum_all(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
-    uint64_t gradients = 0, others = 0;
-    const size_t count = (size_t)(parallel->terms + cleat_session_buffers(session));
-    cleat_status status =
-        cleat_ranks_sum_start(parallel->ranks, cleat_staging_data(parallel->gradients),
-                              (size_t)cleat_session_trained(session), parallel->squares, &gradients, error);
-    if (!status) status = cleat_ranks_sum_start(parallel->ranks, parallel->others, count, NULL, &others, error);
-    if (!status) status = cleat_ranks_wait(parallel->ranks, gradients, error);
-    return status ? status : cleat_ranks_wait(parallel->ranks, others, error);
+/* Writes each sum to the device as it arrives. */
+static cleat_status end_sums(cleat_data_parallel *parallel, cleat_session *session, const sums *started,
+                             cleat_error *error) {
+    const cleat_pieces *pieces = &parallel->pieces;
+    const float *gradients = cleat_staging_data(parallel->gradients);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < pieces->count && !status; ++i) {
+        status = cleat_ranks_wait(parallel->ranks, started->pieces[i], error);
+        if (!status)
+            status = cleat_exec_begin_write(session->exec, &session->work->store->flat[CLEAT_FLAT_GRADIENTS],
+                                            pieces->first[i], pieces->elements[i], gradients + pieces->first[i], error);
+    }
+    return status ? status : cleat_ranks_wait(parallel->ranks, started->others, error);
+}
+
+static cleat_status write_others(cleat_data_parallel *parallel, cleat_session *session, int64_t samples,
+                                 cleat_error *error) {
+    const float *buffers = parallel->others + parallel->terms;
+    for (int64_t i = 0; i < cleat_session_buffers(session); ++i) parallel->buffers[i] = buffers[i] / (float)samples;
+    cleat_status status = cleat_exec_write_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
+    return status ? status : cleat_session_write_buffers(session, parallel->buffers, error);
 }
 
 cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
                                           int64_t samples, cleat_status status, float *norm, cleat_error *error) {
+    double squares = 0;
+    sums started = {.others = 0};
     if (!parallel->ranks) return status;
-    if (!status) status = read_own(parallel, session, own, error);
-    parallel->computing += cleat_seconds() - parallel->step_started;
-    parallel->computed += own;
     expect_steps(parallel);
+    cleat_status lost = start_sums(parallel, session, own, &status, &started, error);
+    const double computed = cleat_seconds();
+    if (lost) return status ? status : lost;
+    if (!status)
+        status = end_sums(parallel, session, &started, error);
+    else
+        cleat_ranks_wait(parallel->ranks, started.others, NULL);
+    if (status == CLEAT_ERR_RANK_LOST) return status;
     status = cleat_ranks_agree(parallel->ranks, status, error);
-    if (!status) status = sum_all(parallel, session, error);
-    if (!status) status = write_sums(parallel, session, samples, error);
-    if (!status) *norm = (float)sqrt(*parallel->squares);
+    parallel->exposed += cleat_seconds() - computed;
+    if (!status) status = write_others(parallel, session, samples, error);
+    for (size_t i = 0; i < parallel->pieces.count; ++i) squares += parallel->squares[i];
+    if (!status) *norm = (float)sqrt(squares);
     return status;
+}
+
+void cleat_data_parallel_log(cleat_data_parallel *parallel) {
+    if (!parallel->ranks || parallel->all_steps == 0) return;
+    cleat_log(CLEAT_LOG_INFO,
+              "%lld steps of %d ranks: %.2f s; exchange of gradients %.2f s, %.2f s of it (%.1f %% of the steps) while "
+              "the device of rank %d had nothing to compute",
+              (long long)parallel->all_steps, cleat_ranks_count(parallel->ranks), parallel->all_seconds,
+              cleat_ranks_busy_seconds(parallel->ranks), parallel->exposed,
+              100 * parallel->exposed / parallel->all_seconds, cleat_ranks_rank(parallel->ranks));
 }
 
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,

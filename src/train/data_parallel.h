@@ -8,26 +8,41 @@
 #define CLEAT_SRC_DATA_PARALLEL_H
 
 #include "cleat/profile.h"
+#include "exec/copy.h"
 #include "fit/shares.h"
 #include "ranks/ranks.h"
 #include "session/session.h"
 
+/* The gradient in pieces that are final one after the other in backward, from the last to the first parameter. The pieces and
+ * their order are the same on all ranks; a piece counts as final once those before it are. */
+enum { CLEAT_PIECES = 8 };
+typedef struct cleat_pieces {
+    size_t count;
+    int64_t first[CLEAT_PIECES], elements[CLEAT_PIECES]; /* in the flat gradient */
+    size_t ready[CLEAT_BUCKETS][CLEAT_PIECES]; /* number of nodes of the bucket's graph after which it is final */
+} cleat_pieces;
+
 typedef struct cleat_data_parallel {
-    cleat_ranks *ranks;       /* borrowed; NULL: one device trains alone */
-    int64_t *shares;          /* [ranks] */
-    bool is_measured;         /* the shares follow from measured steps, or are given */
-    cleat_staging *gradients; /* f32 [trained parameters] in pinned memory */
-    float *others;            /* [terms + buffers], of this step ... */
-    float *buffers;           /* [buffers], after the last update */
-    int64_t terms;            /* number of loss terms, the loss included */
-    double patience;          /* of the profile */
+    cleat_ranks *ranks;               /* borrowed; NULL: one device trains alone */
+    int64_t *shares;                  /* [ranks] */
+    bool is_measured;                 /* the shares follow from measured steps, or are given */
+    cleat_staging *gradients;         /* f32 [trained parameters] in pinned memory */
+    cleat_pieces pieces;              /* of the gradient */
+    cleat_copy *copies[CLEAT_PIECES]; /* of this step, from the device */
+    size_t copying;                   /* number of them */
+    float *others;                    /* [terms + buffers], of this step ... */
+    float *buffers;                   /* [buffers], after the last update */
+    int64_t terms;                    /* number of loss terms, the loss included */
+    double patience;                  /* of the profile */
     /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
     double step_started, computing;
-    int64_t computed; /* samples */
+    double all_seconds; /* of all steps of this process */
+    int64_t computed;   /* samples */
     int steps;
     double typical_step;      /* seconds: moving average */
     int64_t all_steps;        /* of this process */
-    double *squares;          /* [1] of the summed gradient */
+    double *squares;          /* [CLEAT_PIECES] of the summed gradient */
+    double exposed;           /* seconds of this process in which only the exchange went on */
     const volatile int *stop; /* stop request, or NULL */
     bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
 } cleat_data_parallel;
@@ -52,10 +67,14 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
 /* CLEAT_ERR_ARGUMENT: the replicas differ, after a resume or a new start. All ranks call it. */
 cleat_status cleat_data_parallel_check_start(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error);
 
-/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end.
- * cleat_data_parallel_exchange waits for the device; `status` is that of the own part: the ranks agree on it. *norm: of the
- * summed gradient, with the loss scale. */
+/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end. The last
+ * micro-batch of bucket `bucket` is run by cleat_data_parallel_run_last, its inputs being uploaded, so that the exchange of a
+ * piece begins while backward goes on. cleat_data_parallel_exchange waits for the device; `status` is that of the own part: a
+ * rank that has failed takes part all the same, with values that do not matter, and then all agree on the error. *norm: of
+ * the summed gradient, with the loss scale. */
 void cleat_data_parallel_begin(cleat_data_parallel *parallel);
+cleat_status cleat_data_parallel_run_last(cleat_data_parallel *parallel, cleat_session *session, size_t bucket,
+                                          cleat_error *error);
 cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
                                           int64_t samples, cleat_status status, float *norm, cleat_error *error);
 /* Compares the replicas after the first steps and every distribute.check_every_steps; `step`: steps done. */
@@ -66,6 +85,8 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
  * ranks call it after the same steps. */
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error);
+/* Logs how long the exchange took, and how much of it nothing hid. */
+void cleat_data_parallel_log(cleat_data_parallel *parallel);
 /* Once the ranks are broken: buffers as after the last update, so that a checkpoint has no half of a step. */
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,
                                                  cleat_error *error);

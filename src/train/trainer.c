@@ -170,8 +170,16 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
+/* Runs the last micro-batch of a step so that the ranks exchange gradients meanwhile. */
+static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                             cleat_error *error) {
+    cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
+    if (status) return status;
+    return cleat_data_parallel_run_last(&trainer->parallel, trainer->engine.session, fed->micro_batch->bucket, error);
+}
+
 /* Runs forward and backward of the next micro-batch; gradients accumulate on the device. */
-static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
+static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch, bool is_last,
                                     cleat_error *error) {
     cleat_fed fed;
     const phase waiting = begin(trainer, CLEAT_DOING_LOADER);
@@ -185,6 +193,8 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
     if (trainer->settings.profile->run.check_finite)
         status = cleat_check_micro_batch(&trainer->anomaly, graph, &fed, error);
+    else if (trainer->parallel.ranks && is_last)
+        status = run_last(trainer, graph, &fed, error);
     else
         status = cleat_feed_run(trainer->engine.feed, graph, &fed, error);
     end(trainer, &enqueueing);
@@ -225,7 +235,7 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     if (cleat_session_buffers(session) > 0) trainer->engine.is_savable = false;
     cleat_data_parallel_begin(&trainer->parallel);
     for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK; ++i)
-        status = run_micro_batch(trainer, global_batch, error);
+        status = run_micro_batch(trainer, global_batch, i + 1 == global_batch->micro_batches, error);
     if (trainer->parallel.ranks)
         status = cleat_data_parallel_exchange(&trainer->parallel, session, own_samples(trainer, global_batch),
                                               global_batch->samples, status, &norm, error);
@@ -632,6 +642,7 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     if (status != CLEAT_OK) return translate_failure(trainer, cleat_ranks_agree(ranks, status, error), error);
     status = cleat_ranks_agree(ranks, run(trainer, error), error);
     if (status == CLEAT_ERR_RANK_LOST) save_after_loss(trainer);
+    cleat_data_parallel_log(&trainer->parallel);
     if (status == CLEAT_ERR_INTERRUPTED && cleat_profiling_ends_run(&trainer->profiling, &trainer->run))
         status = CLEAT_OK;
     if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
