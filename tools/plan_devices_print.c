@@ -7,29 +7,41 @@
 
 /* --- devices ------------------------------------------------------------------------------------------------------ */
 
-/* Why it takes part, or does not, in at most one line. */
-static void print_decision(const cleat_distributed_report *report, const cleat_distributed_rank *rank) {
+/* Price of a million samples; negative: unknown. */
+static double million(double price_per_hour, double samples_per_second) {
+    return price_per_hour < 0 || samples_per_second <= 0 ? -1 : price_per_hour / 3600 * 1e6 / samples_per_second;
+}
+
+/* Why it takes part, or does not, and what the other decision would cost. */
+static void print_decision(const cleat_distributed_report *report, const cleat_distributed_rank *rank, int count) {
+    const char *it = count > 1 ? "one of them" : "it";
     const double change = 100 * (rank->other_seconds / report->step_seconds - 1);
-    const int digits = change < 10 ? 1 : 0;
+    const double now = million(report->price_per_hour, report->samples_per_second);
+    const double other = million(rank->other_price_per_hour, rank->other_samples_per_second);
     if (!rank->fits)
-        printf("left out: the model does not fit");
-    else if (rank->share == 0 && isfinite(rank->other_seconds))
-        printf("left out: with it a step would take %.*f %% longer", digits, change);
-    else if (rank->share == 0)
+        printf("left out: %s", rank->reason);
+    else if (rank->share == 0 && !isfinite(rank->other_seconds))
         printf("left out: there are too few samples");
     else if (!isfinite(rank->other_seconds))
-        printf("the only one");
-    else if (change < 0.05)
-        printf("without it a step would not take longer: another one does as well");
+        printf("no other one could do it");
+    else if (rank->share > 0 && change < 0.05)
+        printf("without %s a step would not take longer: another one does as well", it);
     else
-        printf("without it a step would take %.*f %% longer", digits, change);
+        printf("%s %s a step would take %.*f %% longer", rank->share > 0 ? "without" : "left out: with", it,
+               change < 10 ? 1 : 0, change);
+    if (now >= 0 && other >= 0) printf(", and a million samples would cost %.4g instead of %.4g", other, now);
+    printf("\n");
+}
+
+static const char *row_name(const plan_devices *plan, int d, int count, char text[64]) {
+    snprintf(text, 64, count > 1 ? "%s x %d" : "%s", plan->cards[d].name, count);
+    return text;
 }
 
 static void print_device(const plan_devices *plan, int d, int count) {
     const cleat_distributed_rank *rank = &plan->report.ranks[d];
     char name[64], share[CLI_SHORT] = "-", cut[CLI_SHORT] = "-", bytes[CLI_SHORT] = "-", part[CLI_SHORT] = "-",
                    seconds[CLI_SHORT] = "-", alone[CLI_SHORT] = "-";
-    snprintf(name, sizeof name, count > 1 ? "%s x %d" : "%s", plan->cards[d].name, count);
     if (rank->share > 0) {
         snprintf(share, sizeof share, "%lld", (long long)rank->share);
         snprintf(cut, sizeof cut, "%lld x %lld", (long long)rank->micro_batch_size, (long long)rank->micro_batches);
@@ -38,30 +50,41 @@ static void print_device(const plan_devices *plan, int d, int count) {
         cli_duration(rank->seconds, seconds);
     }
     if (rank->fits) cli_duration(rank->alone_seconds, alone);
-    printf("  %-15s %-9s %6s %10s %10s %11s %9s %10s %10s   ", name, cleat_dtype_name(rank->storage), share, cut,
+    printf("  %-15s %-9s %6s %10s %10s %11s %9s %10s %10s\n", row_name(plan, d, count, name),
+           cleat_dtype_name(rank->storage), share, cut,
            rank->share == 0  ? "-"
            : rank->recompute ? "yes"
                              : "no",
            bytes, part, seconds, alone);
-    print_decision(&plan->report, rank);
-    printf("\n");
 }
 
-static bool is_same_row(const plan_devices *plan, int a, int b) {
-    return strcmp(plan->cards[a].name, plan->cards[b].name) == 0 &&
-           plan->report.ranks[a].share == plan->report.ranks[b].share;
+/* The number of devices from d on that are alike: of one name, and with the same share, or else all with or all without
+ * one. */
+static int count_alike(const plan_devices *plan, int d, bool same_share) {
+    const int64_t share = plan->report.ranks[d].share;
+    int n = 1;
+    for (; d + n < plan->count; ++n) {
+        const int64_t other = plan->report.ranks[d + n].share;
+        if (strcmp(plan->cards[d].name, plan->cards[d + n].name) != 0) break;
+        if (same_share ? other != share : (other > 0) != (share > 0)) break;
+    }
+    return n;
 }
 
 static void print_devices(const plan_devices *plan) {
+    char name[64];
     printf("  %-15s %-9s %6s %10s %10s %11s %9s %10s %10s\n", "device", "precision", "share", "batch", "recompute",
            "planned", "of usable", "compute", "alone");
     for (int d = 0, count; d < plan->count; d += count) {
-        for (count = 1; d + count < plan->count && is_same_row(plan, d, d + count);) ++count;
+        count = count_alike(plan, d, true);
         print_device(plan, d, count);
     }
-    for (int d = 0; d < plan->count; ++d)
-        if (!plan->report.ranks[d].fits && (d == 0 || !is_same_row(plan, d - 1, d)))
-            printf("  %s: %s\n", plan->cards[d].name, plan->report.ranks[d].reason);
+    printf("\n");
+    for (int d = 0, count; d < plan->count; d += count) {
+        count = count_alike(plan, d, false);
+        printf("  %-15s ", row_name(plan, d, count, name));
+        print_decision(&plan->report, &plan->report.ranks[d], count);
+    }
     for (int d = 1; d < plan->count; ++d)
         if (plan->report.ranks[d].storage != plan->report.ranks[0].storage) {
             printf("  The devices compute in different precisions; train.precision sets one for all.\n");

@@ -69,8 +69,9 @@ typedef struct cleat_distributed_rank {
     double seconds;       /* estimate: its share, and the update of the parameters */
     double alone_seconds; /* estimate: the whole global batch on this device alone, and the update */
     /* The step if the decision about this device alone were the other one: without it, or with it if it is left out.
-     * Infinite: no other decision is possible. */
-    double other_seconds;
+     * Infinite: no other decision is possible. Then its samples per second over all lengths, and the price of its
+     * devices; 0 and negative: unknown. */
+    double other_seconds, other_samples_per_second, other_price_per_hour;
 } cleat_distributed_rank;
 
 /* The exchange of gradients in a step. */

@@ -286,6 +286,16 @@ static cleat_status try_other(planner *p, const outcome *best, int d, outcome *o
     return status == CLEAT_OK ? share_out(p, take, other, error) : status;
 }
 
+/* Exchanges two devices of the same kind. */
+static void swap_devices(outcome *o, int a, int b) {
+    const int64_t share = o->shares[a];
+    const cleat_rank_fit *fit = o->fits[a];
+    o->shares[a] = o->shares[b];
+    o->fits[a] = o->fits[b];
+    o->shares[b] = share;
+    o->fits[b] = fit;
+}
+
 /* Fills others [count] and finds the fastest of them. */
 static cleat_status try_others(planner *p, const outcome *best, outcome *others, int *fastest, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -297,11 +307,7 @@ static cleat_status try_others(planner *p, const outcome *best, outcome *others,
             others[d] = others[same];
         else
             status = try_other(p, best, d, &others[d], error);
-        /* The share of this device, not that of the other one of its kind. */
-        if (same < d && best->shares[d] == 0) {
-            others[d].shares[d] = others[same].shares[same];
-            others[d].fits[d] = others[same].fits[same];
-        }
+        if (same < d) swap_devices(&others[d], same, d);
         if (status == CLEAT_OK && others[d].step_seconds < others[*fastest].step_seconds) *fastest = d;
     }
     return status;
@@ -324,11 +330,42 @@ static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_
 
 /* --- the report --------------------------------------------------------------------------------------------------- */
 
+/* Price per hour of the devices that take part; -1: one of them is not known. */
+static double price_of(const planner *p, const outcome *o) {
+    double price = 0;
+    for (int d = 0; d < p->count; ++d)
+        if (o->shares[d] > 0 && p->devices[d].price_per_hour < 0)
+            return -1;
+        else if (o->shares[d] > 0)
+            price += p->devices[d].price_per_hour;
+    return o->used > 0 ? price : -1;
+}
+
+/* Their power; 0: one of them is not known. */
+static double watts_of(const planner *p, const outcome *o) {
+    double watts = 0;
+    for (int d = 0; d < p->count; ++d)
+        if (o->shares[d] > 0 && p->devices[d].watts <= 0)
+            return 0;
+        else if (o->shares[d] > 0)
+            watts += p->devices[d].watts;
+    return watts;
+}
+
+static double samples_per_second(const planner *p, const outcome *o) {
+    double samples = 0;
+    for (size_t b = 0; b < p->lengths.count; ++b) samples += (double)p->lengths.samples[b];
+    return samples / o->epoch_seconds;
+}
+
 static void describe_rank(const planner *p, const outcome *best, const outcome *other, int d,
                           cleat_distributed_rank *rank) {
     const cleat_rank_fit *fit = best->fits[d] ? best->fits[d] : other->fits[d];
+    const bool possible = isfinite(other->step_seconds);
     rank->share = best->shares[d];
     rank->other_seconds = other->step_seconds;
+    rank->other_samples_per_second = possible ? samples_per_second(p, other) : 0;
+    rank->other_price_per_hour = possible ? price_of(p, other) : -1;
     if (!fit || !fit->fits) return;
     const cleat_fit_bucket *bucket = &fit->buckets[p->main];
     rank->recompute = fit->recompute;
@@ -338,26 +375,10 @@ static void describe_rank(const planner *p, const outcome *best, const outcome *
     rank->seconds = fit->seconds[p->main];
 }
 
-/* Power and price of the devices that take part. */
-static void sum_costs(const planner *p, cleat_distributed_report *report) {
-    bool watts = true, price = true;
-    report->price_per_hour = 0;
-    for (int d = 0; d < p->count; ++d) {
-        if (report->ranks[d].share == 0) continue;
-        report->watts += p->devices[d].watts;
-        report->price_per_hour += p->devices[d].price_per_hour;
-        watts = watts && p->devices[d].watts > 0;
-        price = price && p->devices[d].price_per_hour >= 0;
-    }
-    if (!watts || report->used == 0) report->watts = 0;
-    if (!price || report->used == 0) report->price_per_hour = -1;
-}
-
 static void describe_time(const planner *p, const outcome *best, cleat_distributed_report *report) {
-    double samples = 0, alone = 0;
-    for (size_t b = 0; b < p->lengths.count; ++b) samples += (double)p->lengths.samples[b];
+    double alone = 0;
     report->step_seconds = best->step_seconds;
-    report->samples_per_second = samples / best->epoch_seconds;
+    report->samples_per_second = samples_per_second(p, best);
     for (int d = 0; d < p->count; ++d)
         if (best->shares[d] > 0) alone += 1 / report->ranks[d].alone_seconds;
     report->efficiency = 1 / best->step_seconds / alone;
@@ -454,7 +475,8 @@ static cleat_status plan(planner *p, cleat_distributed_report *report, cleat_err
     if (status == CLEAT_OK) {
         report->used = best.used;
         for (int d = 0; d < p->count; ++d) describe_rank(p, &best, &others[d], d, &report->ranks[d]);
-        sum_costs(p, report);
+        report->watts = watts_of(p, &best);
+        report->price_per_hour = price_of(p, &best);
         if (best.used > 0) describe_time(p, &best, report);
         const outcome *several = best_of_several(p, &best, others);
         if (several) describe_exchange(p, several, &report->exchange);

@@ -38,7 +38,7 @@ test_table() {
     says out "on 3 devices: global batch of 16 samples, length 1200"
     says out "does not exist: planning the longest length"
     says out "t4 x 2"
-    says out "without it a step would take"
+    says out "without one of them a step would take"
     says out "left out: with it a step would take"
     says out "1.25 GB/s, a message takes 50 us"
     says out "-> "
@@ -57,7 +57,7 @@ test_table() {
     says out "different precisions"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices pocl_cpu
     says out "board_watts is not in the card file of pocl_cpu"
-    says out "the only one"
+    says out "no other one could do it"
     lacks out "gradients"
 }
 
@@ -75,6 +75,10 @@ test_json() {
     equals 0.5 price_per_hour
     equals "" run_price
     local member
+    # With the free card the price of a sample would be that of the others, for longer.
+    equals 0.5 devices 2 other_price_per_hour
+    equals 0.25 devices 0 other_price_per_hour
+    holds "$(value devices 2 other_samples_per_second) < $(value samples_per_second)"
     for member in fits precision recompute batch micro_batches bytes limit compute_seconds alone_seconds other_step_seconds reason watts price_per_hour; do
         json devices 1 $member
     done
@@ -127,6 +131,7 @@ test_data() {
     says out "an hour, "
     says out "the run"
     says out "kWh a run"
+    says out "and a million samples would cost"
     exits 0 "$cleat" plan "$small" "${data[@]}" --devices 'a100_80,2*t4' --network pcie4 --price t4=0.1,a100_80=1.5 --json
     holds "($(value run_price) - $(value run_seconds) / 3600 * $(value price_per_hour)) ^ 2 < 1e-18"
     holds "$(value steps_per_epoch) > 0"
@@ -136,8 +141,8 @@ test_memory() {
     sed 's/^memory = [0-9].*/memory = 430 MiB/; s/^max_allocation = [0-9].*/max_allocation = 100 MiB/' \
         "$2/profiles/devices/t4.ini" >"$scratch/tiny.ini"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices "t4,$scratch/tiny.ini" --network pcie3
-    says out "left out: the model does not fit"
-    says out "  tiny: "
+    says out "left out: "
+    says out "MiB too much"
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --devices "$scratch/tiny.ini" --network pcie3
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --devices "$scratch/tiny.ini" --network pcie3 --json
     equals OFF fits
