@@ -109,6 +109,44 @@ static cleat_status read_request(const plan_devices_request *request, plan_devic
     return status == CLEAT_OK ? status : cleat_fail_in(error, status, "--network");
 }
 
+/* --- the plan ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_scale(plan_devices *plan, int count, cleat_distributed_report *report, cleat_error *error) {
+    cleat_status status = cleat_fit_distributed(plan->profile, count, plan->devices, &plan->network, report, error);
+    if (status == CLEAT_OK)
+        plan->scales[plan->n_scales++] =
+            (plan_scale){.count = count,
+                         .used = report->used,
+                         .step_seconds = report->step_seconds,
+                         .exposed_seconds = report->used > 1 ? report->exchange.exposed_seconds : 0,
+                         .samples_per_second = report->samples_per_second,
+                         .efficiency = report->efficiency};
+    return status;
+}
+
+/* 1, 2, 4, ... and all of equal devices. */
+static cleat_status add_scales(plan_devices *plan, cleat_error *error) {
+    for (int i = 1; i < plan->count; ++i)
+        if (strcmp(plan->cards[i].name, plan->cards[0].name) != 0) return CLEAT_OK;
+    if (plan->count < 4 || plan->report.used == 0) return CLEAT_OK;
+    cleat_distributed_report *report = calloc(1, sizeof *report);
+    if (!report) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the plan");
+    cleat_status status = CLEAT_OK;
+    for (int count = 1; count < plan->count && status == CLEAT_OK; count *= 2)
+        status = add_scale(plan, count, report, error);
+    if (status == CLEAT_OK) status = add_scale(plan, plan->count, report, error);
+    free(report);
+    return status;
+}
+
+static cleat_status make_plan(plan_devices *plan, cleat_error *error) {
+    cleat_status status =
+        cleat_fit_distributed(plan->profile, plan->count, plan->devices, &plan->network, &plan->report, error);
+    /* Messages about the data would be the same each time. */
+    if (status == CLEAT_OK) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    return status == CLEAT_OK ? add_scales(plan, error) : status;
+}
+
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
 int plan_devices_run(const cli_command *command, const plan_devices_request *request, const cleat_profile *profile) {
@@ -119,8 +157,7 @@ int plan_devices_run(const cli_command *command, const plan_devices_request *req
     plan->profile = profile;
     cleat_status status = read_request(request, plan, &error);
     int exit_code = status == CLEAT_ERR_ARGUMENT ? cli_usage(command, "%s", error.text) : 0;
-    if (status == CLEAT_OK)
-        status = cleat_fit_distributed(profile, plan->count, plan->devices, &plan->network, &plan->report, &error);
+    if (status == CLEAT_OK) status = make_plan(plan, &error);
     if (status == CLEAT_OK && !request->json) plan_devices_print(plan);
     if (status == CLEAT_OK && request->json && !plan_devices_print_json(plan))
         status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for the JSON text");

@@ -17,6 +17,14 @@ typedef struct plan_devices_request {
     bool json;
 } plan_devices_request;
 
+/* The same run on fewer of several equal devices. */
+typedef struct plan_scale {
+    int count, used;
+    double step_seconds, exposed_seconds, samples_per_second, efficiency;
+} plan_scale;
+
+enum { PLAN_SCALES = 8 };
+
 typedef struct plan_devices {
     const char *path;
     const cleat_profile *profile;
@@ -25,6 +33,8 @@ typedef struct plan_devices {
     cleat_card cards[CLEAT_PLAN_DEVICES];                 /* [count] */
     cleat_distributed_device devices[CLEAT_PLAN_DEVICES]; /* [count] */
     cleat_distributed_report report;
+    int n_scales; /* 0 unless there are four devices or more, all equal */
+    plan_scale scales[PLAN_SCALES];
 } plan_devices;
 
 /* Plans and prints; returns the exit code. `command` is for messages about the command line. */

@@ -63,6 +63,21 @@ static void add_time(cJSON *object, const cleat_distributed_report *report) {
                    -1);
 }
 
+static void add_scaling(cJSON *object, const plan_devices *plan) {
+    cJSON *array = cJSON_AddArrayToObject(object, "scaling");
+    for (int i = 0; i < plan->n_scales; ++i) {
+        const plan_scale *scale = &plan->scales[i];
+        cJSON *item = cJSON_CreateObject();
+        plan_add_count(item, "devices", scale->count);
+        plan_add_count(item, "used", scale->used);
+        cJSON_AddNumberToObject(item, "step_seconds", scale->step_seconds);
+        cJSON_AddNumberToObject(item, "exposed_seconds", scale->exposed_seconds);
+        cJSON_AddNumberToObject(item, "samples_per_second", scale->samples_per_second);
+        cJSON_AddNumberToObject(item, "efficiency", scale->efficiency);
+        cJSON_AddItemToArray(array, item);
+    }
+}
+
 bool plan_devices_print_json(const plan_devices *plan) {
     const cleat_distributed_report *report = &plan->report;
     cJSON *object = cJSON_CreateObject();
@@ -77,6 +92,7 @@ bool plan_devices_print_json(const plan_devices *plan) {
     for (int d = 0; d < report->count; ++d) cJSON_AddItemToArray(devices, make_device(plan, d));
     add_exchange(object, plan);
     add_time(object, report);
+    add_scaling(object, plan);
     char *text = cJSON_PrintUnformatted(object);
     if (text) printf("%s\n", text);
     cJSON_free(text);

@@ -191,6 +191,18 @@ static void print_run(const plan_devices *plan) {
     printf(", %.4g a million samples\n", report->price_per_hour / 3600 * 1e6 / report->samples_per_second);
 }
 
+static void print_scaling(const plan_devices *plan) {
+    char step[CLI_SHORT], exposed[CLI_SHORT];
+    if (plan->n_scales == 0) return;
+    printf("\n  %8s %9s %11s %11s %12s %11s\n", "devices", "take part", "step", "exposed", "samples/s", "efficiency");
+    for (int i = 0; i < plan->n_scales; ++i) {
+        const plan_scale *scale = &plan->scales[i];
+        printf("  %8d %9d %11s %11s %12.4g %9.1f %%\n", scale->count, scale->used,
+               cli_duration(scale->step_seconds, step), cli_duration(scale->exposed_seconds, exposed),
+               scale->samples_per_second, 100 * scale->efficiency);
+    }
+}
+
 void plan_devices_print(const plan_devices *plan) {
     const cleat_distributed_report *report = &plan->report;
     printf("%s on %d device%s: global batch of %lld samples, length %lld\n", plan->path, plan->count,
@@ -204,6 +216,7 @@ void plan_devices_print(const plan_devices *plan) {
     print_step(plan);
     print_energy(plan);
     print_run(plan);
+    print_scaling(plan);
     printf("\n  share: samples of a global batch. compute: this share and the update; alone: the whole global batch on "
            "this device.\n  Times are estimates from the rates in the card files and of the network, not "
            "measurements.\n");

@@ -85,23 +85,28 @@ static cleat_status find_part(planner *p, int device, int64_t part, int64_t whol
     return find_fit(p, device, samples, fit, error);
 }
 
-/* The line through the two fits of the device whose numbers of samples are nearest to `samples`. */
-static cleat_rank_time line_near(const planner *p, int device, int64_t samples) {
-    const known *near[2] = {NULL, NULL};
+/* The fit of the device whose number of samples is nearest to `samples`, of those that are at least `apart` from
+ * `other`; NULL: there is none. */
+static const known *nearest_fit(const planner *p, int device, int64_t samples, int64_t other, int64_t apart) {
+    const known *nearest = NULL;
     for (const known *k = p->known; k; k = k->next) {
-        if (k->kind != p->kinds[device] || !k->fit.fits || k->samples[p->main] == 0) continue;
-        const int64_t apart = llabs(k->samples[p->main] - samples);
-        if (!near[0] || apart < llabs(near[0]->samples[p->main] - samples)) {
-            if (!near[0] || near[0]->samples[p->main] != k->samples[p->main]) near[1] = near[0];
-            near[0] = k;
-        } else if (k->samples[p->main] != near[0]->samples[p->main] &&
-                   (!near[1] || apart < llabs(near[1]->samples[p->main] - samples)))
-            near[1] = k;
+        const int64_t n = k->samples[p->main];
+        if (k->kind != p->kinds[device] || !k->fit.fits || n == 0 || llabs(n - other) < apart) continue;
+        if (!nearest || llabs(n - samples) < llabs(nearest->samples[p->main] - samples)) nearest = k;
     }
-    const double n = (double)near[0]->samples[p->main], seconds = near[0]->fit.seconds[p->main];
+    return nearest;
+}
+
+/* The line through the fit of the device that is nearest to `samples`, and the nearest one that is a quarter away: a
+ * step between two rounds of work-groups has no slope. */
+static cleat_rank_time line_near(const planner *p, int device, int64_t samples) {
+    const known *near = nearest_fit(p, device, samples, 0, 0);
+    const int64_t at = near->samples[p->main];
+    const known *far = nearest_fit(p, device, samples, at, at / 4 + 1);
+    const double n = (double)at, seconds = near->fit.seconds[p->main];
     double slope = seconds / n;
-    if (near[1]) slope = (near[1]->fit.seconds[p->main] - seconds) / ((double)near[1]->samples[p->main] - n);
-    /* A line through the origin at most; a step between two rounds of work-groups is no line at all. */
+    if (far) slope = (far->fit.seconds[p->main] - seconds) / ((double)far->samples[p->main] - n);
+    /* Through the origin at most, and rising. */
     slope = fmin(fmax(slope, 1e-3 * seconds / n), seconds / n);
     return (cleat_rank_time){.fixed_seconds = fmax(seconds - n * slope, 0), .seconds_per_sample = slope};
 }
@@ -273,19 +278,6 @@ static cleat_status choose(planner *p, int without, bool *take, cleat_error *err
     return CLEAT_OK;
 }
 
-/* The other decision about device d. */
-static cleat_status try_other(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
-    bool take[CLEAT_PLAN_DEVICES];
-    cleat_status status = CLEAT_OK;
-    *other = (outcome){.step_seconds = INFINITY};
-    if (!p->usable[d]) return CLEAT_OK;
-    if (best->shares[d] > 0)
-        status = choose(p, d, take, error);
-    else
-        for (int i = 0; i < p->count; ++i) take[i] = best->shares[i] > 0 || i == d;
-    return status == CLEAT_OK ? share_out(p, take, other, error) : status;
-}
-
 /* Exchanges two devices of the same kind. */
 static void swap_devices(outcome *o, int a, int b) {
     const int64_t share = o->shares[a];
@@ -294,6 +286,34 @@ static void swap_devices(outcome *o, int a, int b) {
     o->fits[a] = o->fits[b];
     o->shares[b] = share;
     o->fits[b] = fit;
+}
+
+/* Without device d, which takes part: another one of its kind instead, or a new choice, or only the others. */
+static cleat_status try_without(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
+    bool take[CLEAT_PLAN_DEVICES];
+    outcome rest;
+    for (int i = 0; i < p->count; ++i) {
+        if (best->shares[i] > 0 || p->kinds[i] != p->kinds[d]) continue;
+        *other = *best;
+        swap_devices(other, i, d);
+        return CLEAT_OK;
+    }
+    cleat_status status = choose(p, d, take, error);
+    if (status == CLEAT_OK) status = share_out(p, take, other, error);
+    for (int i = 0; i < p->count; ++i) take[i] = best->shares[i] > 0 && i != d;
+    if (status == CLEAT_OK) status = share_out(p, take, &rest, error);
+    if (status == CLEAT_OK && rest.step_seconds < other->step_seconds) *other = rest;
+    return status;
+}
+
+/* The other decision about device d. */
+static cleat_status try_other(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
+    bool take[CLEAT_PLAN_DEVICES];
+    *other = (outcome){.step_seconds = INFINITY};
+    if (!p->usable[d]) return CLEAT_OK;
+    if (best->shares[d] > 0) return try_without(p, best, d, other, error);
+    for (int i = 0; i < p->count; ++i) take[i] = best->shares[i] > 0 || i == d;
+    return share_out(p, take, other, error);
 }
 
 /* Fills others [count] and finds the fastest of them. */

@@ -11,10 +11,11 @@ small=$2/profiles/rna_small.ini
 nowhere=(--set "data.path=$scratch/nowhere")
 three=(--devices t4,t4,rx6600xt)
 
-# value PATH...: prints a member of the JSON object that the last command printed.
+# value PATH... [LENGTH]: prints a member of the JSON object that the last command printed, or the length of an array.
 value() {
     # shellcheck disable=SC2016 # CMake's variables, not the shell's
-    printf 'file(READ "%s" text)\nstring(JSON value GET "${text}" %s)\nmessage("${value}")\n' "$scratch/out" "$*" >"$scratch/value.cmake"
+    printf 'file(READ "%s" text)\nstring(JSON value %s "${text}" %s)\nmessage("${value}")\n' "$scratch/out" \
+        "$([[ ${*: -1} == LENGTH ]] && echo LENGTH || echo GET)" "${*/%LENGTH/}" >"$scratch/value.cmake"
     cmake -P "$scratch/value.cmake" 2>&1
 }
 
@@ -114,6 +115,15 @@ test_many() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${batch[@]}" --devices '64*t4' --network 100Gb,5us
     says out "on 64 devices"
     says out "t4 x 64"
+    says out "take part"
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${batch[@]}" --devices '12*t4' --network 100Gb,5us --json
+    equals 5 scaling LENGTH
+    equals 8 scaling 3 devices
+    equals 12 scaling 4 used
+    holds "$(value scaling 0 efficiency) == 1 && $(value scaling 4 efficiency) < 1"
+    equals "$(value step_seconds)" scaling 4 step_seconds
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${batch[@]}" --devices '12*t4,h100' --network 100Gb,5us --json
+    equals 0 scaling LENGTH
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${batch[@]}" --devices '60*t4,2*h100,t4,rtx4090' --network 100Gb,5us --json
     equals h100 devices 61 card
     equals t4 devices 62 card
