@@ -61,12 +61,12 @@ typedef struct cleat_distributed_rank {
     bool fits; /* false: it cannot hold the model; then only reason, storage and limit are set */
     char reason[512];
     cleat_dtype storage; /* activation type on this device */
-    /* Samples of each global batch of the length that is shown; 0: left out. The next seven are for that share; of a
-     * device that is left out, for the share that it would have. */
-    int64_t share;
+    int64_t limit;       /* usable bytes */
+    int64_t share;       /* samples of each global batch of the length that is shown; 0: left out */
+    /* For that share; of a device that is left out, for the share that it would have. */
     bool recompute;
-    int64_t micro_batch_size, micro_batches, bytes, limit;
-    double seconds;       /* estimate: its share, and the update of the parameters */
+    int64_t micro_batch_size, micro_batches, bytes;
+    double seconds;       /* estimate: the share, and the update of the parameters */
     double alone_seconds; /* estimate: the whole global batch on this device alone, and the update */
     /* The step if the decision about this device alone were the other one: without it, or with it if it is left out.
      * Infinite: no other decision is possible. Then its samples per second over all lengths, and the price of its
