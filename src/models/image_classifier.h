@@ -60,9 +60,9 @@ extern const char *const cleat_image_classifier_terms[1];
 /* Members of cleat_model_class that all these families have. */
 #define IMAGE_CLASSIFIER_CLASS                                                                                         \
     .defaults = cleat_image_classifier_defaults, .metrics = cleat_classes_metrics,                                     \
-    .terms = cleat_image_classifier_terms, .n_terms = 1, .open_data = cleat_image_classifier_open,                     \
-    .fields = cleat_image_classifier_fields, .fixed_length = cleat_image_classifier_length,                            \
-    .sample_weight = cleat_image_classifier_sample_weight,                                                             \
+    .terms = cleat_image_classifier_terms, .n_terms = 1, .check_data = cleat_model_check_path,                         \
+    .open_data = cleat_image_classifier_open, .fields = cleat_image_classifier_fields,                                 \
+    .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
     .metric_state_size = cleat_image_classifier_metric_state_size,                                                     \
     .metric_update = cleat_image_classifier_metric_update, .metric_compute = cleat_image_classifier_metric_compute,    \
     .write = cleat_image_classifier_write, .examples = &cleat_image_classifier_examples

@@ -60,6 +60,9 @@ struct cleat_model_class {
     const cleat_metric_info *metrics; /* terminated by a NULL name */
     const char *const *terms;
     int n_terms;
+    /* Checks for a training, in moments, that the files of the data exist and have the columns of the settings. NULL:
+     * open_data says it. */
+    cleat_status (*check_data)(const cleat_model *model, const char *path, cleat_error *error);
     /* Opens the dataset and sets model->sizes. */
     cleat_status (*open_data)(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error);
@@ -111,6 +114,10 @@ struct cleat_model {
     void *own; /* data of the family in one allocation, freed with the model; NULL: none */
 };
 
+/* check_data of the model's family. */
+cleat_status cleat_model_check_data(const cleat_model *model, const char *path, cleat_error *error);
+/* The same for a family whose data have no columns with names in settings: there is a file or folder. */
+cleat_status cleat_model_check_path(const cleat_model *model, const char *path, cleat_error *error);
 /* Sets model->sizes from a JSON object. Each member names a member of cleat_model_sizes, with a number
  * above 0 or a list of such numbers; a number in place of a list of stages applies to all four. For models
  * without data. CLEAT_ERR_FORMAT leaves the sizes unchanged. */

@@ -1,6 +1,7 @@
 /* Calls from the runtime into the model families. */
 #include "models/model.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "models/param_rules.h"
@@ -47,6 +48,16 @@ int cleat_model_terms(const cleat_model *model) {
 
 const char *cleat_model_term(const cleat_model *model, int term) {
     return model->type->terms[term];
+}
+
+cleat_status cleat_model_check_data(const cleat_model *model, const char *path, cleat_error *error) {
+    return model->type->check_data ? model->type->check_data(model, path, error) : CLEAT_OK;
+}
+
+cleat_status cleat_model_check_path(const cleat_model *model, const char *path, cleat_error *error) {
+    (void)model;
+    if (cleat_file_exists(path) || cleat_folder_exists(path)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
 }
 
 cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,

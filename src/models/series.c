@@ -117,6 +117,10 @@ static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.lookback;
 }
 
+static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
+    return cleat_series_check_columns(path, &settings_of(model)->data, error);
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const cleat_int_list *frames = &settings_of(model)->frames;
@@ -451,8 +455,8 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
 #define SERIES_CLASS(NAME, KEYS, CHECK)                                                                                \
     {                                                                                                                  \
         .name = NAME, .keys = KEYS, .settings_size = sizeof(series_settings), .defaults = defaults, .check = CHECK,    \
-        .metrics = metrics, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                    \
-        .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,                          \
+        .metrics = metrics, .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data,            \
+        .fields = fields, .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,        \
         .sample_weight = sample_weight, .metric_state_size = metric_state_size, .metric_update = metric_update,        \
         .metric_compute = metric_compute, .write = write, .examples = &examples                                        \
     }

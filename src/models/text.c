@@ -167,6 +167,14 @@ static cleat_status set_vocabulary(cleat_model *model, const char *path, const c
     return CLEAT_OK;
 }
 
+static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
+    cleat_text_options options = settings_of(model)->data;
+    options.task = is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
+    options.labelled = true;
+    options.fitted = "";
+    return cleat_text_check_columns(path, &options, error);
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     cleat_text_options options = settings_of(model)->data;
@@ -531,6 +539,7 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .metrics = cleat_classes_metrics,
                                                  .terms = terms,
                                                  .n_terms = 1,
+                                                 .check_data = check_data,
                                                  .open_data = open_data,
                                                  .fields = fields,
                                                  .build = build,
@@ -555,6 +564,7 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .metrics = tag_metrics,
                                              .terms = terms,
                                              .n_terms = 1,
+                                             .check_data = check_data,
                                              .open_data = open_data,
                                              .fields = fields,
                                              .build = build,

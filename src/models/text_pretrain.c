@@ -124,6 +124,15 @@ static cleat_status check_masks(const char *path, const cleat_dataset *dataset, 
                       path, mask, mask);
 }
 
+static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
+    cleat_text_options options = settings_of(model)->data;
+    options.task = CLEAT_TEXT_CLASSES;
+    options.labelled = false;
+    options.plain = true;
+    options.fitted = "";
+    return cleat_text_check_columns(path, &options, error);
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const pretrain_settings *s = settings_of(model);
@@ -384,6 +393,7 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metrics = metrics,
                                                .terms = terms,
                                                .n_terms = 1,
+                                               .check_data = check_data,
                                                .open_data = open_data,
                                                .fields = fields,
                                                .build = build,

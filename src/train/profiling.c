@@ -13,12 +13,16 @@ cleat_status cleat_profiling_check(cleat_profiling *profiling, const cleat_profi
     return status ? cleat_fail_in(error, status, "run.profile") : CLEAT_OK;
 }
 
+bool cleat_profiling_makes_data(const cleat_profiling *profiling, const cleat_run *run, const cleat_profile *profile) {
+    const char *path = profile->data->path;
+    const bool exists = cleat_file_exists(path) || cleat_folder_exists(path);
+    return !exists && run->options->profile_only && profiling->is_wanted;
+}
+
 cleat_status cleat_profiling_open_data(const cleat_profiling *profiling, const cleat_run *run, cleat_run_data *data,
                                        cleat_model *model, const cleat_profile *profile, const char *fitted,
                                        cleat_error *error) {
-    const char *path = profile->data->path;
-    const bool exists = cleat_file_exists(path) || cleat_folder_exists(path);
-    if (exists || !run->options->profile_only || !profiling->is_wanted)
+    if (!cleat_profiling_makes_data(profiling, run, profile))
         return cleat_run_data_open(data, model, profile, fitted, error);
     int64_t steps = cleat_profiler_schedule_last(&profiling->schedule, profiling->schedule.repeat - 1);
     return cleat_run_data_make(data, model, profile, (size_t)(steps * cleat_profile_effective_batch(profile)), error);

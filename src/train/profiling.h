@@ -15,6 +15,8 @@ typedef struct cleat_profiling {
 
 /* Parses run.profile: before the device is opened. */
 cleat_status cleat_profiling_check(cleat_profiling *profiling, const cleat_profile *profile, cleat_error *error);
+/* Whether the run takes synthetic samples, because it only profiles and data.path does not exist. */
+bool cleat_profiling_makes_data(const cleat_profiling *profiling, const cleat_run *run, const cleat_profile *profile);
 /* Opens the data of the run. A run that only profiles generates synthetic samples if data.path does not exist. */
 cleat_status cleat_profiling_open_data(const cleat_profiling *profiling, const cleat_run *run, cleat_run_data *data,
                                        cleat_model *model, const cleat_profile *profile, const char *fitted,

@@ -3,6 +3,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "models/model.h"
 #include "train/checkpointing.h"
 #include "train/init_weights.h"
 #include "train/run_board.h"
@@ -306,6 +307,17 @@ static cleat_status choose_gpu(int local_rank, char text[24], cleat_error *error
     return CLEAT_OK;
 }
 
+/* A run that goes on takes the columns of its checkpoint. */
+static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_profile *profile = trainer->settings.profile;
+    cleat_model *model = NULL;
+    if (trainer->run.resume || cleat_profiling_makes_data(&trainer->profiling, &trainer->run, profile)) return CLEAT_OK;
+    cleat_status status = cleat_profile_create_model(profile, &model, error);
+    if (!status) status = cleat_model_check_data(model, profile->data->path, error);
+    cleat_model_destroy(model);
+    return status;
+}
+
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
     cleat_ranks *ranks = trainer->run.options->ranks;
     const char *wanted = cleat_ranks_device(ranks, trainer->settings.profile->run.device);
@@ -376,14 +388,15 @@ static cleat_status open_profiling(cleat_trainer *trainer, cleat_error *error) {
     return cleat_profiling_open(&trainer->profiling, &trainer->engine, &trainer->run, trainer->state.step, error);
 }
 
-/* The stages of opening a run. Choices and checks that take seconds precede reading data, which may take
- * hours, and nothing is written before the device has passed its self-check. `part`: the part of the
+/* The stages of opening a run. Checks of moments (settings, names of files and columns) precede those that take
+ * seconds (the device), and these precede reading data, which may take hours; nothing is written before the device has passed its self-check. `part`: the part of the
  * startup time that the stage is counted in. */
 static const struct stage {
     cleat_status (*open)(cleat_trainer *trainer, cleat_error *error);
     size_t part; /* offset of a double in cleat_startup_stats */
 } stages[] = {
     {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings are consistent */
+    {check_data, offsetof(cleat_startup_stats, data)},       /* its files exist and have the columns of the settings */
     {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
     {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct; its speed */
     {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */

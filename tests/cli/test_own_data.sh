@@ -53,6 +53,7 @@ END
 run_examples() {
     local line words
     commands "$1" >commands
+    : >log
     exits 0 test "$(grep -c '^cleat train' commands)" = 3
     rm -rf runs
     while IFS= read -r line <&3; do
@@ -62,6 +63,34 @@ run_examples() {
         cat "$scratch/err" >>log
     done 3<commands
     cp log "$scratch/err"
+}
+
+# early TEXT SETTING...: checks that a training is refused with TEXT before anything is done with the device.
+early() {
+    local text=$1
+    shift
+    exits 1 "$cleat" train "$@" --set run.self_check=always --device "${CLEAT_TEST_DEVICE:-auto}" --out runs/refused
+    says err "$text"
+    lacks err "self-check"
+    exits 1 test -e runs/refused
+}
+
+# What the names of files and the header of a table show is said before the checks of the device, which take seconds.
+test_early_errors() {
+    local texts=("$source/profiles/text_classify.ini" --set data.path=reviews.csv)
+    early "data.text_column: reviews.csv:1: no column 'txt'; did you mean 'text'?" "${texts[@]}" --set data.text_column=txt
+    early "data.label_column: reviews.csv:1: no column 'class'" "${texts[@]}" --set data.label_column=class
+    early "sales.csv:1: no column 'shops'; did you mean 'shop'?" "$source/profiles/series_lstm.ini" --set data.path=sales.csv \
+        --set data.targets=shops
+    early "nowhere: no such file or folder (data.path)" "$source/profiles/image_64.ini" --set data.path=nowhere
+    early "nowhere: no such file or folder (data.path)" "$source/profiles/rna_small.ini" --set data.path=nowhere
+    early "no training file in this folder" "$source/profiles/text_tag.ini" --set data.path=photos
+}
+
+# once TEXT: checks that the log of the last examples has TEXT once.
+once() {
+    checks=$((checks + 1))
+    (($(grep -cF -- "$1" log) == 1)) || complain "the log has '$1' $(grep -cF -- "$1" log) times"
 }
 
 cd "$scratch"
@@ -80,5 +109,7 @@ exits 0 test "$(cut -d , -f 1 runs/reviews/new/predictions.csv | paste -s -d ' '
 exits 0 test "$(head -n 1 runs/reviews/new/predictions.csv)" = "id,label,probability,down,so,up"
 exits 0 test "$(head -n 1 runs/photos/new/predictions.csv)" = "id,label,probability,cat,dog"
 exits 0 test "$(wc -l <runs/photos/new/predictions.csv)" = 4
+once "reviews.csv: its fields are separated"
+test_early_errors
 exits 0 test "$(head -n 1 runs/sales/new/predictions.csv)" = "made_at,time,step,shop,web"
 finish

@@ -167,16 +167,18 @@ static char separator_of_header(const cleat_source *source) {
 }
 
 static void choose_separator(cleat_csv *csv) {
-    const char *path = csv->source.path;
     csv->separator = '\t';
-    csv->quotes = !is_tab_separated(path);
+    csv->quotes = !is_tab_separated(csv->source.path);
     if (!csv->quotes) return;
     const char written = separator_line(csv);
     csv->separator = written ? written : separator_of_header(&csv->source);
-    if (csv->separator == '\t')
-        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by tabs", path);
-    else if (csv->separator != ',')
-        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by '%c'", path, csv->separator);
+}
+
+void cleat_csv_log_separator(const cleat_csv *csv) {
+    if (csv->quotes && csv->separator == '\t')
+        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by tabs", csv->source.path);
+    else if (csv->quotes && csv->separator != ',')
+        cleat_log(CLEAT_LOG_INFO, "%s: its fields are separated by '%c'", csv->source.path, csv->separator);
 }
 
 cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *error) {
@@ -199,7 +201,9 @@ cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *
 cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error) {
     cleat_source source;
     cleat_status status = cleat_source_read(path, true, &source, error);
-    return status == CLEAT_OK ? cleat_csv_begin(&source, csv, error) : status;
+    if (status == CLEAT_OK) status = cleat_csv_begin(&source, csv, error);
+    if (status == CLEAT_OK) cleat_csv_log_separator(csv);
+    return status;
 }
 
 void cleat_csv_close(cleat_csv *csv) {

@@ -24,9 +24,11 @@ typedef struct cleat_csv {
 /* Opens the file and reads its first record, the header. The caller closes *csv; `path` must stay valid until
  * then. */
 cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error);
-/* The same for a file that is already in memory. Takes ownership of the source, which is closed on
+/* The same for a file that is already in memory, without the log. Takes ownership of the source, which is closed on
  * failure. */
 cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *error);
+/* Logs the separator, unless it is the usual one of such a file; cleat_csv_open does it. */
+void cleat_csv_log_separator(const cleat_csv *csv);
 void cleat_csv_close(cleat_csv *csv);
 /* Index of the column called `name` in the current record (the header), or -1. */
 int cleat_csv_column(const cleat_csv *csv, const char *name);

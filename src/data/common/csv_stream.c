@@ -2,6 +2,7 @@
  * numbers in messages are the same as for the whole file. */
 #include "data/common/csv_stream.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -136,4 +137,13 @@ void cleat_csv_stream_close(cleat_csv_stream *stream) {
     if (stream->file) fclose(stream->file);
     cleat_csv_close(&stream->csv);
     *stream = (cleat_csv_stream){0};
+}
+
+cleat_status cleat_csv_check_header(const char *path, cleat_csv_header_check check, const void *user,
+                                    cleat_error *error) {
+    cleat_csv_stream stream;
+    if (!cleat_file_exists(path) || cleat_csv_stream_open(path, &stream, NULL) != CLEAT_OK) return CLEAT_OK;
+    cleat_status status = check(&stream.csv, user, error);
+    cleat_csv_stream_close(&stream);
+    return status;
 }

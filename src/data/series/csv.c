@@ -342,6 +342,7 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     reader r = {.options = options, .ahead = INT64_MIN};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status != CLEAT_OK) return status;
+    cleat_csv_log_separator(&r.stream.csv);
     set_step(&r, fitted);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/common/csv_stream.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -244,6 +245,19 @@ cleat_series_options cleat_series_defaults(void) {
                                   .val_fraction = 0.1,
                                   .test_fraction = 0.1,
                                   .longest_fill = 24};
+}
+
+static cleat_status check_columns(const cleat_csv *csv, const void *options, cleat_error *error) {
+    cleat_series_columns columns = {0};
+    cleat_status status = cleat_series_columns_choose(csv, options, NULL, &columns, error);
+    if (status == CLEAT_OK) cleat_series_columns_free(&columns);
+    return status;
+}
+
+cleat_status cleat_series_check_columns(const char *path, const cleat_series_options *options, cleat_error *error) {
+    char file[PATH_BYTES];
+    cleat_status status = find_file(path, options->file, file, error);
+    return status == CLEAT_OK ? cleat_csv_check_header(file, check_columns, options, error) : status;
 }
 
 cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,

@@ -32,6 +32,8 @@ cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_serie
                                          const cleat_series_preprocessor *fitted, cleat_series_columns *columns,
                                          cleat_error *error);
 void cleat_series_columns_free(cleat_series_columns *columns);
+/* Checks, for a training, that the file of `path` exists and has the columns, without reading its rows (open.c). */
+cleat_status cleat_series_check_columns(const char *path, const cleat_series_options *options, cleat_error *error);
 
 /* --- the table (csv.c) --------------------------------------------------------------------------------- */
 

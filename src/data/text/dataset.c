@@ -225,6 +225,10 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
     const cleat_text_options *options = set->options;
     cleat_status status = CLEAT_OK;
     cleat_error why;
+    for (size_t i = 0; i < files->count; ++i)
+        if (files->files[i].guessed)
+            cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", files->files[i].path,
+                      cleat_split_name(files->files[i].split));
     for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i)
         if (read_file(&files->files[i], set, &why) != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
     if (status == CLEAT_OK) status = cleat_faults_report(&set->faults, error);

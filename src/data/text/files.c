@@ -88,7 +88,6 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,
                           cleat_split_name(split));
     file->lines = takes_lines(options) && !is_table(file->path) && cleat_text_may_be_lines(file->path);
-    if (file->guessed) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", file->path, cleat_split_name(split));
     ++files->count;
     return CLEAT_OK;
 }

@@ -72,6 +72,10 @@ const char *cleat_text_option(const char *text);
 cleat_status cleat_text_find_files(const char *path, const cleat_text_options *options, cleat_text_files *files,
                                    cleat_error *error);
 
+/* Checks that the files of `path` exist, and that tables have the columns of texts and labels, without reading their
+ * rows. */
+cleat_status cleat_text_check_columns(const char *path, const cleat_text_options *options, cleat_error *error);
+
 /* Read a file into the set, which keeps a pointer to `file`'s path, and bad rows into its faults. */
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);

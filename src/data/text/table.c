@@ -2,7 +2,7 @@
  * are ignored. */
 #include "data/text/set.h"
 
-#include "data/common/csv.h"
+#include "data/common/csv_stream.h"
 
 #include <string.h>
 
@@ -39,6 +39,13 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
         if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.label_column");
     }
+    return CLEAT_OK;
+}
+
+static cleat_status find_all_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
+                                     cleat_error *error) {
+    cleat_status status = find_columns(csv, options, columns, error);
+    if (status != CLEAT_OK) return status;
     status = find_id_column(csv, cleat_text_option(options->id_column), &columns->id, error);
     return status == CLEAT_OK ? status : cleat_fail_in(error, status, "data.id_column");
 }
@@ -107,7 +114,7 @@ static bool is_unlabelled_test(const cleat_csv *csv, const cleat_text_file *file
 static cleat_status read_rows(cleat_csv *csv, const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
     table t = {.csv = csv, .file = file, .set = set};
     const size_t faults = set->faults.count;
-    cleat_status status = find_columns(csv, set->options, &t.columns, error);
+    cleat_status status = find_all_columns(csv, set->options, &t.columns, error);
     if (status == CLEAT_OK) status = cleat_csv_each(csv, add_row, &t, &set->faults, error);
     if (status == CLEAT_OK && !t.number && set->faults.count == faults)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no row below the header", file->path, csv->line);
@@ -120,11 +127,35 @@ cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *
     cleat_status status = cleat_text_source(file, set, &source, error);
     if (status == CLEAT_OK) status = cleat_csv_begin(&source, &csv, error);
     if (status != CLEAT_OK) return status;
+    cleat_csv_log_separator(&csv);
     if (is_unlabelled_test(&csv, file, set->options))
         cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", file->path,
                   cleat_text_option(set->options->label_column));
     else
         status = read_rows(&csv, file, set, error);
     cleat_csv_close(&csv);
+    return status;
+}
+
+/* --- before they are read ------------------------------------------------------------------------------------- */
+
+typedef struct table_check {
+    const cleat_text_file *file;
+    const cleat_text_options *options;
+} table_check;
+
+static cleat_status check_columns(const cleat_csv *csv, const void *user, cleat_error *error) {
+    const table_check *c = user;
+    text_columns columns;
+    return is_unlabelled_test(csv, c->file, c->options) ? CLEAT_OK : find_columns(csv, c->options, &columns, error);
+}
+
+cleat_status cleat_text_check_columns(const char *path, const cleat_text_options *options, cleat_error *error) {
+    cleat_text_files files;
+    cleat_status status = cleat_text_find_files(path, options, &files, error);
+    for (size_t i = 0; i < files.count && status == CLEAT_OK && options->task == CLEAT_TEXT_CLASSES; ++i) {
+        const table_check check = {.file = &files.files[i], .options = options};
+        if (!files.files[i].lines) status = cleat_csv_check_header(files.files[i].path, check_columns, &check, error);
+    }
     return status;
 }
