@@ -39,6 +39,7 @@ typedef struct cleat_key {
     /* The value determines the parameters or their meaning; checkpoints store it. */
     bool shapes;
     bool fewer;       /* with `shapes`: a network with a smaller value is the first part of one with a larger */
+    bool resolves;    /* with `shapes`: the same parameters serve other values too, as of a stride */
     uint64_t kinds;   /* bit k set: the key applies to records of kind k; 0: to all */
     const char *help; /* one sentence */
 } cleat_key;

@@ -45,7 +45,7 @@ typedef struct cleat_mask_settings {
 #define SEGFORMER_ROWS(MEMBER)                                                                                         \
     {FIELD(model, backbone, MEMBER.backbone), CHOICE(cleat_backbone_names, "b0"), SHAPES,                              \
      .help = "SegFormer size: 3.7, 14, 27, 47, 64 or 85 million parameters."},                                         \
-        {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 16, "4"), SHAPES,                                       \
+        {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 16, "4"), SHAPES, .resolves = true,                     \
          .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "     \
                  "at 16 and 4 times the cost."},                                                                       \
         {STAGES(MEMBER, stage_widths, 1, 16384), .help = "Width of each of the four stages; auto: of the backbone."},  \

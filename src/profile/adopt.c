@@ -40,13 +40,19 @@ static bool is_part(const cleat_key *key, const char *own, const char *theirs) {
     return key->fewer && cleat_number_parse(own, &here) && cleat_number_parse(theirs, &there) && here < there;
 }
 
+/* Whether weights of the usual resolution serve a network of another one. */
+static bool is_resolution(const cleat_key *key, const char *theirs) {
+    return key->resolves && strcmp(theirs, key->initial) == 0;
+}
+
 /* The profile gives the setting itself: a value that shapes the network must be the one of the weights. */
 static cleat_status compare(const adopter *a, const cleat_key *key, const char *setting, const char *place,
                             const char *given, cleat_error *error) {
     char own[CLEAT_PROFILE_TEXT], theirs[CLEAT_PROFILE_TEXT];
     cleat_status status = value_of(a->profile, setting, own, error);
     if (!status) status = value_of(a->trial, setting, theirs, error);
-    if (status || !key->shapes || strcmp(own, theirs) == 0 || is_part(key, own, theirs)) return status;
+    if (status || !key->shapes || strcmp(own, theirs) == 0) return status;
+    if (is_part(key, own, theirs) || is_resolution(key, theirs)) return CLEAT_OK;
     const char *better = a->profile->family->init_profile;
     return cleat_fail(
         error, CLEAT_ERR_PROFILE,
