@@ -1,5 +1,5 @@
 /* Writes the files of a checkpoint. The order makes interruption safe at every moment: files and folder
- * are synced under a temporary name; one rename creates the checkpoint; then `best`, then `last` point at
+ * are synced under a temporary name, and read back; one rename creates the checkpoint; then `best`, then `last` point at
  * it; only then are older checkpoints removed, each renamed to a temporary name first. `best` is replaced
  * before `last`: a run killed between the two resumes from the older checkpoint and writes this one again. */
 #include "checkpoint/write.h"
@@ -193,6 +193,14 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
     return status;
 }
 
+/* A checkpoint counts once all its files can be read, and hold what was written. */
+static cleat_status read_back(const char *folder, cleat_error *error) {
+    cleat_checkpoint *written = NULL;
+    cleat_status status = cleat_checkpoint_open(folder, &written, error);
+    cleat_checkpoint_close(written);
+    return status ? cleat_fail_in(error, status, "the new checkpoint cannot be read back") : CLEAT_OK;
+}
+
 /* Finds the first unused name for this epoch and step: a resumed run may reach the same step again. */
 static cleat_status free_name(const char *run, const cleat_train_state *state, cleat_checkpoint_name *name,
                               char path[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
@@ -228,6 +236,7 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
     cleat_checkpoint_remove_leftovers(run);
     status = free_name(run, content->state, &name, path, error);
     if (status == CLEAT_OK) status = write_content(temporary, content, error);
+    if (status == CLEAT_OK) status = read_back(temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     if (status != CLEAT_OK) {
         if (cleat_folder_exists(temporary)) remove_folder(temporary);

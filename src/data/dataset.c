@@ -47,7 +47,11 @@ cleat_sample_state cleat_dataset_sample_state(const cleat_dataset *dataset, size
 }
 
 cleat_status cleat_dataset_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return dataset->type->save ? dataset->type->save(dataset, folder, error) : CLEAT_OK;
+    if (!dataset->type->save) return CLEAT_OK;
+    cleat_status status = dataset->type->save(dataset, folder, error);
+    if (status || !dataset->type->check_saved) return status;
+    status = dataset->type->check_saved(dataset, folder, error);
+    return status ? cleat_fail_in(error, status, "what was written cannot be read back") : CLEAT_OK;
 }
 
 cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample) {

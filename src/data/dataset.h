@@ -33,6 +33,8 @@ typedef struct cleat_dataset_class {
     /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
      * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
+    /* Reads back what `save` wrote, as a dataset that is opened with it does; required beside `save`. */
+    cleat_status (*check_saved)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
     /* Implements cleat_dataset_make_whole, which sets `whole`; NULL: the splits leave out no samples. */
     cleat_status (*make_whole)(cleat_dataset *dataset, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);

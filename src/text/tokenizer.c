@@ -70,6 +70,11 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
     if (!size)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the line is empty; every line must be the token of an id",
                           path, number);
+    if (line[size - 1] == '\r')
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: the token ends in a carriage return, which is taken for a part of the line end when "
+                          "the file is written and read again; remove it",
+                          path, number);
     if (memchr(line, 0, size) || !cleat_text_check(line, size, &bad))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: not UTF-8 text (byte %zu of the line)", path, number,
                           bad + 1);

@@ -383,6 +383,8 @@ static void vocabularies_that_are_refused(void **state) {
         {"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n", 0, ".txt:3: the line is empty"},
         {"[PAD]\n[UNK]\n[CLS]\n[SEP]\n\n", 0, ".txt:5: the line is empty"},
         {"[PAD]\na\xFF\n", 0, ".txt:2: not UTF-8 text (byte 2 of the line)"},
+        {"[PAD]\nab\r\r\ncd\n", 0, ".txt:2: the token ends in a carriage return"},
+        {"[PAD]\nab\n\r\r\n", 0, ".txt:3: the token ends in a carriage return"},
         {"[PAD]\na\0b\n", 10, ".txt:2: not UTF-8"},
         {"\xEF\xBB\xBF[PAD]\n", 0, "byte order mark"},
     };

@@ -141,6 +141,14 @@ static cleat_status images_save(const cleat_dataset *dataset, const char *folder
     return cleat_image_preprocessor_write(folder, &images_of(dataset)->fitted, error);
 }
 
+static cleat_status images_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    cleat_image_preprocessor read = {0};
+    (void)dataset;
+    cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
+    if (!status) cleat_image_preprocessor_free(&read);
+    return status;
+}
+
 static void images_destroy(cleat_dataset *dataset) {
     images *im = (images *)dataset;
     cleat_image_set_free(&im->set);
@@ -160,6 +168,7 @@ static const cleat_dataset_class images_class = {
     .items = one_item,
     .state = images_state,
     .save = images_save,
+    .check_saved = images_check_saved,
     .destroy = images_destroy,
 };
 

@@ -143,6 +143,14 @@ static cleat_status masks_save(const cleat_dataset *dataset, const char *folder,
     return cleat_image_preprocessor_write(folder, &masks_of(dataset)->fitted, error);
 }
 
+static cleat_status masks_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    cleat_image_preprocessor read = {0};
+    (void)dataset;
+    cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
+    if (!status) cleat_image_preprocessor_free(&read);
+    return status;
+}
+
 static void masks_destroy(cleat_dataset *dataset) {
     masks *m = (masks *)dataset;
     cleat_mask_set_free(&m->set);
@@ -160,6 +168,7 @@ static const cleat_dataset_class masks_class = {
     .fill = masks_fill,
     .state = masks_state,
     .save = masks_save,
+    .check_saved = masks_check_saved,
     .destroy = masks_destroy,
 };
 

@@ -187,6 +187,14 @@ static cleat_status maps_save(const cleat_dataset *dataset, const char *folder, 
     return cleat_maps_preprocessor_write(folder, &((const cleat_maps *)dataset)->fitted, error);
 }
 
+static cleat_status maps_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    cleat_maps_preprocessor read = {0};
+    (void)dataset;
+    cleat_status status = cleat_maps_preprocessor_read(folder, &read, error);
+    if (!status) cleat_maps_preprocessor_free(&read);
+    return status;
+}
+
 static void maps_destroy(cleat_dataset *dataset) {
     cleat_maps *maps = (cleat_maps *)dataset;
     for (size_t i = 0; i < dataset->count; ++i) {
@@ -208,6 +216,7 @@ static const cleat_dataset_class maps_class = {
     .split = maps_split,
     .fill = maps_fill,
     .save = maps_save,
+    .check_saved = maps_check_saved,
     .destroy = maps_destroy,
 };
 

@@ -114,6 +114,14 @@ static cleat_status series_save(const cleat_dataset *dataset, const char *folder
     return status;
 }
 
+static cleat_status series_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    cleat_series_preprocessor read = {0};
+    (void)dataset;
+    cleat_status status = cleat_series_preprocessor_read(folder, &read, error);
+    if (!status) cleat_series_preprocessor_free(&read);
+    return status;
+}
+
 static void series_destroy(cleat_dataset *dataset) {
     cleat_series *s = (cleat_series *)dataset;
     cleat_series_table_free(&s->table);
@@ -134,6 +142,7 @@ static const cleat_dataset_class series_class = {
     .split = series_split,
     .fill = series_fill,
     .save = series_save,
+    .check_saved = series_check_saved,
     .make_whole = cleat_series_make_whole,
     .destroy = series_destroy,
 };

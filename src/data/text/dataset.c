@@ -119,6 +119,29 @@ static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t samp
     return CLEAT_SAMPLE_WHOLE;
 }
 
+/* The pieces of the saved tokenizer are those of the dataset's. */
+static cleat_status check_pieces(const cleat_tokenizer *wanted, const cleat_tokenizer *saved, const char *folder,
+                                 cleat_error *error) {
+    const size_t count = cleat_tokenizer_size(wanted);
+    bool same = cleat_tokenizer_size(saved) == count;
+    for (size_t id = 0; same && id < count; ++id) {
+        const char *a = cleat_tokenizer_piece(wanted, (int32_t)id), *b = cleat_tokenizer_piece(saved, (int32_t)id);
+        same = a && b ? strcmp(a, b) == 0 : a == b;
+    }
+    return same ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the tokenizer has other tokens", folder);
+}
+
+static cleat_status text_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    const text_dataset *texts = texts_of(dataset);
+    cleat_tokenizer *saved = NULL;
+    cleat_status status =
+        cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(texts->tokenizer), &saved, error);
+    if (!status) status = check_pieces(texts->tokenizer, saved, folder, error);
+    cleat_tokenizer_destroy(saved);
+    if (status || !texts->labels.count) return status;
+    return cleat_text_check_labels(texts->task, folder, error);
+}
+
 static void text_destroy(cleat_dataset *dataset) {
     text_dataset *texts = (text_dataset *)dataset;
     cleat_text_set_free(&texts->set);
@@ -137,6 +160,7 @@ static const cleat_dataset_class class_class = {
     .split = text_split,
     .fill = text_fill,
     .save = cleat_text_save,
+    .check_saved = text_check_saved,
     .destroy = text_destroy,
 };
 
@@ -149,6 +173,7 @@ static const cleat_dataset_class pair_class = {
     .split = text_split,
     .fill = text_fill,
     .save = cleat_text_save,
+    .check_saved = text_check_saved,
     .destroy = text_destroy,
 };
 
@@ -163,6 +188,7 @@ static const cleat_dataset_class tag_class = {
     .items = tagged_words,
     .state = tagged_state,
     .save = cleat_text_save,
+    .check_saved = text_check_saved,
     .destroy = text_destroy,
 };
 

@@ -238,6 +238,13 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
     return status;
 }
 
+cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, cleat_error *error) {
+    names_list list = {0};
+    cleat_status status = from_folder(folder, task, &list, error);
+    free_list(&list);
+    return status;
+}
+
 /* Writes the text to FOLDER/NAME and frees it. */
 static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[4096];

@@ -114,6 +114,8 @@ typedef struct cleat_text_labels {
  * the indices of the set's names in the units by them. */
 cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error);
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
+/* Reads the labels that were saved there, as a fitted model does. */
+cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);
 
 /* Tokens of a sample [*count], borrowed; `dataset` is one of cleat_text_open. */
@@ -129,6 +131,10 @@ typedef struct cleat_text_tokens {
     size_t *starts; /* [rows + 1] */
 } cleat_text_tokens;
 
+/* Opens the tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. The caller owns
+ * *tokenizer. */
+cleat_status cleat_text_open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer,
+                                    cleat_error *error);
 /* Loads or trains the tokenizer as the options require. The caller owns *tokenizer. */
 cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenizer **tokenizer, cleat_error *error);
 /* Encodes the set and sets the positions of its units. `path` is the source of the set. */

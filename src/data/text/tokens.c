@@ -45,8 +45,8 @@ static cleat_status train_tokenizer(const cleat_text_set *set, cleat_tokenizer *
     return status;
 }
 
-/* The tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. */
-static cleat_status open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer, cleat_error *error) {
+cleat_status cleat_text_open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer,
+                                    cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
     if (status != CLEAT_OK) return status;
@@ -73,7 +73,7 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
     const cleat_text_options *options = set->options;
     const char *fitted = cleat_text_option(options->fitted), *vocabulary = cleat_text_option(options->vocabulary);
     cleat_tokenizer *made = NULL;
-    cleat_status status = *fitted       ? open_fitted(fitted, options->lowercase, &made, error)
+    cleat_status status = *fitted       ? cleat_text_open_fitted(fitted, options->lowercase, &made, error)
                           : *vocabulary ? cleat_tokenizer_load(vocabulary, options->lowercase, &made, error)
                                         : train_tokenizer(set, &made, error);
     if (status == CLEAT_OK) status = check_tokenizer(options, made, error);
