@@ -12,8 +12,9 @@
  *                           and sums; for GPUs, any vocabulary
  *   embedding_few_partial   small vocabularies: a range of positions is summed into VOCABULARY private
  *                           accumulators
- *   embedding_few_total     sums the ranges, in order */
+ *   embedding_few_total     sums the ranges, in order, unless the last group has done so (last_group.clh) */
 #include "lib/common.clh"
+#include "lib/last_group.clh"
 
 #include "lib/runs.clh"
 #include "lib/shared_numbers.clh"
@@ -139,11 +140,27 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
 #ifndef VOCABULARY
 #define VOCABULARY 4
 #endif
+/* dtable [VOCABULARY, width] += the sum of partial [parts, VOCABULARY, width] over the parts, in order; units: vectors of
+ * dtable. */
+static inline void add_parts(__global const float *partial, __global float *dtable, uint parts, uint width, uint3 own) {
+    uint vectors = (width + VEC - 1) / VEC;
+    for (uint unit = own.x; unit < own.y; unit += own.z) {
+        uint v = unit / vectors, at = (unit - v * vectors) * VEC;
+        floatv sum = (floatv)(0.0f);
+        for (uint p = 0; p < parts; ++p) sum += run_load_f32(partial + (ulong)(p * VOCABULARY + v) * width, at, width);
+        __global float *to = dtable + (ulong)v * width;
+        run_store_f32(run_load_f32(to, at, width) + sum, to, at, width);
+    }
+}
+
 /* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit is one
  * vector of a part. */
 __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial),
                                     const uint n, const uint width, const uint parts, const uint length,
-                                    const int padding) {
+                                    const int padding, TENSOR(float, dtable), TENSOR(int, counters)) {
+#if LAST_GROUP
+    __local int before;
+#endif
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(parts * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {
@@ -162,18 +179,13 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
         for (int v = 0; v < VOCABULARY; ++v)
             run_store_f32(sum[v], AT(partial) + (ulong)(part * VOCABULARY + v) * width, at, width);
     }
+#if LAST_GROUP
+    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
+        add_parts(AT(partial), AT(dtable), parts, width, (uint3)(get_local_id(0), VOCABULARY * vectors, WG));
+#endif
 }
 
 __kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts,
                                   const uint width) {
-    uint vectors = (width + VEC - 1) / VEC;
-    uint3 own = own_units(VOCABULARY * vectors);
-    for (uint unit = own.x; unit < own.y; unit += own.z) {
-        uint v = unit / vectors, at = (unit - v * vectors) * VEC;
-        floatv sum = (floatv)(0.0f);
-        for (uint p = 0; p < parts; ++p)
-            sum += run_load_f32(AT(partial) + (ulong)(p * VOCABULARY + v) * width, at, width);
-        __global float *to = AT(dtable) + (ulong)v * width;
-        run_store_f32(run_load_f32(to, at, width) + sum, to, at, width);
-    }
+    add_parts(AT(partial), AT(dtable), parts, width, own_units(VOCABULARY * ((width + VEC - 1) / VEC)));
 }

@@ -3,6 +3,7 @@
  * A row stays in registers (PARTS vectors per work-item) between the passes: first the mean, then the squared
  * deviations from it, which avoids cancellation of large numbers. Memory is read once and written once. */
 #include "lib/common.clh"
+#include "lib/last_group.clh"
 #include "lib/rows.clh"
 #include "lib/shared_numbers.clh"
 
@@ -46,13 +47,53 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
     }
 }
 
+#if LAST_GROUP
+/* Both parameters' gradients as one row of vectors, and the number of work-items for each vector. */
+#define GRADIENT_VECTORS ((WIDTH + VEC - 1) / VEC)
+#define TEAMS (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
+
+/* dgamma, dbeta [WIDTH] = accum + the sum over the groups of partial [groups, 2, WIDTH], in an order that the number of
+ * groups determines. NULL: not wanted, or no accum. */
+static inline void parameters_of_groups(__global const float *partial, int groups, __global const float *gamma_accum,
+                                        __global float *dgamma, __global const float *beta_accum, __global float *dbeta,
+                                        __local floatv *room) {
+    const int item = get_local_id(0), team = TEAMS > 1 ? item / (2 * GRADIENT_VECTORS) : 0;
+    for (int first = 0; first < 2 * GRADIENT_VECTORS; first += WG) {
+        const int vector = first + (TEAMS > 1 ? item % (2 * GRADIENT_VECTORS) : item);
+        const int beta = vector >= GRADIENT_VECTORS, c = (vector - beta * GRADIENT_VECTORS) * VEC;
+        floatv sum = (floatv)(0.0f);
+        if (vector < 2 * GRADIENT_VECTORS && team < TEAMS) {
+#pragma unroll 4
+            for (int g = team; g < groups; g += TEAMS)
+                sum += row_load_f32(partial + (ulong)g * (2 * WIDTH) + beta * WIDTH, c);
+        }
+        if (TEAMS > 1) { /* then there is one pass */
+            room[item] = sum;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        __global const float *accum = beta ? beta_accum : gamma_accum;
+        __global float *out = beta ? dbeta : dgamma;
+        if (team > 0 || vector >= 2 * GRADIENT_VECTORS || !out) continue;
+        for (int t = 1; t < TEAMS; ++t) sum += room[item + t * 2 * GRADIENT_VECTORS];
+        row_store_f32(accum ? sum + row_load_f32(accum, c) : sum, out, c);
+    }
+}
+#endif
+
 /* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
  * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows that each work-item
- * processed. */
+ * processed. LAST_GROUP: partial [groups, 2, WIDTH], and the last group computes dgamma and dbeta from it; no counters:
+ * neither is wanted. */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                             TENSOR(const float, rstd), TENSOR(const float, gamma),
                                             TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
-                                            const int rows) {
+                                            const int rows, TENSOR(const float, gamma_accum), TENSOR(float, dgamma_out),
+                                            TENSOR(const float, beta_accum), TENSOR(float, dbeta_out),
+                                            TENSOR(int, counters)) {
+#if LAST_GROUP
+    __local int before;
+    __local floatv room[WG];
+#endif
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -86,12 +127,34 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
             }
         }
     }
+#if LAST_GROUP
+    if (!HAS(counters)) return;
+    __global float *mine = AT(partial) + (ulong)get_group_id(0) * (2 * WIDTH);
+#pragma unroll UNROLL
+    for (int k = 0; k < PARTS; ++k) {
+        floatv sum[2] = {dgamma[k], dbeta[k]};
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            if (ROWS_AT_ONCE > 1) {
+                barrier(CLK_LOCAL_MEM_FENCE);
+                room[get_local_id(0)] = sum[i];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (int r = 1; r < ROWS_AT_ONCE && sub == 0; ++r) sum[i] += room[r * ROW_ITEMS + lane];
+            }
+            if (sub == 0) row_store_f32(sum[i], mine + i * WIDTH, COLUMN(k));
+        }
+    }
+    if (is_last_group(AT(counters), get_num_groups(0), &before))
+        parameters_of_groups(AT(partial), get_num_groups(0), OR_NULL(gamma_accum), OR_NULL(dgamma_out),
+                             OR_NULL(beta_accum), OR_NULL(dbeta_out), room);
+#else
     __global float *mine = AT(partial) + (ulong)(get_group_id(0) * ROWS_AT_ONCE + sub) * (2 * WIDTH);
 #pragma unroll UNROLL
     for (int k = 0; k < PARTS; ++k) {
         row_store_f32(dgamma[k], mine, COLUMN(k));
         row_store_f32(dbeta[k], mine + WIDTH, COLUMN(k));
     }
+#endif
 }
 
 /* dgamma[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order; dbeta from the second half of

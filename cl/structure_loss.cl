@@ -5,7 +5,7 @@
  * All of them except COORDINATE are invariant to the position and orientation of the trace. All values are
  * f32. x [B, L, 3] predicted, ref [B, L, 3] reference, mask [B, L] 1 where the reference is known, lengths
  * [B], partner [B, L] or -1. Row kernels write sum and count of the items anchored at a residue to rows
- * [2, B, L]; structure_total sums them in a fixed order. The gradient kernels gather, so that no two
+ * [2, B, L]; structure_total sums them in a fixed order, or for chain items the last group (last_group.clh). The gradient kernels gather, so that no two
  * work-items write the same element.
  *
  * Pair items, i < j, d = sqrt(|xi - xj|^2 + 1e-4), e = d - d_ref:
@@ -20,9 +20,38 @@
  *               between four residues 1, 2, 4, 8 or 16 apart
  *   BASE_PAIR   huber_1(d - p0) of paired residues */
 #include "lib/common.clh"
+#include "lib/last_group.clh"
 #include "lib/shared_numbers.clh"
 
 #define PAIR_EPS 1e-4f
+
+/* --- from rows to the term ------------------------------------------------------------------------------ */
+
+/* term [1], and 1 / count of each chain (0 if it has no item) from rows [2, B, L], by one group. */
+static inline void total_of_rows(__global const float *rows, __global const float *sample_weight, __global float *term,
+                                 __global float *inverse, int B, int L, GROUP_SCRATCH_ARG scratch) {
+    float total = 0.0f;
+    for (int b = 0; b < B; ++b) {
+        float sum = 0.0f, count = 0.0f;
+        for (int i = get_local_id(0); i < L; i += WG) {
+            sum += rows[b * L + i];
+            count += rows[(B + b) * L + i];
+        }
+        sum = group_sum(sum, scratch);
+        count = group_sum(count, scratch);
+        float inverse_count = count > 0.0f ? 1.0f / count : 0.0f;
+        total += sample_weight[b] * sum * inverse_count;
+        if (get_local_id(0) == 0) inverse[b] = inverse_count;
+    }
+    if (get_local_id(0) == 0) *term = total;
+}
+
+/* One group. */
+__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),
+                              TENSOR(float, inverse), const int B, const int L) {
+    GROUP_SCRATCH(scratch);
+    total_of_rows(AT(rows), AT(sample_weight), AT(term), AT(inverse), B, L, scratch);
+}
 
 /* --- pairs ---------------------------------------------------------------------------------------------- */
 
@@ -286,7 +315,12 @@ static int members_of(int kind) {
              partner_slab, partner_offset, b, L, kind, p0, p1, eps)
 
 __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const int L, const int n, const int kind,
-                                   const float p0, const float p1, const float eps) {
+                                   const float p0, const float p1, const float eps, TENSOR(const float, sample_weight),
+                                   TENSOR(float, term), TENSOR(float, inverse), TENSOR(int, counters)) {
+#if LAST_GROUP
+    GROUP_SCRATCH(scratch);
+    __local int before;
+#endif
     int last_step = kind == LOSS_CHIRALITY ? 16 : 1;
     for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
         chain c = CHAIN_OF(row / L);
@@ -301,6 +335,10 @@ __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const i
         AT(rows)[row] = sum;
         AT(rows)[n + row] = count;
     }
+#if LAST_GROUP
+    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
+        total_of_rows(AT(rows), AT(sample_weight), AT(term), AT(inverse), n / L, L, scratch);
+#endif
 }
 
 /* dx = accum + the gradient of the term: residue i is member m of the item anchored at i - m * step. */
@@ -325,26 +363,4 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_w
         AT(dx)[to + 1] = (HAS(accum) ? AT(accum)[to + 1] : 0.0f) + sum.y;
         AT(dx)[to + 2] = (HAS(accum) ? AT(accum)[to + 2] : 0.0f) + sum.z;
     }
-}
-
-/* --- from rows to the term ------------------------------------------------------------------------------ */
-
-/* term [1], and 1 / count of each chain (0 if it has no item). One group. */
-__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),
-                              TENSOR(float, inverse), const int B, const int L) {
-    GROUP_SCRATCH(scratch);
-    float total = 0.0f;
-    for (int b = 0; b < B; ++b) {
-        float sum = 0.0f, count = 0.0f;
-        for (int i = get_local_id(0); i < L; i += WG) {
-            sum += AT(rows)[b * L + i];
-            count += AT(rows)[(B + b) * L + i];
-        }
-        sum = group_sum(sum, scratch);
-        count = group_sum(count, scratch);
-        float inverse_count = count > 0.0f ? 1.0f / count : 0.0f;
-        total += AT(sample_weight)[b] * sum * inverse_count;
-        if (get_local_id(0) == 0) AT(inverse)[b] = inverse_count;
-    }
-    if (get_local_id(0) == 0) AT(term)[0] = total;
 }

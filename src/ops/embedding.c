@@ -112,6 +112,7 @@ static int64_t workspace_few(const cleat_node *node, const cleat_device_facts *f
 static void bind_few(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t parts = parts_of(s, binder->facts), length = (s.n + parts - 1) / parts;
+    const bool one_launch = cleat_has_counters(binder->facts, 1);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
@@ -122,7 +123,10 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_i32(binder, (int32_t)length);
     cleat_launch_i32(binder, padding_of(node));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_counters(binder, one_launch);
     cleat_launch_items(binder, parts * s.vectors);
+    if (one_launch) return;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_workspace(binder, 0, sizeof(float));

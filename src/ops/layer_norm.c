@@ -69,7 +69,7 @@ enum { DX, DGAMMA, DBETA, TARGETS };
 
 static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
     int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
-    return groups_for(rows, width, facts) * cleat_rows_at_once(width, facts);
+    return groups_for(rows, width, facts) * (cleat_has_last_group(facts) ? 1 : cleat_rows_at_once(width, facts));
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -82,16 +82,21 @@ static cleat_cost grad_cost(const cleat_node *node) {
     return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
+/* Adds the accums and gradients of gamma and beta. */
+static void add_parameters(const cleat_node *node, cleat_binder *binder) {
+    for (int i = DGAMMA; i <= DBETA; ++i) {
+        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
+        cleat_launch_tensor(binder, node->out[i]);
+    }
+}
+
 /* Computes DGAMMA and DBETA, those that are wanted, from the partial sums. */
 static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
-    }
+    add_parameters(node, binder);
     cleat_launch_i32(binder, (int32_t)partials(node, facts));
     cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
@@ -99,14 +104,18 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
+    const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
+    const bool one_launch = cleat_has_counters(binder->facts, 1);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)rows);
+    add_parameters(node, binder);
+    cleat_launch_counters(binder, has_parameters && one_launch);
     cleat_launch_groups(binder, groups_for(rows, width, binder->facts));
-    if (node->out[DGAMMA] || node->out[DBETA]) bind_parameters(node, binder);
+    if (has_parameters && !one_launch) bind_parameters(node, binder);
 }
 
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {

@@ -129,11 +129,16 @@ static void launch_chain_end(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_items(binder, rows);
 }
 
+/* Computes the term, too, where the last group of a launch can. */
 static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
     start(binder, node, "structure_chain_rows");
     for (int i = X; i <= PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
     launch_chain_end(binder, node);
+    cleat_trace_launch_sample_weight(binder, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_counters(binder, cleat_has_counters(binder->facts, 1));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -141,8 +146,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
         launch_pair_rows(binder, node);
     else
         launch_chain_rows(binder, node);
-    cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term,
-                             planes_bytes(node));
+    if (is_pair_kind(node) || !cleat_has_counters(binder->facts, 1))
+        cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term,
+                                 planes_bytes(node));
 }
 
 static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
