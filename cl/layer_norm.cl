@@ -50,31 +50,31 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
 #if LAST_GROUP
 /* Both parameters' gradients as one row of vectors, and the number of work-items for each vector. */
 #define GRADIENT_VECTORS ((WIDTH + VEC - 1) / VEC)
-#define TEAMS (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
+#define ITEMS_A_VECTOR (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
 
 /* dgamma, dbeta [WIDTH] = accum + the sum over the groups of partial [groups, 2, WIDTH], in an order that the number of
  * groups determines. NULL: not wanted, or no accum. */
 static inline void parameters_of_groups(__global const float *partial, int groups, __global const float *gamma_accum,
                                         __global float *dgamma, __global const float *beta_accum, __global float *dbeta,
                                         __local floatv *room) {
-    const int item = get_local_id(0), team = TEAMS > 1 ? item / (2 * GRADIENT_VECTORS) : 0;
+    const int item = get_local_id(0), share = ITEMS_A_VECTOR > 1 ? item / (2 * GRADIENT_VECTORS) : 0;
     for (int first = 0; first < 2 * GRADIENT_VECTORS; first += WG) {
-        const int vector = first + (TEAMS > 1 ? item % (2 * GRADIENT_VECTORS) : item);
+        const int vector = first + (ITEMS_A_VECTOR > 1 ? item % (2 * GRADIENT_VECTORS) : item);
         const int beta = vector >= GRADIENT_VECTORS, c = (vector - beta * GRADIENT_VECTORS) * VEC;
         floatv sum = (floatv)(0.0f);
-        if (vector < 2 * GRADIENT_VECTORS && team < TEAMS) {
+        if (vector < 2 * GRADIENT_VECTORS && share < ITEMS_A_VECTOR) {
 #pragma unroll 4
-            for (int g = team; g < groups; g += TEAMS)
+            for (int g = share; g < groups; g += ITEMS_A_VECTOR)
                 sum += row_load_f32(partial + (ulong)g * (2 * WIDTH) + beta * WIDTH, c);
         }
-        if (TEAMS > 1) { /* then there is one pass */
+        if (ITEMS_A_VECTOR > 1) { /* then there is one pass */
             room[item] = sum;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         __global const float *accum = beta ? beta_accum : gamma_accum;
         __global float *out = beta ? dbeta : dgamma;
-        if (team > 0 || vector >= 2 * GRADIENT_VECTORS || !out) continue;
-        for (int t = 1; t < TEAMS; ++t) sum += room[item + t * 2 * GRADIENT_VECTORS];
+        if (share > 0 || vector >= 2 * GRADIENT_VECTORS || !out) continue;
+        for (int t = 1; t < ITEMS_A_VECTOR; ++t) sum += room[item + t * 2 * GRADIENT_VECTORS];
         row_store_f32(accum ? sum + row_load_f32(accum, c) : sum, out, c);
     }
 }

@@ -200,6 +200,9 @@ CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scala
 /* state[index] += scalar: a running sum for the host to read later. scalar f32 [1], state f32 [n]. No
  * gradient. */
 CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
+/* The same for several scalars [count <= 10] and the elements `indices` [count] of one state, in one launch. */
+CLEAT_API void cleat_accumulate_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count,
+                                        cleat_tensor *state);
 
 /* --- images --------------------------------------------------------------------------------------------------- */
 

@@ -46,7 +46,7 @@ void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model
     built->loss = loss;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);
     if (!loss) return;
-    for (int i = 0; i < 2; ++i) cleat_accumulate_metric(graph, loss, built->terms, i);
+    cleat_accumulate_metrics(graph, (cleat_tensor *[]){loss, loss}, (int[]){0, 1}, 2, built->terms);
     cleat_retain(graph, loss);
     if (mode == CLEAT_MODE_TRAIN) cleat_backward(graph, loss, inputs->seed);
 }

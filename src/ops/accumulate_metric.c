@@ -1,21 +1,26 @@
-/* Metric accumulation: adds a scalar to an element of a state. */
+/* Metric accumulation: adds scalars to elements of a state. */
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
+enum { MAX_SCALARS = 10 };
+
 typedef struct record_attr {
-    int32_t index;
+    int32_t index[MAX_SCALARS]; /* of the state, for each scalar */
 } record_attr;
 
-/* out = {state} */
-enum { SCALAR, STATE, FORWARD_IN };
+/* in = {state, scalars ...}, out = {state} */
+enum { STATE, SCALARS };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *state = node->in[STATE];
-    int32_t index = ((const record_attr *)node->attr)->index;
-    cleat_status status = cleat_expect(node, SCALAR, "scalar", CLEAT_F32, 1, (int64_t[]){1}, error);
-    if (status != CLEAT_OK) return status;
-    if (state->role != CLEAT_ROLE_STATE || state->dtype != CLEAT_F32 || state->rank != 1 || index < 0 ||
-        index >= state->shape[0]) {
+    const record_attr *attr = (const record_attr *)node->attr;
+    for (int i = 0; i < node->n_in - SCALARS; ++i) {
+        const int32_t index = attr->index[i];
+        cleat_status status = cleat_expect(node, SCALARS + i, "scalar", CLEAT_F32, 1, (int64_t[]){1}, error);
+        if (status != CLEAT_OK) return status;
+        if (state->role == CLEAT_ROLE_STATE && state->dtype == CLEAT_F32 && state->rank == 1 && index >= 0 &&
+            index < state->shape[0])
+            continue;
         char what[96];
         cleat_tensor_describe(state, what, sizeof what);
         return cleat_infer_fail(node, error, "state is %s, it must be a state f32 [n] with n > index = %d", what,
@@ -26,15 +31,16 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    (void)node;
-    return (cleat_cost){.flops = 1, .bytes = 12};
+    return (cleat_cost){.flops = node->n_in - SCALARS, .bytes = 12.0 * (node->n_in - SCALARS)};
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    cleat_launch_kernel(binder, node, "accumulate_metric.cl", "accumulate_metric_scalar", CLEAT_F32);
-    cleat_launch_tensor(binder, node->in[SCALAR]);
+    cleat_launch_kernel(binder, node, "accumulate_metric.cl", "accumulate_metric_scalars", CLEAT_F32);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, ((const record_attr *)node->attr)->index);
+    for (int i = 0; i < MAX_SCALARS; ++i) {
+        cleat_launch_tensor(binder, SCALARS + i < node->n_in ? node->in[SCALARS + i] : NULL);
+        cleat_launch_i32(binder, ((const record_attr *)node->attr)->index[i]);
+    }
     cleat_launch_groups(binder, 1);
 }
 
@@ -42,8 +48,22 @@ static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}
 static const cleat_op accumulate_metric = {
     .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants};
 
+void cleat_accumulate_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count,
+                              cleat_tensor *state) {
+    cleat_tensor *in[SCALARS + MAX_SCALARS] = {[STATE] = state};
+    record_attr attr = {{0}};
+    if (count < 1 || count > MAX_SCALARS) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'accumulate_metric': %d scalars; the number must be 1 to %d",
+                         count, MAX_SCALARS);
+        return;
+    }
+    for (int i = 0; i < count; ++i) {
+        in[SCALARS + i] = scalars[i];
+        attr.index[i] = indices[i];
+    }
+    cleat_emit(graph, &accumulate_metric, &attr, sizeof attr, in, SCALARS + count);
+}
+
 void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index) {
-    cleat_tensor *in[FORWARD_IN] = {[SCALAR] = scalar, [STATE] = state};
-    record_attr attr = {index};
-    cleat_emit(graph, &accumulate_metric, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_accumulate_metrics(graph, &scalar, &index, 1, state);
 }
