@@ -177,6 +177,12 @@ static void amd_dot(subgroup *t) {
             }
 }
 
+static void exchange_operands(subgroup *t) {
+    const subgroup before = *t;
+    memcpy(t->a, before.b, sizeof t->a);
+    memcpy(t->b, before.a, sizeof t->b);
+}
+
 static void execute(int unit, subgroup *t, int ra, int rb, int rc) {
     switch (unit) {
     case CLEAT_MATRIX_AMD_DOT:
@@ -195,7 +201,9 @@ static void execute(int unit, subgroup *t, int ra, int rb, int rc) {
         amd_wmma(t);
         break;
     case CLEAT_MATRIX_AMD_MFMA:
+        exchange_operands(t); /* as mma_mad does: the transposed product */
         amd_mfma(t);
+        exchange_operands(t);
         break;
     case CLEAT_MATRIX_INTEL8:
         intel_dpas(t, 8, ra, rb, rc);
@@ -318,9 +326,12 @@ static void test_sums_are_operands(void **state) {
             for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
                 assert_int_equal(mma_c_row(unit, lane, i), mma_a_row(unit, lane, i));
                 assert_int_equal(mma_c_column(unit, lane, i), mma_a_depth(unit, lane, i));
-                /* a lane's two rows, and the four lanes that share them */
-                assert_int_equal(mma_c_row(unit, lane, i), mma_c_row(unit, lane / 4 * 4, 2 * (i / 2 % 2)));
-                assert_int_equal(mma_c_row(unit, lane, 0) % 8, lane / 4);
+                /* a lane's rows, and the four lanes that share them */
+                const int flip = SUM_FLIP_OF(unit), first = lane & ~(3 * flip);
+                assert_int_equal(mma_c_row(unit, lane, i), mma_c_row(unit, first, 2 * (i / 2 % SUM_ROWS_OF(unit))));
+                for (int other = 0; other < SUBGROUP_SIZE_OF(unit); ++other)
+                    assert_int_equal(mma_c_row(unit, other, i) == mma_c_row(unit, lane, i),
+                                     (other & ~(3 * flip)) == first);
             }
     }
 }

@@ -119,7 +119,7 @@ if [[ $card == a100 ]]; then
     barriers attention $attention attention/attention_mma_rows_backward.cl
     mutant attention $attention lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
     mutant attention $attention lib/mma_rows.clh '"f"(high), "f"(low)' '"f"(low), "f"(high)'
-    mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2, scratch)' 'mma_exchange(x, 1, scratch)'
+    mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2 * SUM_FLIP, scratch)' 'mma_exchange(x, SUM_FLIP, scratch)'
     "$cleat" devices 2>/dev/null | grep -q "matrix unit *nv80"
     unit nv80 lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
     unit nv80 lib/mma_nvidia.clh '"r"(y[0]), "r"(y[1])' '"r"(y[1]), "r"(y[0])'
@@ -143,21 +143,24 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
     barriers linear $linear linear/linear_mma.cl
     barriers conv $conv $gemm "$ahead"
     barriers conv $conv conv/conv_mma.cl
-    wide=2 # its heads are 128 wide, so that several waves share rows
-    passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
-    barriers attention $wide attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
-    barriers attention $wide attention/attention_mma_backward.cl
     mutant linear $linear lib/mma.clh 'MMA_A_AT(r)[0] | (uint)MMA_A_AT(r)[ld] << 16' 'MMA_A_AT(r)[ld] | (uint)MMA_A_AT(r)[0] << 16'
     mutant linear $linear lib/mma.clh 'MMA_B_AT(r)[0] | (uint)MMA_B_AT(r)[depth] << 16' 'MMA_B_AT(r)[depth] | (uint)MMA_B_AT(r)[0] << 16'
     mutant linear $linear lib/mma.clh 'mma_a_runs(a, p, ld, 1)' 'mma_a_runs(a, p, 1, ld)'
     mutant linear $linear lib/mma.clh 'depth = 1, column = ld' 'depth = ld, column = 1'
     mutant linear $linear $gemm '(A_STAGE(s), B_STAGE(s), sum, scratch)' '(A_STAGE(s + 1), B_STAGE(s + 1), sum, scratch)'
-    mutant linear $linear $gemm 'as_ushort2(sum[i][j].x[e])' 'as_ushort2(sum[i][j].x[C_COUNT - 1 - e])'
-    mutant attention $wide attention/attention_mma.clh 'first + (f)*SUM_SUBGROUPS, scratch' 'first + (f), scratch'
+    wide=2 # its heads are 128 wide, so that several waves share, or copy, the same rows
+    passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
 fi
 if [[ $card == mi210 ]]; then
-    for f in a_row b_column c_column; do wrong $f MATRIX_AMD_MFMA 'lane / 4'; done
-    for f in a_depth b_depth c_row; do
+    barriers attention $attention attention/attention_mma_rows_forward.cl
+    barriers attention $attention attention/attention_mma_rows_backward.cl
+    barriers attention $wide attention/attention_mma_rows.clh
+    mutant linear $linear $gemm '(float2)(sum[i][j].x[e], sum[i][j].x[e + 1])' '(float2)(sum[i][j].x[e + 1], sum[i][j].x[e])'
+    mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2 * SUM_FLIP, scratch)' 'mma_exchange(x, SUM_FLIP, scratch)'
+    mutant attention $attention lib/mma_rows.clh '(half2)((half)low, (half)high)' '(half2)((half)high, (half)low)'
+    mutant attention $attention lib/shared_numbers.clh '((unit) == MATRIX_AMD_MFMA ? 16 : 1)' '1'
+    for f in a_row b_column c_row; do wrong $f MATRIX_AMD_MFMA 'lane / 4'; done
+    for f in a_depth b_depth c_column; do
         wrong $f MATRIX_AMD_MFMA '4 * i + lane / 16'
         wrong $f MATRIX_AMD_MFMA '4 * (lane / 16) + (i ^ 1)'
     done
@@ -168,6 +171,10 @@ if [[ $card == mi210 ]]; then
     unit amd_mfma lib/mma_amd.clh $'z.s2, c->x[3] = z.s3;\n#endif' $'z.s3, c->x[3] = z.s2;\n#endif'
 fi
 if [[ $card == rx7900xt ]]; then
+    mutant linear $linear $gemm 'as_ushort2(sum[i][j].x[e])' 'as_ushort2(sum[i][j].x[C_COUNT - 1 - e])'
+    barriers attention $wide attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
+    barriers attention $wide attention/attention_mma_backward.cl
+    mutant attention $wide attention/attention_mma.clh 'first + (f)*SUM_SUBGROUPS, scratch' 'first + (f), scratch'
     for f in a_row b_column c_column; do wrong $f MATRIX_AMD_WMMA 'lane / 2'; done
     for f in a_depth b_depth; do wrong $f MATRIX_AMD_WMMA 'i ^ lane / 16'; done
     wrong c_row MATRIX_AMD_WMMA '8 * (lane / 16) + i'

@@ -36,7 +36,7 @@ static const tiles_by_head subgroup_64 = {.forward = {{64, 32, 1}, {64, 32, 1}, 
                                           .dkv = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}}};
 
 /* Units whose sums are operands: a subgroup computes everything of its rows (attention_mma_rows.clh). Such a unit has
- * subgroups of 32. */
+ * subgroups of 32, or of 64. */
 typedef struct row_tiles {
     int64_t rows, columns, blocks; /* ROWS, COLS, ROW_BLOCKS */
 } row_tiles;
