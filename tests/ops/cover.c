@@ -77,6 +77,8 @@ static bool halves_take_turns(const op_test *test) {
 
 bool cover_needed(const op_case *c) {
     if (is_set("CLEAT_TEST_ROW") || is_set("CLEAT_TEST_FULL")) return true;
+    if (is_set("CLEAT_TEST_TURNS") && c->storage == CLEAT_F32 && (c->row % 2 == 1) != c->chained)
+        return any_launch(c, false, is_new);
     if (c->shape == &op_shape_gpu64) return c->row % 2 == 0 || any_launch(c, false, is_new);
     if (c->storage == CLEAT_F32 || !halves_take_turns(c->test)) return true;
     return (c->row + (int)c->storage) % 2 == 0 || any_launch(c, false, is_new);

@@ -9,7 +9,8 @@
 /* Clears the record of covered kernels; called at the beginning of a test. */
 void cover_begin(void);
 /* Whether the case runs, with the variants it requests. f32 always runs in the shapes cpu and gpu, and in
- * gpu64 for every second row; a row runs alternately in f16 or bf16 (in both if the test has few rows). A
+ * gpu64 for every second row; a row runs alternately in f16 or bf16 (in both if the test has few rows). With
+ * CLEAT_TEST_TURNS a row of f32 runs alternately plain or chained, as those of half types always do. A
  * case also runs if one of its ops launches a kernel that has not been launched before in this storage type
  * and shape. Every case runs if CLEAT_TEST_ROW names the row or CLEAT_TEST_FULL is set. */
 bool cover_needed(const op_case *c);
