@@ -10,7 +10,10 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev op
 test_packages=(clang clang-format binutils diffutils python3 python3-numpy patchelf groff-base)
 # Not in every release. NAME:what is lost without it.
 optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
-optional_test_packages=("oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
+# For users, named only: training on several devices (cleat train --devices).
+mpi_packages=(openmpi-bin libopenmpi-dev)
+optional_test_packages=("openmpi-bin:training on several devices is not tested" "libopenmpi-dev:training on several devices is not tested"
+    "oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
     "jupyter-nbconvert:the notebooks are not tested" "python3-ipykernel:the notebooks are not tested")
 least_cmake=3.22
 
@@ -211,4 +214,11 @@ else
     say_what_is_left_out
     echo "setup: all required packages are installed"
 fi
+
+# say_what_several_devices_need: MPI is no dependency; whoever has several devices learns of it here.
+say_what_several_devices_need() {
+    command -v dpkg-query >/dev/null && [[ $(missing_packages "${mpi_packages[@]}") ]] || return 0
+    echo "setup: to train on several devices (cleat train --devices): apt-get install ${mpi_packages[*]}, then build again"
+}
+say_what_several_devices_need
 "$(dirname "$0")/driver_hints.sh"

@@ -56,6 +56,13 @@ typedef struct cleat_doctor_request {
     double seconds; /* time for the drivers; an answer may take 0.7 of it for each card, more under load; 0: 5 */
 } cleat_doctor_request;
 
+/* A device that the drivers list. Its number is its place in the list. */
+typedef struct cleat_doctor_device_result {
+    cleat_device_facts facts;
+    char failure
+        [CLEAT_CHECK_TEXT]; /* why it cannot be used; "" if it computes correctly, or if devices are only listed */
+} cleat_doctor_device_result;
+
 typedef struct cleat_doctor_report {
     cleat_check_result result;     /* the most severe result of all sections */
     bool usable;                   /* the requested device exists and, unless `list_only`, computes correctly */
@@ -64,6 +71,8 @@ typedef struct cleat_doctor_report {
     double seconds;                /* duration of all checks */
     cleat_check_section *sections; /* [count] */
     size_t count, capacity;
+    cleat_doctor_device_result *devices; /* [n_devices], in the order of `cleat devices` */
+    size_t n_devices;
 } cleat_doctor_report;
 
 /* Runs all checks. CLEAT_OK means that the checks ran; what they found is in *report, which the caller frees with
@@ -86,10 +95,15 @@ CLEAT_API cleat_status cleat_doctor_add(cleat_doctor_report *report, const char 
 /* The first check with this code; NULL: none. */
 CLEAT_API const cleat_check *cleat_doctor_find(const cleat_doctor_report *report, const char *code);
 
+/* Fills severity, cause and commands of a fault that the caller found, for this distribution. `code` is one of the codes
+ * of the doctor. */
+CLEAT_API void cleat_doctor_describe(const char *code, cleat_check *check);
+
 /* Receives a piece of a text; `user` as given. */
 typedef void (*cleat_doctor_write_fn)(void *user, const char *text);
 /* Write the report through `write`, which receives pieces of text one after the other. JSON: one object,
- *   {"cleat", "result", "usable", "device": {"index", "name", "platform", "driver"} or null, "seconds",
+ *   {"cleat", "result", "usable", "device": {"index", "name", "platform", "driver"} or null,
+ *    "devices": [{"index", "name", "platform", "failure": null or text}], "seconds",
  *    "sections": [{"section", "title", "result", "checks": [{"code", "result", "evidence", "cause", "commands"}]}]}. */
 CLEAT_API cleat_status cleat_doctor_write_text(const cleat_doctor_report *report, cleat_doctor_write_fn write,
                                                void *user, cleat_error *error);

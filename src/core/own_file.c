@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 bool cleat_own_file(char path[PATH_MAX]) {
     Dl_info own, program;
@@ -17,4 +20,18 @@ bool cleat_own_file(char path[PATH_MAX]) {
     void *header = (void *)(uintptr_t)getauxval(AT_PHDR);
     bool in_program = header && dladdr(header, &program) && program.dli_fbase == own.dli_fbase;
     return realpath(in_program ? "/proc/self/exe" : own.dli_fname, path) != NULL;
+}
+
+bool cleat_plugin_file(const char *file, const char *variable, char path[PATH_MAX]) {
+    static const char *const folders[] = {"", "cleat/", "../lib/cleat/"};
+    const char *named = getenv(variable);
+    char own[PATH_MAX];
+    if (named && *named) return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
+    if (!cleat_own_file(own)) return false;
+    char *slash = strrchr(own, '/');
+    for (size_t i = 0; slash && i < sizeof folders / sizeof *folders; ++i) {
+        const int length = snprintf(path, PATH_MAX, "%.*s%s%s", (int)(slash + 1 - own), own, folders[i], file);
+        if (length < PATH_MAX && access(path, F_OK) == 0) return true;
+    }
+    return false;
 }

@@ -66,10 +66,19 @@ const cleat_check *cleat_doctor_find(const cleat_doctor_report *report, const ch
     return NULL;
 }
 
+void cleat_doctor_describe(const char *code, cleat_check *check) {
+    cleat_system system;
+    cleat_system_read(cleat_root_of(&(cleat_doctor_request){.root = NULL}), &system);
+    *check = (cleat_check){.result = CLEAT_CHECK_FAIL};
+    snprintf(check->code, sizeof check->code, "%s", code);
+    cleat_fault_describe(&system, NULL, NULL, check);
+}
+
 void cleat_doctor_free(cleat_doctor_report *report) {
     if (!report) return;
     for (size_t s = 0; s < report->count; ++s) cleat_free(report->sections[s].checks);
     cleat_free(report->sections);
+    cleat_free(report->devices);
     cleat_free(report);
 }
 

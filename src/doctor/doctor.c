@@ -76,6 +76,26 @@ static void check_result(cleat_doctor *doctor) {
         report_chosen(doctor, index);
 }
 
+/* Copies what is known about the devices into the report. */
+static void report_devices(cleat_doctor *doctor) {
+    cleat_doctor_report *report = doctor->report;
+    if (doctor->status || doctor->n_devices == 0) return;
+    report->devices = cleat_alloc(doctor->n_devices, sizeof *report->devices);
+    if (!report->devices) {
+        doctor->status = cleat_fail(&doctor->error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
+        return;
+    }
+    report->n_devices = doctor->n_devices;
+    for (size_t i = 0; i < doctor->n_devices; ++i) {
+        const cleat_doctor_device *device = &doctor->devices[i];
+        const char *fault = cleat_device_fault(device);
+        report->devices[i].facts = device->facts;
+        if (fault)
+            snprintf(report->devices[i].failure, sizeof report->devices[i].failure, "%s: %.590s", fault,
+                     device->failure[0] ? device->failure : device->end);
+    }
+}
+
 /* --- the run --------------------------------------------------------------------------------------------------- */
 
 /* How many runnable threads share a CPU, from 1 to 10: a driver on a busy machine is slow, but does not hang. */
@@ -104,6 +124,7 @@ static void run_checks(cleat_doctor *doctor) {
         cleat_check_host(doctor);
     }
     check_result(doctor);
+    report_devices(doctor);
 }
 
 cleat_doctor *cleat_doctor_create(const cleat_doctor_request *request, cleat_error *error) {

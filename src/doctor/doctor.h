@@ -161,6 +161,7 @@ void cleat_check_cards(cleat_doctor *doctor);
 void cleat_check_drivers(cleat_doctor *doctor);
 void cleat_check_devices(cleat_doctor *doctor);
 void cleat_check_host(cleat_doctor *doctor);
+void cleat_check_mpi(cleat_doctor *doctor);
 /* Which fault keeps a device from computing; NULL: none. */
 const char *cleat_device_fault(const cleat_doctor_device *device);
 

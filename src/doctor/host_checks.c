@@ -1,6 +1,5 @@
 /* Checks of the host: control groups, memory, folders, and versions that a bug report needs. */
 #include "core/cgroup.h"
-#include "core/child.h"
 #include "core/cpus.h"
 #include "core/files.h"
 #include "doctor/doctor.h"
@@ -199,43 +198,6 @@ static void check_versions(cleat_doctor *doctor) {
     cleat_text_free(&text);
 }
 
-typedef struct mpi_record {
-    char version[256];
-} mpi_record;
-
-static void query_mpi(void *user, int out) {
-    static const char *const libraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpi.so"};
-    mpi_record record = {""};
-    char whole[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
-    int length = 0;
-    int (*query)(char *, int *) = NULL;
-    (void)user;
-    cleat_doctor_quiet_child();
-    for (int i = 0; i < 3 && !query; ++i) {
-        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL);
-        void *address = library ? dlsym(library, "MPI_Get_library_version") : NULL;
-        memcpy(&query, &address, sizeof query);
-    }
-    if (query && query(whole, &length) == 0) snprintf(record.version, sizeof record.version, "%.255s", whole);
-    record.version[strcspn(record.version, "\n")] = 0;
-    cleat_child_send(out, &record, sizeof record);
-}
-
-static void check_mpi(cleat_doctor *doctor) {
-    mpi_record record = {""};
-    cleat_child_end end = {0};
-    const cleat_child child = {.body = query_mpi, .record_bytes = sizeof record, .seconds = 1};
-    if (doctor->status) return;
-    doctor->status = cleat_child_run(&child, &record, &end, &doctor->error);
-    bool refuses_root = geteuid() == 0 && strstr(record.version, "Open MPI");
-    if (record.version[0])
-        cleat_doctor_ok(doctor, "mpi", "%s%s", record.version,
-                        refuses_root ? "; this user is root: mpirun needs --allow-run-as-root" : "");
-    else
-        cleat_doctor_skip(doctor, "mpi", "%s",
-                          end.text[0] ? end.text : "not installed; needed only for runs on several machines");
-}
-
 void cleat_check_host(cleat_doctor *doctor) {
     cleat_doctor_section(doctor, "host", "host");
     check_system(doctor);
@@ -246,6 +208,6 @@ void cleat_check_host(cleat_doctor *doctor) {
     check_cache(doctor);
     check_pocl_cache(doctor);
     check_run_folder(doctor);
-    check_mpi(doctor);
+    cleat_check_mpi(doctor);
     check_versions(doctor);
 }

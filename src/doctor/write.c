@@ -86,6 +86,23 @@ static void add_device_json(cleat_text *text, const cleat_doctor_report *report)
     cleat_text_add(text, "}");
 }
 
+static void add_devices_json(cleat_text *text, const cleat_doctor_report *report) {
+    cleat_text_add(text, "\"devices\": [");
+    for (size_t i = 0; i < report->n_devices; ++i) {
+        cleat_text_add(text, "%s{\"index\": %zu, ", i ? ", " : "", i);
+        add_member(text, "name", report->devices[i].facts.name);
+        cleat_text_add(text, ", ");
+        add_member(text, "platform", report->devices[i].facts.platform);
+        cleat_text_add(text, ", \"failure\": ");
+        if (report->devices[i].failure[0])
+            cleat_json_add_string(text, report->devices[i].failure);
+        else
+            cleat_text_add(text, "null");
+        cleat_text_add(text, "}");
+    }
+    cleat_text_add(text, "]");
+}
+
 cleat_status cleat_doctor_write_json(const cleat_doctor_report *report, cleat_doctor_write_fn write, void *user,
                                      cleat_error *error) {
     cleat_text text = {0};
@@ -97,6 +114,8 @@ cleat_status cleat_doctor_write_json(const cleat_doctor_report *report, cleat_do
     add_member(&text, "result", cleat_check_result_text(report->result));
     cleat_text_add(&text, ", \"usable\": %s, ", report->usable ? "true" : "false");
     add_device_json(&text, report);
+    cleat_text_add(&text, ", ");
+    add_devices_json(&text, report);
     cleat_text_add(&text, ", \"seconds\": %s, \"sections\": [", seconds);
     for (size_t s = 0; s < report->count; ++s) {
         if (s) cleat_text_add(&text, ", ");

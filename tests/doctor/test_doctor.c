@@ -695,6 +695,10 @@ static void the_report_is_json(void **state) {
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "usable")));
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "device")));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "sections")), report->count);
+    const cJSON *devices = cJSON_GetObjectItem(json, "devices");
+    assert_int_equal(cJSON_GetArraySize(devices), 1);
+    assert_non_null(
+        strstr(cJSON_GetObjectItem(cJSON_GetArrayItem(devices, 0), "failure")->valuestring, "device-build-fails"));
     cJSON_Delete(json);
     cleat_doctor_free(report);
     machine_remove();
@@ -711,11 +715,51 @@ static void checks_of_the_caller_count(void **state) {
     const cleat_doctor_request request = {.root = tree_root, .run_folder = runs, .seconds = 60};
     assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
     assert_int_equal(report->result, CLEAT_CHECK_OK);
+    assert_true(report->n_devices > 0);
+    assert_string_equal(report->devices[report->device_index].facts.name, report->device.name);
+    assert_string_equal(report->devices[report->device_index].failure, "");
     assert_int_equal(cleat_doctor_add(report, "profile", "profile x.ini", &check, NULL), CLEAT_OK);
     assert_int_equal(report->result, CLEAT_CHECK_FAIL);
     assert_ptr_equal(cleat_doctor_find(report, "profile-does-not-fit"), report->sections[report->count - 1].checks);
     cleat_doctor_free(report);
     machine_remove();
+}
+
+/* A plug-in for MPI that does not load is a fault; none at all is not. */
+static void a_broken_mpi_plugin_is_named(void **state) {
+    cleat_doctor_report *report = NULL;
+    (void)state;
+    machine_create();
+    pocl();
+    const cleat_doctor_request request = {.root = tree_root, .seconds = 60};
+    setenv("CLEAT_RANKS_LIBRARY", CLEAT_BROKEN_DRIVER, 1);
+    assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
+    const cleat_check *check = cleat_doctor_find(report, "mpi-plugin-broken");
+    assert_non_null(check);
+    assert_int_equal(check->result, CLEAT_CHECK_WARN);
+    assert_non_null(strstr(check->commands[0], CLEAT_BROKEN_DRIVER));
+    cleat_doctor_free(report);
+    unsetenv("CLEAT_RANKS_LIBRARY");
+    assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
+    assert_null(cleat_doctor_find(report, "mpi-plugin-broken"));
+    assert_non_null(cleat_doctor_find(report, "mpi"));
+    cleat_doctor_free(report);
+    machine_remove();
+}
+
+static void advice_is_for_the_distribution(void **state) {
+    cleat_check check;
+    (void)state;
+    machine_create();
+    tree_put_text("/etc/os-release", "ID=fedora\n");
+    setenv("CLEAT_SYSTEM_ROOT", tree_root, 1);
+    cleat_doctor_describe("mpi-launcher-missing", &check);
+    unsetenv("CLEAT_SYSTEM_ROOT");
+    machine_remove();
+    assert_string_equal(check.code, "mpi-launcher-missing");
+    assert_true(check.cause[0]);
+    assert_int_equal(check.n_commands, 1);
+    assert_non_null(strstr(check.commands[0], "dnf install openmpi"));
 }
 
 int main(void) {
@@ -736,6 +780,8 @@ int main(void) {
         cmocka_unit_test(rows_of_the_table_are_complete),
         cmocka_unit_test(the_report_is_json),
         cmocka_unit_test(checks_of_the_caller_count),
+        cmocka_unit_test(a_broken_mpi_plugin_is_named),
+        cmocka_unit_test(advice_is_for_the_distribution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
