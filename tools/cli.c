@@ -17,6 +17,7 @@ const cli_exit_code cli_exit_codes[] = {
     {EXIT_FIT, "does not fit"},
     {EXIT_DEVICE, "device failed"},
     {EXIT_NAN, "not finite (training stopped on it; eval and predict wrote results, some of them not finite)"},
+    {EXIT_RANK_LOST, "another rank is gone or does not answer; the finished steps are saved"},
     {EXIT_TIME, "time is up"},
     {EXIT_INTERRUPTED, "interrupted"},
     {0, NULL}};

@@ -6,7 +6,15 @@
 #include <cleat/bench.h>
 #include <cleat/core.h>
 
-enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_RANK_LOST = 8, EXIT_TIME = 75, EXIT_INTERRUPTED = 130 };
+enum {
+    EXIT_USAGE = 2,
+    EXIT_FIT = 3,
+    EXIT_DEVICE = 4,
+    EXIT_NAN = 5,
+    EXIT_RANK_LOST = 8,
+    EXIT_TIME = 75,
+    EXIT_INTERRUPTED = 130
+};
 
 enum { CLI_LIST = 64 };
 
@@ -57,6 +65,8 @@ void cli_visit_options(const cli_command *command, cli_visit visit, void *user);
 
 /* --quiet: no progress, and no report of a run; only warnings and errors. */
 bool cli_is_quiet(void);
+/* --log as it was given; NULL: it was not. */
+const char *cli_log_level(void);
 /* Whether a file descriptor is a terminal that can redraw a line (not TERM=dumb). */
 bool cli_is_terminal(int file);
 /* Whether to write colours to it: a terminal, and NO_COLOR is unset or empty (https://no-color.org). */
@@ -127,6 +137,8 @@ void cli_survive_file_limit(void);
 /* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL.
  * Returns 0, or cli_usage's exit code for an unknown form. */
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
+/* Columns of the terminal on stderr; where stderr is a pipe, those of COLUMNS; else 80. */
+int cli_terminal_width(void);
 /* Whether this program runs in a notebook of Jupyter, Kaggle or Colab. There `!cleat` gets a terminal, but each
  * redrawing is kept as output. */
 bool cli_is_notebook(void);

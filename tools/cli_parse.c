@@ -24,6 +24,10 @@ bool cli_is_quiet(void) {
     return common.quiet;
 }
 
+const char *cli_log_level(void) {
+    return common.level;
+}
+
 static void print_log(void *user, cleat_log_level level, const char *text) {
     char rank[32] = "";
     if (user) snprintf(rank, sizeof rank, "rank %d: ", *(const int *)user);

@@ -29,9 +29,12 @@ static void print_progress(void *user, const char *text) {
     fflush(stderr);
 }
 
-static int terminal_width(void) {
+int cli_terminal_width(void) {
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+    const char *columns = getenv("COLUMNS");
+    const int given = columns ? atoi(columns) : 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+    return given > 20 && given < 1000 ? given : 80;
 }
 
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options) {
@@ -41,6 +44,6 @@ int cli_progress(const cli_command *command, const char *form, cleat_train_optio
         return cli_usage(command, "--progress %s: must be auto, bar, lines or none", form);
     options->print = none || cli_is_quiet() ? NULL : print_progress;
     options->terminal = bar || (automatic && cli_can_redraw(STDERR_FILENO));
-    options->width = terminal_width();
+    options->width = cli_terminal_width();
     return 0;
 }

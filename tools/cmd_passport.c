@@ -71,19 +71,19 @@ static double left(const passport *p) {
 
 /* Whether the time of a stage, a share of all, is over. */
 static bool is_over(const passport *p, double share) {
-    return passport_stopped() || wall_seconds() - p->start > share * p->seconds;
+    return cli_child_stopped() || wall_seconds() - p->start > share * p->seconds;
 }
 
-static void run_child(const passport *p, const char *const *words, double seconds, passport_child *child) {
-    passport_run(words, fmin(seconds, fmax(left(p), 1)), child);
+static void run_child(const passport *p, const char *const *words, double seconds, cli_child *child) {
+    cli_child_run_self(words, fmin(seconds, fmax(left(p), 1)), child);
 }
 
-static void run_part(const passport *p, const char *part, double seconds, passport_child *child) {
+static void run_part(const passport *p, const char *part, double seconds, cli_child *child) {
     const char *words[] = {"passport", "--part", part, "--device", p->device, "--seconds", TUNE_SECONDS, NULL};
     run_child(p, words, seconds, child);
 }
 
-static void show_progress(const char *what, const passport_child *child) {
+static void show_progress(const char *what, const cli_child *child) {
     if (cli_is_quiet()) return;
     fprintf(stderr, "passport: %s: %s (%.1f s)\n", what, child->failure[0] ? child->failure : "ok", child->seconds);
 }
@@ -96,12 +96,12 @@ static const char *cause_of(const char *detail) {
     return log ? log : detail;
 }
 
-static const char *message_of(const passport_child *child) {
+static const char *message_of(const cli_child *child) {
     return child->detail && *child->detail ? child->detail : child->failure;
 }
 
 /* Number of the failure of `child`, told in full the first time; 0: there is no room for another one. */
-static int add_failure(passport *p, const char *what, const passport_child *child) {
+static int add_failure(passport *p, const char *what, const cli_child *child) {
     const char *message = message_of(child), *cause = cause_of(message);
     char key[16];
     for (int i = 0; i < p->failure_count; ++i)
@@ -117,7 +117,7 @@ static int add_failure(passport *p, const char *what, const passport_child *chil
 }
 
 /* "failed, 01, FIRST LINE", or "timeout, ..." where nobody knows whether it would have worked. */
-static void write_failure(passport *p, const char *key, const char *what, const passport_child *child) {
+static void write_failure(passport *p, const char *key, const char *what, const cli_child *child) {
     const int number = child->failure[0] ? add_failure(p, what, child) : 0;
     char reference[16] = "";
     if (number) snprintf(reference, sizeof reference, "%02d, ", number);
@@ -226,7 +226,7 @@ static void write_doctor(passport *p) {
     const double seconds = fmin(DOCTOR_SECONDS, p->seconds / 4);
     char drivers[32];
     const char *words[] = {"doctor", "--json", "--seconds", drivers, "--device", p->device, NULL};
-    passport_child child;
+    cli_child child;
     snprintf(drivers, sizeof drivers, "%.1f", seconds / 2);
     run_child(p, words, seconds, &child);
     show_progress("doctor", &child);
@@ -243,11 +243,11 @@ static void write_doctor(passport *p) {
                                          : "no report");
     }
     cJSON_Delete(report);
-    passport_child_free(&child);
+    cli_child_free(&child);
 }
 
 static void write_device(passport *p) {
-    passport_child child;
+    cli_child child;
     run_part(p, "device", fmin(DRIVER_SECONDS, p->seconds / 2), &child);
     show_progress("device", &child);
     passport_section(&p->text, "device");
@@ -256,23 +256,23 @@ static void write_device(passport *p) {
     p->usable = !child.failure[0];
     const char *name = child.output ? strstr(child.output, "name = ") : NULL;
     if (!name || sscanf(name, "name = %127[^\n]", p->name) != 1) p->name[0] = 0;
-    passport_child_free(&child);
+    cli_child_free(&child);
 }
 
 static void write_rates(passport *p) {
-    passport_child child;
+    cli_child child;
     passport_section(&p->text, "rates");
     if (!p->usable) return;
     run_part(p, "rates", DRIVER_SECONDS, &child);
     show_progress("rates", &child);
     if (child.failure[0]) write_failure(p, "failed", "rates", &child);
     if (child.output) passport_lines(&p->text, child.output);
-    passport_child_free(&child);
+    cli_child_free(&child);
 }
 
 static void run_check(passport *p, const char *key, const char *model, const char *precision) {
     char part[96];
-    passport_child child;
+    cli_child child;
     snprintf(part, sizeof part, "check:%s:%s", model, precision);
     run_part(p, part, fmax(left(p) / 2, MIN_SECONDS), &child);
     show_progress(part, &child);
@@ -280,7 +280,7 @@ static void run_check(passport *p, const char *key, const char *model, const cha
         write_failure(p, key, part, &child);
     else
         passport_line(&p->text, key, "%s", child.output);
-    passport_child_free(&child);
+    cli_child_free(&child);
 }
 
 static void write_check(passport *p, const char *model, const char *precision) {
@@ -310,7 +310,7 @@ static double number_of(const cJSON *object, const char *name) {
 
 static void write_workload(passport *p, const char *name) {
     const char *words[] = {"bench", name, "--json", "--seconds", BENCH_SECONDS, "--device", p->device, NULL};
-    passport_child child;
+    cli_child child;
     run_child(p, words, fmax(left(p) / 3, MIN_SECONDS), &child);
     show_progress(name, &child);
     cJSON *result = child.output && !child.failure[0] ? cJSON_Parse(child.output) : NULL;
@@ -321,7 +321,7 @@ static void write_workload(passport *p, const char *name) {
     else
         write_failure(p, name, name, &child);
     cJSON_Delete(result);
-    passport_child_free(&child);
+    cli_child_free(&child);
 }
 
 static void write_bench(passport *p) {
@@ -363,7 +363,7 @@ static void write_tune(passport *p) {
     size_t usual = 0;
     passport_section(&p->text, "tune");
     for (const char *const *model = tuned_models; *model && p->usable && !is_over(p, tune_share); ++model) {
-        passport_child child;
+        cli_child child;
         snprintf(part, sizeof part, "tune:%s", *model);
         run_part(p, part, left(p), &child);
         show_progress(part, &child);
@@ -371,7 +371,7 @@ static void write_tune(passport *p) {
         if (child.failure[0] && !child.timed_out) write_failure(p, part, part, &child);
         snprintf(tuned + strlen(tuned), sizeof tuned - strlen(tuned), "%s%s%s", *tuned ? ", " : "", *model,
                  child.failure[0] ? " (in part)" : "");
-        passport_child_free(&child);
+        cli_child_free(&child);
     }
     passport_line(&p->text, "models", "%s", *tuned ? tuned : "none");
     passport_line(&p->text, "unchanged", "%zu", usual);
@@ -436,7 +436,7 @@ static cleat_status make_cache(char folder[512], cleat_error *error) {
 
 static void on_signal(int number) {
     (void)number;
-    passport_stop();
+    cli_child_stop();
 }
 
 static void write_head(passport *p) {
@@ -472,7 +472,7 @@ static cleat_status fill(passport *p, char path[1024], cleat_error *error) {
     write_bench(p);
     write_tune(p);
     write_failures(p);
-    if (passport_stopped()) return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted; no passport was written");
+    if (cli_child_stopped()) return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted; no passport was written");
     passport_seal(&p->text);
     return write_file(path, &p->text, error);
 }

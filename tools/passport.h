@@ -2,7 +2,7 @@
 #ifndef CLEAT_TOOLS_PASSPORT_H
 #define CLEAT_TOOLS_PASSPORT_H
 
-#include "cli.h"
+#include "cli_child.h"
 
 #include <stdio.h>
 
@@ -37,28 +37,6 @@ void passport_message(passport_text *text, const char *key, const char *message,
 /* Adds the section that proves the text complete and unchanged. */
 void passport_seal(passport_text *text);
 void passport_free(passport_text *text);
-
-/* --- passport_child.c: child processes ------------------------------------------------------------------------- */
-
-enum { PASSPORT_WORDS = 16 };
-
-/* What became of a child process. */
-typedef struct passport_child {
-    char *output; /* what it printed; zero-terminated, owned; NULL: none */
-    int exit_code;
-    bool ended; /* by itself, with exit_code */
-    bool timed_out;
-    char failure[256]; /* why it did not succeed: its last message, a signal, its time; "" if it did */
-    char *detail;      /* all of that message, or the last lines of a process that crashed or hung; owned; NULL: none */
-    double seconds;
-} passport_child;
-
-/* Runs this program with `words` (NULL at the end) for at most `seconds`. */
-void passport_run(const char *const *words, double seconds, passport_child *child);
-void passport_child_free(passport_child *child);
-/* Kills the child that runs, from a signal handler, and lets later ones fail at once. */
-void passport_stop(void);
-bool passport_stopped(void);
 
 /* --- passport_parts.c: what child processes print -------------------------------------------------------------- */
 

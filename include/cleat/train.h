@@ -120,6 +120,10 @@ typedef struct cleat_train_report {
 CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
                                    cleat_train_report *report, cleat_error *error);
 
+/* The name of the run folder for a run that starts now and has none: "runs/MODEL-DATE-TIME". It is not created. */
+enum { CLEAT_RUN_NAME = 128 };
+CLEAT_API cleat_status cleat_run_name(const cleat_profile *profile, char name[CLEAT_RUN_NAME], cleat_error *error);
+
 /* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after loading a
  * profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself
  * gives the network another shape; the message names both places. Errors in the files of the weights name the file. */

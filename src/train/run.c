@@ -26,17 +26,23 @@ static size_t existing_part(const char *path) {
     return length;
 }
 
-/* Creates runs/TYPE-DATE-TIME, with the suffix "-2", "-3", ... if another run started in the same second. */
-static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
-    char stamp[32], type[64], name[128];
+cleat_status cleat_run_name(const cleat_profile *profile, char name[CLEAT_RUN_NAME], cleat_error *error) {
+    char stamp[32], type[64];
     time_t now = time(NULL);
     struct tm local;
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
     cleat_status status = cleat_profile_get(profile, "model.type", type, sizeof type, error);
+    if (status == CLEAT_OK) snprintf(name, CLEAT_RUN_NAME, "runs/%s-%s", type, stamp);
+    return status;
+}
+
+/* Creates runs/TYPE-DATE-TIME, with the suffix "-2", "-3", ... if another run started in the same second. */
+static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
+    char name[CLEAT_RUN_NAME];
+    cleat_status status = cleat_run_name(profile, name, error);
     run->existing = existing_part("runs");
     if (status == CLEAT_OK) status = cleat_folder_make("runs", error);
     if (status != CLEAT_OK) return status;
-    snprintf(name, sizeof name, "runs/%s-%s", type, stamp);
     snprintf(run->folder, sizeof run->folder, "%s", name);
     for (int copy = 2; mkdir(run->folder, 0755) != 0; ++copy) {
         if (errno != EEXIST)

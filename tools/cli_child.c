@@ -1,11 +1,11 @@
-/* Child processes of `cleat passport`: this program again, with a time limit, so that a driver that crashes or hangs
- * spoils one line of the passport only. */
-#include "passport.h"
+/* Child processes with a time limit, so that a driver or a host that crashes or hangs spoils one answer only. */
+#include "cli_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,12 +18,12 @@ enum { OUTPUT_BYTES = 1 << 20, MESSAGE_BYTES = 16384, TAIL_BYTES = 900 };
 static volatile sig_atomic_t running; /* process number of the child; 0: none */
 static volatile sig_atomic_t stopped;
 
-void passport_stop(void) {
+void cli_child_stop(void) {
     stopped = 1;
     if (running > 0) kill(-running, SIGKILL);
 }
 
-bool passport_stopped(void) {
+bool cli_child_stopped(void) {
     return stopped;
 }
 
@@ -34,14 +34,13 @@ static double clock_seconds(void) {
 }
 
 /* In the child: executes the program. The child is killed when the parent ends. */
-static void become(const char *const *words, int output, int message) {
-    char *arguments[PASSPORT_WORDS + 2] = {(char *)"cleat"};
-    for (size_t i = 0; i < PASSPORT_WORDS && words[i]; ++i) arguments[i + 1] = (char *)words[i];
+static void execute(const char *program, char *const *arguments, int output, int message) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(output, STDOUT_FILENO);
     dup2(message, STDERR_FILENO);
-    execv("/proc/self/exe", arguments);
+    execvp(program, arguments);
+    dprintf(STDERR_FILENO, "%s: %s\n", program, strerror(errno));
     _exit(127);
 }
 
@@ -96,7 +95,7 @@ static const char *find_tail(const char *message) {
     return line && line[1] ? line + 1 : tail;
 }
 
-static void query_result(passport_child *child, int state, bool in_time, double seconds, const char *message) {
+static void query_result(cli_child *child, int state, bool in_time, double seconds, const char *message) {
     if (stopped) {
         snprintf(child->failure, sizeof child->failure, "interrupted");
     } else if (!in_time) {
@@ -117,18 +116,18 @@ static void query_result(passport_child *child, int state, bool in_time, double 
     child->detail = strdup(find_tail(message));
 }
 
-void passport_run(const char *const *words, double seconds, passport_child *child) {
+static void run_program(const char *program, char *const *arguments, double seconds, cli_child *child) {
     int output[2] = {-1, -1}, messages[2] = {-1, -1}, state = 0;
     const double start = clock_seconds();
     char message[MESSAGE_BYTES] = "";
-    *child = (passport_child){.output = calloc(1, OUTPUT_BYTES)};
+    *child = (cli_child){.output = calloc(1, OUTPUT_BYTES)};
     if (!child->output || pipe2(output, O_CLOEXEC) != 0 || pipe2(messages, O_CLOEXEC) != 0) {
         snprintf(child->failure, sizeof child->failure, "no process: %s", strerror(errno));
         goto done;
     }
     fflush(NULL);
     const pid_t process = fork();
-    if (process == 0) become(words, output[1], messages[1]);
+    if (process == 0) execute(program, arguments, output[1], messages[1]);
     close(output[1]);
     close(messages[1]);
     output[1] = messages[1] = -1;
@@ -152,8 +151,18 @@ done:
     child->seconds = clock_seconds() - start;
 }
 
-void passport_child_free(passport_child *child) {
+void cli_child_run_self(const char *const *words, double seconds, cli_child *child) {
+    char *arguments[CLI_CHILD_WORDS + 2] = {(char *)"cleat"};
+    for (size_t i = 0; i < CLI_CHILD_WORDS && words[i]; ++i) arguments[i + 1] = (char *)words[i];
+    run_program("/proc/self/exe", arguments, seconds, child);
+}
+
+void cli_child_run(const char *const *words, double seconds, cli_child *child) {
+    run_program(words[0], (char *const *)words, seconds, child);
+}
+
+void cli_child_free(cli_child *child) {
     free(child->output);
     free(child->detail);
-    *child = (passport_child){.output = NULL};
+    *child = (cli_child){.output = NULL};
 }

@@ -1,0 +1,262 @@
+/* The supervisor of a run over several devices: starts all ranks, and when one is lost, finds out who is left and starts them
+ * again from the step that was saved. */
+#include "launch.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const double restart_seconds = 600; /* within which the number of restarts is limited */
+
+enum { RESTARTS = 64 };
+
+typedef struct supervisor {
+    const launch_request *request;
+    launch_mpi mpi;
+    double restarts[RESTARTS]; /* times [n_restarts] */
+    size_t n_restarts;
+} supervisor;
+
+static double clock_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* --- the command line of the ranks ------------------------------------------------------------------------------- */
+
+/* The rank of the next start that has the number `number` then. */
+static launch_rank *find_rank(launch_ranks *ranks, size_t number) {
+    for (size_t i = 0; i < ranks->count; ++i)
+        if (!ranks->items[i].failure[0] && number-- == 0) return &ranks->items[i];
+    return NULL;
+}
+
+static size_t count_ranks(const launch_ranks *ranks) {
+    size_t count = 0;
+    for (size_t i = 0; i < ranks->count; ++i) count += !ranks->items[i].failure[0];
+    return count;
+}
+
+/* The name of the run's last checkpoint, "ckpt-E005-S000123"; false: it has none, or its folder is on another machine. */
+static bool find_checkpoint(const char *folder, char name[64]) {
+    char path[CLEAT_PATH + 8];
+    snprintf(path, sizeof path, "%s/last", folder);
+    FILE *file = fopen(path, "r");
+    const bool found = file && fscanf(file, "%63s", name) == 1;
+    if (file) fclose(file);
+    return found;
+}
+
+/* A restart continues in the run's folder, where there is something to continue; otherwise it begins as the first start did. */
+static void write_words(const supervisor *s, bool again, launch_words *words) {
+    const launch_words *given = s->request->words;
+    char checkpoint[64];
+    const bool resume = again && find_checkpoint(s->request->folder, checkpoint);
+    for (size_t i = 0; i < given->count; ++i) {
+        if (resume && strcmp(given->items[i], "--resume-from") == 0)
+            ++i;
+        else if (!resume || (strcmp(given->items[i], "--resume") != 0 &&
+                             strncmp(given->items[i], "--resume-from=", strlen("--resume-from=")) != 0))
+            launch_add(words, "%s", given->items[i]);
+    }
+    if (resume) launch_add(words, "--resume");
+    words->failed = words->failed || given->failed;
+    if (count_ranks(s->request->ranks) > 1) return;
+    const launch_rank *last = find_rank(s->request->ranks, 0);
+    if (last && last->selector[0]) {
+        launch_add(words, "--device");
+        launch_add(words, "%s", last->selector);
+    }
+}
+
+/* What the ranks find in their environment. hwloc's plug-ins for drivers are slow, and some crash; MPI does not need them. */
+static void set_environment(launch_ranks *ranks) {
+    char selectors[LAUNCH_RANKS * (LAUNCH_SELECTOR + 1)] = "";
+    size_t used = 0, count = count_ranks(ranks);
+    for (size_t i = 0; i < count; ++i)
+        used += (size_t)snprintf(selectors + used, sizeof selectors - used, "%s%s", i ? ";" : "",
+                                 find_rank(ranks, i)->selector);
+    setenv(LAUNCH_GUARD_VARIABLE, "1", 1);
+    setenv(LAUNCH_SELECTORS_VARIABLE, selectors, 1);
+    setenv("HWLOC_COMPONENTS", "-opencl,-rsmi,-nvml,-gl", 0);
+}
+
+static void clear_environment(void) {
+    unsetenv(LAUNCH_GUARD_VARIABLE);
+    unsetenv(LAUNCH_SELECTORS_VARIABLE);
+}
+
+static cleat_status start(const supervisor *s, bool again, launch_job *job, cleat_error *error) {
+    launch_words program = {.count = 0}, command = {.count = 0};
+    write_words(s, again, &program);
+    set_environment(s->request->ranks);
+    launch_command(&s->mpi, s->request->ranks, &program, &command);
+    cleat_status status = launch_run(&command, count_ranks(s->request->ranks), job, error);
+    clear_environment();
+    launch_words_free(&command);
+    launch_words_free(&program);
+    return status;
+}
+
+/* --- how a job ended --------------------------------------------------------------------------------------------- */
+
+/* A rank that the launcher or the system ended without a report of its guard. */
+static bool is_missing(const launch_end *end) {
+    return end->started && !end->ended;
+}
+
+/* Not after all were told to end: by then the others are lost for this start. */
+static bool was_killed(const launch_end *end) {
+    return is_missing(end) || (end->ended && end->by_signal && !(end->asked && end->number == SIGTERM));
+}
+
+/* An exit code that says more than that another rank is lost; of rank 0 before others. A device that failed is a loss, too. */
+static int find_code(const launch_job *job) {
+    int found = 0;
+    for (size_t i = 0; i < job->count && !found; ++i) {
+        const launch_end *end = &job->ends[i];
+        if (end->ended && !end->by_signal && end->number != EXIT_RANK_LOST) found = end->number;
+    }
+    return found;
+}
+
+static bool have_all_started(const launch_job *job) {
+    for (size_t i = 0; i < job->count; ++i)
+        if (!job->ends[i].started) return false;
+    return true;
+}
+
+/* Whether to start again: a rank was killed, hung or has lost its device, and none has an error that would come again. */
+static bool is_loss(const launch_job *job) {
+    bool lost = job->lost;
+    const int code = find_code(job);
+    for (size_t i = 0; i < job->count; ++i) lost = lost || is_missing(&job->ends[i]);
+    return lost && job->stops == 0 && (code == 0 || code == EXIT_DEVICE);
+}
+
+static int exit_code_of(const launch_job *job) {
+    const int code = find_code(job);
+    if (code) return code;
+    for (size_t i = 0; i < job->count; ++i)
+        if (!job->ends[i].ended || job->ends[i].by_signal || job->ends[i].number) {
+            if (job->stops) return EXIT_INTERRUPTED;
+            return have_all_started(job) ? EXIT_RANK_LOST : job->launcher_code ? job->launcher_code : EXIT_FAILURE;
+        }
+    return 0;
+}
+
+/* --- what is said ------------------------------------------------------------------------------------------------- */
+
+/* "rank 2 (gfx1100, host b)" */
+static void print_rank(const launch_ranks *ranks, const launch_rank *rank, const launch_end *end, size_t number) {
+    const char *name = rank->facts.name[0] ? rank->facts.name : rank->selector[0] ? rank->selector : "a device";
+    const bool hosts = ranks->items[ranks->count - 1].host[0] != 0;
+    fprintf(stderr, "cleat: rank %zu (%s%s%s) ", number, name, hosts ? ", host " : "",
+            hosts ? (end && end->host[0] ? end->host : rank->host) : "");
+}
+
+static void print_losses(const supervisor *s, const launch_job *job) {
+    for (size_t i = 0; i < job->count; ++i) {
+        const launch_end *end = &job->ends[i];
+        const launch_rank *rank = find_rank(s->request->ranks, i);
+        if (!was_killed(end) && !(end->ended && !end->by_signal && end->number == EXIT_DEVICE)) continue;
+        print_rank(s->request->ranks, rank, end, i);
+        if (is_missing(end))
+            fprintf(stderr, "is gone: nobody knows how it ended\n");
+        else if (!end->by_signal)
+            fprintf(stderr, "has lost its device\n");
+        else if (end->asked)
+            fprintf(stderr, "did not answer, and was ended\n");
+        else
+            fprintf(stderr, "was killed by signal %d (%s)\n", end->number, strsignal(end->number));
+    }
+}
+
+static void print_progress(const supervisor *s) {
+    char name[64];
+    if (!find_checkpoint(s->request->folder, name)) {
+        fprintf(stderr, "cleat: no step was saved in %s\n", s->request->folder);
+        return;
+    }
+    const char *step = strstr(name, "-S");
+    if (step)
+        fprintf(stderr, "cleat: step %lld is saved in %s\n", atoll(step + 2), s->request->folder);
+    else
+        fprintf(stderr, "cleat: %s is saved in %s\n", name, s->request->folder);
+}
+
+/* --- starting again ----------------------------------------------------------------------------------------------- */
+
+static bool may_restart(supervisor *s) {
+    const double now = clock_seconds();
+    size_t recent = 0;
+    for (size_t i = 0; i < s->n_restarts; ++i) recent += now - s->restarts[i] < restart_seconds;
+    if (recent >= (size_t)s->request->restarts) {
+        fprintf(
+            stderr,
+            "cleat: %zu restarts within 10 minutes (--restarts %d): giving up. The same command with --out %s --resume "
+            "continues\n",
+            recent, s->request->restarts, s->request->folder);
+        return false;
+    }
+    s->restarts[s->n_restarts++ % RESTARTS] = now;
+    if (s->n_restarts > RESTARTS) s->n_restarts = RESTARTS;
+    return true;
+}
+
+/* Leaves out devices that fail; false if none is left. */
+static bool choose_ranks(supervisor *s) {
+    launch_ranks *ranks = s->request->ranks;
+    launch_ranks *before = malloc(sizeof *before);
+    const size_t count = count_ranks(ranks);
+    cleat_error error = {0};
+    if (!before) return false;
+    *before = *ranks;
+    if (launch_check_devices(&s->mpi, s->request->words->items[0], ranks, &error) != CLEAT_OK)
+        fprintf(stderr, "cleat: the devices cannot be checked: %s\n", error.text);
+    for (size_t i = 0, number = 0; i < ranks->count; ++i) {
+        if (before->items[i].failure[0]) continue;
+        if (ranks->items[i].failure[0]) {
+            print_rank(ranks, &ranks->items[i], NULL, number);
+            fprintf(stderr, "is left out: %s\n", ranks->items[i].failure);
+        }
+        ++number;
+    }
+    free(before);
+    const size_t left = count_ranks(ranks);
+    if (left == 0)
+        fprintf(stderr, "cleat: no device is left; `cleat doctor` says why\n");
+    else
+        fprintf(stderr, "cleat: going on with %zu of %zu devices\n", left, count);
+    return left > 0;
+}
+
+int launch_train(const launch_request *request) {
+    supervisor s = {.request = request};
+    launch_job *job = malloc(sizeof *job);
+    cleat_error error = {0};
+    cleat_status status = job ? launch_find_mpi(&s.mpi, &error) : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory");
+    int code = EXIT_FAILURE;
+    for (bool again = false; !status; again = true) {
+        status = start(&s, again, job, &error);
+        if (status) break;
+        code = exit_code_of(job);
+        if (!have_all_started(job) && !job->stops)
+            fprintf(stderr, "cleat: %s ended with exit code %d before all ranks had started\n", s.mpi.program,
+                    job->launcher_code);
+        if (!is_loss(job)) break;
+        print_losses(&s, job);
+        print_progress(&s);
+        code = EXIT_RANK_LOST;
+        if (!may_restart(&s)) break;
+        if (!choose_ranks(&s)) {
+            code = EXIT_DEVICE;
+            break;
+        }
+    }
+    free(job);
+    return status ? cli_finish(status, &error) : code;
+}
