@@ -149,7 +149,7 @@ static void warn_other_order(const cleat_trainer *trainer) {
 
 /* `settings`: whether the settings are those of the checkpoint. Some of them follow from the data (data.buckets = auto),
  * so that other data are named with the settings that differ. */
-static cleat_status check_data(const cleat_trainer *trainer, cleat_status settings, cleat_error *error) {
+static cleat_status check_resumed_data(const cleat_trainer *trainer, cleat_status settings, cleat_error *error) {
     const cleat_train_state *then = &trainer->checkpoint->state;
     char differences[512];
     const bool cut_otherwise = then->max_length != cleat_run_settings_cut(&trainer->settings);
@@ -165,7 +165,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     bool replan = false;
     cleat_status status = cleat_check_same_run(trainer->checkpoint, &trainer->settings, &trainer->schedule,
                                                &trainer->run, &replan, error);
-    status = check_data(trainer, status, error);
+    status = check_resumed_data(trainer, status, error);
     if (!status) status = cleat_checkpointing_resume(trainer->checkpoint, &trainer->engine, state, error);
     if (!status) {
         if (replan) state->epochs = 0;
