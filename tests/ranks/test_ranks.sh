@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What ranks exchange, how they agree, and that none waits for one that is gone: tests/ranks/worker as several processes of mpirun.
+#   test_ranks.sh WORKER PLUGIN
+set -euo pipefail
+worker=$1 plugin=$2
+# shellcheck source=tests/ranks/mpi.sh
+source "$(dirname "$0")/mpi.sh"
+[[ -e $plugin ]] || { echo "skipped, cleat was built without MPI" && exit 77; }
+export CLEAT_RANKS_LIBRARY=$plugin
+failed=0
+
+for case in sums:2 sums:3 data:3 agreement:3 cpus:2; do
+    ranks=${case#*:} case=${case%:*}
+    said=$(mpi "$ranks" "$worker" "$case" 2>&1) || true
+    if [[ $said != ok ]]; then
+        printf '%s\nFAILED: %s of %d ranks\n' "$said" "$case" "$ranks" && failed=1
+    fi
+done
+
+# A rank that dies or stops: mpirun would end the others at once, or wait for the stopped one.
+for case in kill stop silence; do
+    status=0
+    mpi 3 --enable-recovery "$worker" "$case" >"$case.log" 2>&1 &
+    job=$!
+    if [[ $case == stop ]]; then # the stopped process never ends by itself
+        sleep 12
+        pkill -KILL -f "^$worker stop" || true
+    fi
+    wait "$job" || status=$?
+    if grep -q '^rank [0-9]*: ' "$case.log"; then
+        cat "$case.log"
+        echo "FAILED: $case" && failed=1
+    fi
+    rm -f "$case.log"
+done
+
+# Without the plug-in a rank says what to install.
+if CLEAT_RANKS_LIBRARY=/nowhere/libcleat-mpi.so mpi 2 "$worker" sums >plugin.log 2>&1 || ! grep -q 'apt install openmpi-bin' plugin.log; then
+    cat plugin.log
+    echo "FAILED: no plug-in" && failed=1
+fi
+rm -f plugin.log
+exit $failed

@@ -1,0 +1,161 @@
+/* One of several ranks, for test_ranks.sh: `worker CASE`. It prints a line for every check that fails, and exits with their
+ * number; a rank that is meant to be lost does what the case says. */
+#include "ranks/cpus.h"
+#include "ranks/ranks.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static cleat_ranks *ranks;
+static int rank, count, failed;
+
+static void check(bool good, const char *what) {
+    if (good) return;
+    fprintf(stderr, "rank %d: %s\n", rank, what);
+    ++failed;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* value r + i / 8 of rank r: the sums are exact */
+static void sums(void) {
+    enum { N = 300001 };
+    static float values[N], pieces[3][N];
+    double squares[3];
+    uint64_t tickets[3];
+    cleat_error error = {0};
+    const double base = 0.5 * count * (count - 1);
+    for (int i = 0; i < N; ++i) values[i] = (float)rank + (float)(i % 64) / 8;
+    check(cleat_ranks_sum(ranks, values, N, &error) == CLEAT_OK, error.text);
+    for (int i = 0; i < N; ++i)
+        if (values[i] != (float)(base + count * (double)(i % 64) / 8)) {
+            check(false, "a sum is wrong");
+            break;
+        }
+    for (int p = 0; p < 3; ++p) {
+        for (int i = 0; i < N; ++i) pieces[p][i] = (float)(p + 1);
+        check(cleat_ranks_sum_start(ranks, pieces[p], N, &squares[p], &tickets[p], &error) == CLEAT_OK, error.text);
+    }
+    for (int p = 0; p < 3; ++p) {
+        check(cleat_ranks_wait(ranks, tickets[p], &error) == CLEAT_OK, error.text);
+        const double each = (double)(p + 1) * count;
+        check(pieces[p][0] == (float)each && pieces[p][N - 1] == (float)each, "a piece is wrong");
+        check(fabs(squares[p] - each * each * N) <= 1e-9 * squares[p], "the squares of a piece are wrong");
+    }
+    check(cleat_ranks_busy_seconds(ranks) > 0, "the transport was never busy");
+}
+
+static void data(void) {
+    cleat_error error = {0};
+    char text[16] = "", hash[33] = "0123456789abcdef0123456789abcdef";
+    int64_t all[64], own = 100 + rank;
+    if (rank == 0) strcpy(text, "from rank 0");
+    check(cleat_ranks_broadcast(ranks, text, sizeof text, &error) == CLEAT_OK, error.text);
+    check(strcmp(text, "from rank 0") == 0, "the broadcast did not arrive");
+    check(cleat_ranks_gather(ranks, &own, sizeof own, all, &error) == CLEAT_OK, error.text);
+    for (int r = 0; r < count; ++r) check(all[r] == 100 + r, "a gathered value is wrong");
+    check(cleat_ranks_compare(ranks, "the data", hash, &error) == CLEAT_OK, "equal hashes differ");
+    if (rank == count - 1) hash[5] = 'x';
+    const cleat_status status = cleat_ranks_compare(ranks, "the data", hash, &error);
+    check(status == (rank == count - 1 ? CLEAT_ERR_ARGUMENT : CLEAT_OK), "a hash that differs");
+    check(rank < count - 1 || strstr(error.text, "the data: not the same as in rank 0"), error.text);
+}
+
+static void agreement(void) {
+    cleat_error error = {0};
+    int64_t asked[CLEAT_RANKS_ASKED] = {rank == 1, 0, 10 + rank};
+    check(cleat_ranks_agree_on(ranks, CLEAT_OK, asked, &error) == CLEAT_OK, error.text);
+    check(asked[0] == 1 && asked[1] == 0 && asked[2] == 9 + count, "the ranks did not ask together");
+    /* ranks 1 and 2 fail: all learn the error of rank 1 */
+    cleat_status own = rank == 1   ? cleat_fail(&error, CLEAT_ERR_IO, "the disk of rank 1 is full")
+                       : rank == 2 ? cleat_fail(&error, CLEAT_ERR_NAN, "rank 2 has a NaN")
+                                   : CLEAT_OK;
+    check(cleat_ranks_agree(ranks, own, &error) == CLEAT_ERR_IO, "not all have the status of rank 1");
+    check(strstr(error.text, "the disk of rank 1 is full") != NULL, error.text);
+    check(rank == 1 || strncmp(error.text, "rank 1 (", 8) == 0, error.text);
+    check(cleat_ranks_agree(ranks, CLEAT_OK, NULL) == CLEAT_OK, "a later call waited for others");
+    check(cleat_ranks_try_again(ranks) == 1, "rank 1 was not the first that failed");
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_OK, "the ranks do not go on");
+}
+
+/* Ranks of one machine have CPUs of their own as far as there are enough. */
+static void cpus(void) {
+    cleat_cpu_set own, all[64];
+    cleat_error error = {0};
+    cleat_cpu_set_allowed(&own);
+    check(cleat_cpu_set_count(&own) > 0, "no CPU is left");
+    check(cleat_ranks_gather(ranks, &own, sizeof own, all, &error) == CLEAT_OK, error.text);
+    const char *limit = getenv("POCL_MAX_PTHREAD_COUNT");
+    check(limit && atoi(limit) == cleat_cpu_set_count(&own), "PoCL does not know the number of CPUs");
+    for (int r = 0; r < count && count <= sysconf(_SC_NPROCESSORS_ONLN); ++r)
+        for (int w = 0; w < CLEAT_CPU_WORDS && r != rank; ++w)
+            check(!(all[r].words[w] & own.words[w]), "two ranks share a CPU");
+}
+
+/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, and one of them is the heir. */
+static void loss(int how) {
+    cleat_error error = {0};
+    const cleat_ranks_patience patience = {60, 60, 3, NULL};
+    cleat_ranks_set_patience(ranks, &patience);
+    if (rank == count - 1) raise(how);
+    float value = 1;
+    const double started = now();
+    check(cleat_ranks_sum(ranks, &value, 1, &error) == CLEAT_ERR_RANK_LOST, "the loss was not noticed");
+    check(now() - started < 15, "the loss was noticed too late");
+    check(cleat_ranks_are_broken(ranks), "the ranks are not broken");
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "a later call waited");
+    check(cleat_ranks_is_heir(ranks) == (rank == 0), "the heir is not rank 0");
+    fflush(NULL);
+    sleep(2); /* the others look whether this process runs */
+    _exit(failed);
+}
+
+/* Rank 0 does not come: patience ends. */
+static void silence(void) {
+    cleat_error error = {0};
+    const cleat_ranks_patience patience = {2, 60, 60, NULL};
+    if (rank == 0) {
+        sleep(6);
+        _exit(0);
+    }
+    cleat_ranks_set_patience(ranks, &patience);
+    const double started = now();
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "nobody lost patience");
+    check(now() - started >= 2 && now() - started < 5, "patience had the wrong length");
+    check(strstr(error.text, "another rank is gone or does not answer") != NULL, error.text);
+    check(!cleat_ranks_is_heir(ranks), "rank 0 runs, so nobody inherits");
+    fflush(NULL);
+    sleep(5);
+    _exit(failed);
+}
+
+int main(int argc, char **argv) {
+    cleat_error error = {0};
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!cleat_ranks_launched()) return 77;
+    if (cleat_ranks_open(&ranks, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return 99;
+    }
+    rank = cleat_ranks_rank(ranks);
+    count = cleat_ranks_count(ranks);
+    if (strcmp(name, "sums") == 0) sums();
+    if (strcmp(name, "data") == 0) data();
+    if (strcmp(name, "agreement") == 0) agreement();
+    if (strcmp(name, "cpus") == 0) cpus();
+    if (strcmp(name, "kill") == 0) loss(SIGKILL);
+    if (strcmp(name, "stop") == 0) loss(SIGSTOP);
+    if (strcmp(name, "silence") == 0) silence();
+    printf("%s", rank == 0 && !failed ? "ok\n" : "");
+    cleat_ranks_close(ranks);
+    return failed;
+}
