@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleat/data.h"
+#include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "data/common/csv_stream.h"
 #include "data/series/series.h"
 #include "files.h"
@@ -592,6 +595,38 @@ static void large_files_are_read_in_parts(void **state) {
     assert_non_null(strstr(error.text, where));
 }
 
+/* Columns are found by a table of their names: a comparison of each with all others took minutes. */
+static void many_columns_take_seconds(void **state) {
+    (void)state;
+    enum { COLUMNS = 300000, ROWS = 4 };
+    cleat_text text = {0};
+    cleat_error error = {0};
+    cleat_dataset *dataset = NULL;
+    cleat_series_options options = tiny_options();
+    cleat_text_add(&text, "t");
+    for (int c = 0; c < COLUMNS; ++c) cleat_text_add(&text, ",c%d", c);
+    for (int r = 0; r < ROWS; ++r) {
+        cleat_text_add(&text, "\n%d", r);
+        for (int c = 0; c < COLUMNS; ++c) cleat_text_add(&text, ",%d", r + c % 7);
+    }
+    const char *path = test_path("wide.csv");
+    test_write(path, text.data, text.size);
+    cleat_text_free(&text);
+    const clock_t started = clock();
+    if (cleat_series_open(path, &options, &dataset, &error)) fail_msg("%s", error.text);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", test_path("wide"));
+    assert_int_equal(cleat_folder_make(folder, NULL), CLEAT_OK);
+    if (cleat_dataset_save(dataset, folder, &error)) fail_msg("%s", error.text);
+    cleat_dataset_destroy(dataset);
+    options.fitted = folder;
+    if (cleat_series_open(path, &options, &dataset, &error)) fail_msg("%s", error.text);
+    cleat_dataset_destroy(dataset);
+    const double seconds = (double)(clock() - started) / CLOCKS_PER_SEC;
+    print_message("%d columns: %.1f CPU seconds\n", (int)COLUMNS, seconds);
+    if (seconds > 30) fail_msg("%d columns took %.1f CPU seconds", (int)COLUMNS, seconds);
+}
+
 /* A record longer than a chunk is read; one that never ends is refused before it exhausts memory. */
 static void long_records_end_or_are_refused(void **state) {
     (void)state;
@@ -689,6 +724,7 @@ int main(void) {
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),
+        cmocka_unit_test(many_columns_take_seconds),
         cmocka_unit_test(long_records_end_or_are_refused),
         cmocka_unit_test(survives_cuts_and_flips),
         cmocka_unit_test(survives_failing_allocations),

@@ -2,6 +2,7 @@
 #include "data/series/series.h"
 
 #include "core/memory.h"
+#include "core/name_table.h"
 #include "core/text.h"
 #include "ini/schema.h"
 
@@ -107,30 +108,91 @@ static cleat_status find_time(const cleat_csv *csv, const char *name, int *time,
     return name && *name ? cleat_csv_need_column(csv, name, time, error) : CLEAT_OK;
 }
 
-/* Sets `used`, `target` and `at` from the two lists. */
-static cleat_status place(const cleat_csv *csv, const cleat_name_list *features, const cleat_name_list *targets,
-                          cleat_series_columns *columns, cleat_error *error) {
-    cleat_name_list *used = &columns->used;
-    cleat_status status = copy_names(features, used, error);
-    columns->features = features->count;
-    columns->targets = targets->count;
-    columns->target = cleat_alloc(targets->count, sizeof *columns->target);
-    columns->at = cleat_alloc(features->count + targets->count, sizeof *columns->at);
-    if (status == CLEAT_OK && (!columns->target || !columns->at))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu columns", csv->source.path, used->count);
+/* The columns of a header by name. */
+typedef struct header_table {
+    cleat_name_table names; /* index of the first column of each name */
+    bool *again;            /* [csv->count]: another column has this one's name */
+} header_table;
+
+static void free_header(header_table *header) {
+    cleat_name_table_free(&header->names);
+    cleat_free(header->again);
+}
+
+static cleat_status read_header(const cleat_csv *csv, header_table *header, cleat_error *error) {
+    uint32_t first;
+    cleat_status status = CLEAT_OK;
+    if (csv->count > INT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %zu columns, more than %d", csv->source.path, csv->line,
+                          csv->count, INT32_MAX);
+    header->again = cleat_alloc(csv->count, sizeof *header->again);
+    if (!header->again) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", csv->source.path);
+    for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i)
+        if (cleat_name_table_find(&header->names, csv->fields[i], &first))
+            header->again[first] = true;
+        else
+            status = cleat_name_table_add(&header->names, csv->fields[i], (uint32_t)i, error);
+    return status;
+}
+
+/* cleat_csv_need_column, which is only called for its messages: it compares the name with those of all columns. */
+static cleat_status need_column(const cleat_csv *csv, const header_table *header, const char *name, int *column,
+                                cleat_error *error) {
+    uint32_t found;
+    if (!cleat_name_table_find(&header->names, name, &found) || header->again[found])
+        return cleat_csv_need_column(csv, name, column, error);
+    *column = (int)found;
+    return CLEAT_OK;
+}
+
+/* Sets `target`, and adds the targets that are no features to `used`. */
+static cleat_status place_targets(const cleat_name_list *targets, cleat_series_columns *columns, cleat_error *error) {
+    cleat_name_table places = {0};
+    cleat_status status = CLEAT_OK;
+    uint32_t place;
+    for (size_t i = 0; i < columns->used.count && status == CLEAT_OK; ++i)
+        if (!cleat_name_table_find(&places, columns->used.names[i], &place))
+            status = cleat_name_table_add(&places, columns->used.names[i], (uint32_t)i, error);
     for (size_t k = 0; k < targets->count && status == CLEAT_OK; ++k) {
-        int found = cleat_name_list_find(used, targets->names[k]);
-        columns->target[k] = found >= 0 ? (size_t)found : used->count;
-        if (found < 0) status = cleat_name_list_add(used, targets->names[k], error);
+        const bool found = cleat_name_table_find(&places, targets->names[k], &place);
+        columns->target[k] = found ? place : columns->used.count;
+        if (found) continue;
+        status = cleat_name_table_add(&places, targets->names[k], (uint32_t)columns->used.count, error);
+        if (status == CLEAT_OK) status = cleat_name_list_add(&columns->used, targets->names[k], error);
     }
+    cleat_name_table_free(&places);
+    return status;
+}
+
+/* Sets `at`. */
+static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *columns, cleat_error *error) {
+    const cleat_name_list *used = &columns->used;
+    header_table header = {0};
+    cleat_status status = read_header(csv, &header, error);
     for (size_t i = 0; i < used->count && status == CLEAT_OK; ++i) {
-        status = cleat_csv_need_column(csv, used->names[i], &columns->at[i], error);
+        status = need_column(csv, &header, used->names[i], &columns->at[i], error);
         if (status == CLEAT_OK && columns->at[i] == columns->time)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                                 "%s:%zu: '%.100s' is the time column and cannot be a feature or target too",
                                 csv->source.path, csv->line, used->names[i]);
     }
+    free_header(&header);
     return status;
+}
+
+/* Sets `used`, `target` and `at` from the two lists. */
+static cleat_status place(const cleat_csv *csv, const cleat_name_list *features, const cleat_name_list *targets,
+                          cleat_series_columns *columns, cleat_error *error) {
+    cleat_status status = copy_names(features, &columns->used, error);
+    columns->features = features->count;
+    columns->targets = targets->count;
+    columns->target = cleat_alloc(targets->count, sizeof *columns->target);
+    columns->at = cleat_alloc(features->count + targets->count, sizeof *columns->at);
+    if (status == CLEAT_OK && (!columns->target || !columns->at))
+        status =
+            cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu columns", csv->source.path, columns->used.count);
+    if (status == CLEAT_OK) status = place_targets(targets, columns, error);
+    return status == CLEAT_OK ? place_columns(csv, columns, error) : status;
 }
 
 cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_series_options *options,

@@ -9,6 +9,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/name_table.h"
 #include "core/text.h"
 
 #include <math.h>
@@ -115,6 +116,7 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
 
 typedef struct line_columns {
     int kind, name, mean, std;
+    cleat_name_table known[2]; /* names of the features and of the targets so far */
 } line_columns;
 
 static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
@@ -131,22 +133,23 @@ static bool whole_seconds(const char *text, int64_t *seconds) {
     return true;
 }
 
-static cleat_status add_column(const cleat_csv *csv, const line_columns *at, bool target,
-                               cleat_series_preprocessor *fitted, cleat_error *error) {
+static cleat_status add_column(const cleat_csv *csv, line_columns *at, bool target, cleat_series_preprocessor *fitted,
+                               cleat_error *error) {
     const char *name = csv->fields[at->name];
-    const cleat_name_list *names = target ? &fitted->targets : &fitted->features;
+    uint32_t before;
     double mean, std;
-    if (!*name || cleat_name_list_find(names, name) >= 0)
+    if (!*name || cleat_name_table_find(&at->known[target], name, &before))
         return bad_line(csv, "a column without a name, or a duplicate column", error);
     if (!target && fitted->targets.count) return bad_line(csv, "a feature after the targets", error);
     if (!cleat_number_parse(csv->fields[at->mean], &mean) || !cleat_number_parse(csv->fields[at->std], &std) ||
         !(std > 0))
         return bad_line(csv, "mean and standard deviation must be numbers, the standard deviation greater than 0",
                         error);
-    return cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
+    cleat_status status = cleat_name_table_add(&at->known[target], name, 0, error);
+    return status ? status : cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
 }
 
-static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat_series_preprocessor *fitted,
+static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_series_preprocessor *fitted,
                              cleat_error *error) {
     const char *kind = csv->fields[at->kind], *name = csv->fields[at->name];
     if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, fitted, error);
@@ -165,7 +168,7 @@ static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat
 cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_preprocessor *fitted, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_csv csv;
-    line_columns at = {0};
+    line_columns at = {.kind = 0};
     cleat_series_preprocessor found = {0};
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_csv_open(path, &csv, error);
@@ -180,6 +183,7 @@ cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_pre
     }
     if (status == CLEAT_OK && (!found.step || !found.features.count || !found.targets.count))
         status = bad_line(&csv, "step, features or targets are missing", error);
+    for (int target = 0; target < 2; ++target) cleat_name_table_free(&at.known[target]);
     cleat_csv_close(&csv);
     if (status != CLEAT_OK) {
         cleat_series_preprocessor_free(&found);

@@ -134,8 +134,7 @@ static cleat_status check_pieces(const cleat_tokenizer *wanted, const cleat_toke
 static cleat_status text_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     const text_dataset *texts = texts_of(dataset);
     cleat_tokenizer *saved = NULL;
-    cleat_status status =
-        cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(texts->tokenizer), &saved, error);
+    cleat_status status = cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(texts->tokenizer), &saved, error);
     if (!status) status = check_pieces(texts->tokenizer, saved, folder, error);
     cleat_tokenizer_destroy(saved);
     if (status || !texts->labels.count) return status;
