@@ -232,5 +232,9 @@ void cli_print_metrics(const cleat_metrics *metrics, bool json) {
         printf("\n");
         return;
     }
-    for (size_t i = 0; i < metrics->count; ++i) printf("%-20s %.6g\n", metrics->items[i].name, metrics->items[i].value);
+    for (size_t i = 0; i < metrics->count; ++i) {
+        cleat_metric one = metrics->items[i];
+        cleat_clean_text(one.name); /* may have a label of the data */
+        printf("%-20s %.6g\n", one.name, one.value);
+    }
 }

@@ -69,6 +69,7 @@ static void item(sheet *s, tint color, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    cleat_clean_text(text);
     if (!s->is_first) {
         put(s, PLAIN, ",", 1);
         if (s->column + 1 + columns_of(text) + 1 > s->width)
@@ -102,7 +103,8 @@ static void wrap(sheet *s, int indent, tint color, const char *text) {
 /* --- parts of the text ---------------------------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *object, const char *name) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    if (text) cleat_clean_text(text); /* of a file that anybody may have written */
     return text ? text : "";
 }
 

@@ -55,7 +55,8 @@ typedef struct cleat_error {
 } cleat_error;
 
 /* Fills `error` (may be NULL) and returns `status`, so that a failing function ends in `return
- * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT. */
+ * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT, and cleaned
+ * (cleat_clean_text). */
 CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) CLEAT_PRINTF(3, 4);
 
 /* Prefixes "what: " to the text that an inner call left in `error`; returns error->status (`status` if
@@ -86,6 +87,11 @@ CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT
 /* Writes `word` as one word of a shell command: in quotes if a shell would otherwise change or split it. False, with an
  * empty text, if it does not fit. */
 CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
+
+/* Replaces control characters but tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F in UTF-8. Names
+ * and cells of files are parts of messages, and must not steer the terminal that shows them; the texts of errors and of
+ * the log are already clean. */
+CLEAT_API void cleat_clean_text(char *text);
 
 /* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you mean"; NULL
  * if none is near. Points into `names`. */

@@ -20,6 +20,14 @@ const char *cleat_version(void) {
     return CLEAT_VERSION;
 }
 
+void cleat_clean_text(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at; ++at)
+        if ((*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7F)
+            *at = '?';
+        else if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0)
+            at[0] = at[1] = '?';
+}
+
 cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) {
     if (error) {
         va_list arguments;
@@ -28,6 +36,7 @@ cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *for
         error->cl_code = 0;
         vsnprintf(error->text, sizeof error->text, format, arguments);
         va_end(arguments);
+        cleat_clean_text(error->text);
     }
     return status;
 }
@@ -47,6 +56,7 @@ cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    cleat_clean_text(what);
     memcpy(inner, error->text, sizeof inner);
     append(error->text, append(error->text, append(error->text, 0, what), ": "), inner);
     return error->status;

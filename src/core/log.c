@@ -23,5 +23,6 @@ void cleat_log(cleat_log_level level, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    cleat_clean_text(text);
     sink.log(sink.user, level, text);
 }

@@ -491,6 +491,7 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *
         if (used < (int)sizeof text)
             used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", results->items[i].name,
                              results->items[i].value);
+    cleat_clean_text(text); /* figures may have names of the data's classes */
     cleat_run_print(&trainer->run, text);
     return cleat_metrics_log_write(trainer->run.log, "eval", trainer->state.epoch, trainer->state.step, results->items,
                                    results->count, error);

@@ -297,6 +297,33 @@ static void failed_write_leaves_nothing(void **state) {
     assert_int_equal(cleat_file_write(inner, "x", 1, &error), CLEAT_ERR_NOT_FOUND);
 }
 
+static struct { char text[256]; } logged;
+
+static void keep_log(void *user, cleat_log_level level, const char *text) {
+    (void)user, (void)level;
+    snprintf(logged.text, sizeof logged.text, "%s", text);
+}
+
+/* Names of files and cells of tables are parts of messages: they must not move the cursor or set a title. */
+static void messages_have_no_control_characters(void **state) {
+    (void)state;
+    static const char bad[] = "a\033[2J\rb\001\177\xC2\x9B"
+                              "31mc",
+                      clean[] = "a?[2J?b????31mc";
+    cleat_error error;
+    cleat_fail(&error, CLEAT_ERR_IO, "%s", bad);
+    assert_string_equal(error.text, clean);
+    cleat_fail_in(&error, CLEAT_ERR_IO, "%s", bad);
+    assert_non_null(strstr(error.text, clean));
+    assert_null(strchr(error.text, '\033'));
+    cleat_set_log(keep_log, NULL, CLEAT_LOG_INFO);
+    cleat_log(CLEAT_LOG_WARNING, "%s", bad);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    assert_string_equal(logged.text, clean);
+    cleat_fail(&error, CLEAT_ERR_IO, "%s", "two\n\tlines, \xC3\xA4 \xC2\xA0 \xE2\x82\xAC \xC2");
+    assert_string_equal(error.text, "two\n\tlines, \xC3\xA4 \xC2\xA0 \xE2\x82\xAC \xC2");
+}
+
 static void folders_are_made_with_their_parents(void **state) {
     const place *p = *state;
     cleat_error error;
@@ -542,6 +569,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(missing_file_is_named, make_place, remove_place),
         cmocka_unit_test_setup_teardown(read_without_memory_is_an_error, make_place, remove_place),
         cmocka_unit_test_setup_teardown(failed_write_leaves_nothing, make_place, remove_place),
+        cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test_setup_teardown(folders_are_made_with_their_parents, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed_in_order, make_place, remove_place),
         cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),

@@ -43,7 +43,8 @@ static int make_lengths(void **state) {
 static void equal_data_are_equal(void **state) {
     (void)state;
     const cleat_data_fingerprint a = take(SAMPLES, "/none"), b = take(SAMPLES, "/none"), unknown = {.names = ""};
-    assert_memory_equal(&a, &b, sizeof a);
+    assert_string_equal(a.names, b.names);
+    assert_string_equal(a.content, b.content);
     assert_int_equal(strlen(a.names), 32);
     assert_int_equal(strlen(a.content), 32);
     assert_string_equal(a.file, "");
