@@ -4,7 +4,7 @@
  * are too few keys to fill the GPU, several groups share a tile of keys and process a part of the queries
  * each, and a last kernel sums the parts, in order. Layout and lengths: attention.clh; tiles:
  * attention_gpu.clh; delta [B, heads, lq] comes from the dQ kernel, or without one
- * from attention_delta. */
+ * from attention_delta. attention_gpu_gradients does the work of both kernels in one launch. */
 
 /* Intel's compiler estimates how many registers a kernel needs, and keeps arrays in memory if the estimate is
  * too high. As found with ocloc for head sizes 8 to 128 (acm-g10, pvc), half as many columns avoid that; for heads of 32
@@ -33,15 +33,36 @@
 #if WEIGHT_STRIDE * 4 < DELTA_LANES
 #error the sums of delta pass through the memory of the weights
 #endif
-/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
-MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
-attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
-                 TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                 TENSOR(const T, y), TENSOR(const T, dy), TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq),
-                 const int heads, const int lq, const int lk, const float softmax_scale) {
-    __local float4 queries[ROWS * HELD_STRIDE], douts[ROWS * HELD_STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
-    __local float4 dscore[ROWS * WEIGHT_STRIDE];
-    const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
+
+/* The tiles of a group in local memory: rows that it holds, rows that it streams, weights and their gradients. */
+typedef struct tiles_of_group {
+    __local float4 *held[2], *streamed[2], *weight, *dscore;
+    __local float *parts; /* of delta, [COLS, PARTS_STRIDE] */
+} tiles_of_group;
+#define PARTS_STRIDE (VEC4S + 1)
+#define LOCAL_TILES(name)                                                                                              \
+    __local float4 name##_held[2][ROWS * HELD_STRIDE], name##_streamed[2][COLS * STRIDE];                              \
+    __local float4 name##_dscore[ROWS * WEIGHT_STRIDE]
+
+/* A tensor as two arguments of a function whose parameter is TENSOR(). */
+#define PASS(x) x##_slab, x##_offset
+#define NO_TENSOR 0, 0
+
+/* The parameters that both gradients have, and their arguments. */
+#define INPUTS                                                                                                         \
+    TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,                     \
+        TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse), TENSOR(const T, y),      \
+        TENSOR(const T, dy)
+#define PASS_INPUTS(y_pair)                                                                                            \
+    PASS(q), PASS(k), PASS(v), q_row, kv_row, PASS(q_lengths), PASS(k_lengths), PASS(lse), y_pair, PASS(dy)
+
+/* A work-group processes a tile of queries; its index `item` is (b * heads + h) * tiles + tile. delta: NULL if nobody
+ * else needs it. */
+static inline void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float, delta), TENSOR(const T, accum),
+                              TENSOR(T, dq), int heads, int lq, int lk, float softmax_scale) {
+    __local float4 *const queries = t->held[0], *const douts = t->held[1];
+    __local float4 *const keys = t->streamed[0], *const values = t->streamed[1], *const dscore = t->dscore;
+    const int tiles = (lq + ROWS - 1) / ROWS;
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
     const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
@@ -61,7 +82,7 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
     for (int i = 0; i < OWN_ROWS; ++i) {
         const int r = own_row(i);
         deltas[i] = r < n ? delta_of((__local const float *)dscore, r) : 0.0f;
-        if (r < n && own_column(0) == 0) LSE_AT(delta, b, i0, h)[r] = deltas[i];
+        if (HAS(delta) && r < n && own_column(0) == 0) LSE_AT(delta, b, i0, h)[r] = deltas[i];
     }
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
@@ -86,6 +107,16 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
     store_sums(out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, softmax_scale);
 }
 
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_dq(INPUTS, TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq), const int heads, const int lq,
+                 const int lk, const float softmax_scale) {
+    LOCAL_TILES(tile);
+    const tiles_of_group t = {
+        .held = {tile_held[0], tile_held[1]}, .streamed = {tile_streamed[0], tile_streamed[1]}, .dscore = tile_dscore};
+    dq_of_tile(&t, get_group_id(0), PASS_INPUTS(PASS(y)), PASS(delta), PASS(accum), PASS(dq), heads, lq, lk,
+               softmax_scale);
+}
+
 /* Rows from n on of a tile become 0: their weights were those of keys of zeros. */
 static inline void clear_rows(sums *o, int n) {
 #pragma unroll
@@ -95,22 +126,39 @@ static inline void clear_rows(sums *o, int n) {
             if (own_row(i) >= n) o->at[i][c] = (float4)(0.0f);
 }
 
+/* As load_rows, of dy; if y is not NULL, parts of delta, too: sums of four elements each. */
+static inline void load_douts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row, int n) {
+    LOADS_UNROLLED
+    for (int pass = 0; pass < (COLS * VEC4S + THREADS - 1) / THREADS; ++pass) {
+        const int e = (int)get_local_id(0) + pass * THREADS, r = e / VEC4S, vec4 = e % VEC4S;
+        if (COLS * VEC4S % THREADS != 0 && e >= COLS * VEC4S) continue;
+        const float4 d = r < n ? load_vec4(dy + (ulong)r * row, vec4) : (float4)(0.0f);
+        t->streamed[1][r * STRIDE + vec4] = d;
+        if (y) t->parts[r * PARTS_STRIDE + vec4] = r < n ? dot(d, load_vec4(y + (ulong)r * row, vec4)) : 0.0f;
+    }
+}
+static inline float delta_of_column(const tiles_of_group *t, int c) {
+    float sum = 0.0f;
+    PRODUCTS_UNROLLED
+    for (int vec4 = 0; vec4 < VEC4S; ++vec4) sum += t->parts[c * PARTS_STRIDE + vec4];
+    return sum;
+}
+
 /* Start of dK and of dV of one work-group of attention_gpu_keys: consecutive blocks of [ROWS, DH] floats. */
 #define SHARE_K(group) (AT(shares) + (ulong)(group)*2 * ROWS * DH)
 #define SHARE_V(group) (SHARE_K(group) + ROWS * DH)
 
-/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles +
+/* A work-group processes a tile of keys and a part of the queries; its index `group` is ((b * heads + h) * tiles +
  * tile) * parts + part. A part has part_queries queries. Writes dK and dV if there is one part, else the
- * part's shares of them, without accums. */
-MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
-attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
-                   TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
-                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float softmax_scale,
-                   TENSOR(float, shares), const int parts, const int part_queries) {
-    __local float4 keys[ROWS * HELD_STRIDE], values[ROWS * HELD_STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
-    __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
-    const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
+ * part's shares of them, without accums. If y is not NULL, delta is computed from it. */
+static inline void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(const float, delta),
+                                TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv),
+                                int heads, int lq, int lk, float softmax_scale, TENSOR(float, shares), int parts,
+                                int part_queries) {
+    __local float4 *const keys = t->held[0], *const values = t->held[1];
+    __local float4 *const queries = t->streamed[0], *const douts = t->streamed[1];
+    __local float4 *const weight = t->weight, *const dscore = t->dscore;
+    const int tiles = (lk + ROWS - 1) / ROWS, part = group % parts, item = group / parts;
     const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
     const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
@@ -123,14 +171,15 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         const int m = min(COLS, length - i0);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
-        load_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m, 1.0f);
+        load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
         barrier(CLK_LOCAL_MEM_FENCE);
         const scores s = multiply(keys, queries), ds = multiply(values, douts);
 #pragma unroll
         for (int j = 0; j < OWN_COLS; ++j) {
             const int c = own_column(j);
             const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : INFINITY; /* weight 0 */
-            const float d = c < m ? LSE_AT(delta, b, i0, h)[c] : 0.0f;
+            float d = HAS(y) ? delta_of_column(t, c) : 0.0f;
+            if (!HAS(y) && c < m) d = LSE_AT(delta, b, i0, h)[c];
 #pragma unroll
             for (int i = 0; i < OWN_ROWS; ++i) {
                 const float p = weight_of(s.at[i][j] - log_sum);
@@ -144,12 +193,51 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     }
     clear_rows(&sum_k, n), clear_rows(&sum_v, n);
     if (parts > 1) {
-        store_share(sum_k, SHARE_K(get_group_id(0)), softmax_scale);
-        store_share(sum_v, SHARE_V(get_group_id(0)), 1.0f);
+        store_share(sum_k, SHARE_K(group), softmax_scale);
+        store_share(sum_v, SHARE_V(group), 1.0f);
         return;
     }
     store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, in_tile, softmax_scale);
     store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
+}
+
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                   TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float softmax_scale,
+                   TENSOR(float, shares), const int parts, const int part_queries) {
+    LOCAL_TILES(tile);
+    __local float4 tile_weight[ROWS * WEIGHT_STRIDE];
+    const tiles_of_group t = {.held = {tile_held[0], tile_held[1]},
+                              .streamed = {tile_streamed[0], tile_streamed[1]},
+                              .weight = tile_weight,
+                              .dscore = tile_dscore};
+    keys_of_tile(&t, get_group_id(0), PASS_INPUTS(NO_TENSOR), PASS(delta), PASS(accum_k), PASS(accum_v), PASS(dk),
+                 PASS(dv), heads, lq, lk, softmax_scale, PASS(shares), parts, part_queries);
+}
+
+/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y once more, so that
+ * neither waits for the other. */
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                        TENSOR(T, dq), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
+                        const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries,
+                        const int dq_groups) {
+    LOCAL_TILES(tile);
+    __local float4 tile_weight[ROWS * WEIGHT_STRIDE];
+    __local float parts_of_delta[COLS * PARTS_STRIDE];
+    const tiles_of_group t = {.held = {tile_held[0], tile_held[1]},
+                              .streamed = {tile_streamed[0], tile_streamed[1]},
+                              .weight = tile_weight,
+                              .dscore = tile_dscore,
+                              .parts = parts_of_delta};
+    const int group = get_group_id(0);
+    if (group < dq_groups)
+        dq_of_tile(&t, group, PASS_INPUTS(PASS(y)), NO_TENSOR, PASS(accum), PASS(dq), heads, lq, lk, softmax_scale);
+    else
+        keys_of_tile(&t, group - dq_groups, PASS_INPUTS(PASS(y)), NO_TENSOR, PASS(accum_k), PASS(accum_v), PASS(dk),
+                     PASS(dv), heads, lq, lk, softmax_scale, PASS(shares), parts, part_queries);
 }
 
 /* dK and dV = accum + the sum of the parts' shares, in order. A work-item computes one element of both; there

@@ -402,27 +402,66 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_launch_items(binder, p->batch * p->keys * p->width);
 }
 
-static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
-    static const char file[] = "attention/attention_gpu_backward.cl";
-    problem p = cleat_attention_problem_of(node);
-    gpu_tile tile = gpu_tile_for(&p, binder->facts, false);
-    cleat_attention_parts parts = gpu_parts_for(&p, binder->facts);
-    cleat_attention_prepare_delta(binder, node, &p);
+static const char gpu_backward[] = "attention/attention_gpu_backward.cl";
+
+/* dQ, dK and dV in one launch, with the registers of the larger kernel. ptxas 12.9 spills a few of them (sm_75) only where rows
+ * are not whole vec4s; elsewhere than on NVIDIA's cards it was not tried. */
+static bool is_one_launch(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { VEC4 = 4 };
+    return facts->vendor == CLEAT_VENDOR_NVIDIA && cleat_attention_problem_of(node).head % VEC4 == 0 &&
+           cleat_attention_needs_dq(node) && cleat_attention_needs_dkv(node);
+}
+
+static void launch_gradients(cleat_binder *binder, const cleat_node *node, const problem *p,
+                             const cleat_attention_parts *parts) {
+    const gpu_tile tile = gpu_tile_for(p, binder->facts, false);
+    const int64_t dq_groups = p->batch * p->heads * ceil_div(p->queries, tile.rows);
+    begin(binder, node, gpu_backward, "attention_gpu_gradients");
+    add_operands(binder, p);
+    cleat_launch_tensor(binder, node->in[LSE]);
+    cleat_launch_tensor(binder, node->in[Y]);
+    cleat_launch_tensor(binder, node->in[DY]);
+    add_queries(binder, accums_of(node));
+    add_keys(binder, p, accums_of(node));
+    add_queries(binder, gradients_of(node));
+    add_keys(binder, p, gradients_of(node));
+    cleat_attention_sizes(binder, p);
+    cleat_attention_shares(binder, node, parts);
+    cleat_launch_i32(binder, (int32_t)parts->count);
+    cleat_launch_i32(binder, (int32_t)parts->queries);
+    cleat_launch_i32(binder, (int32_t)dq_groups);
+    launch_tiles(binder, tile, dq_groups + parts->tiles * parts->count);
+}
+
+/* dQ, then dK and dV. */
+static void launch_each_gradient(cleat_binder *binder, const cleat_node *node, const problem *p,
+                                 const cleat_attention_parts *parts) {
+    const gpu_tile tile = gpu_tile_for(p, binder->facts, false);
+    cleat_attention_prepare_delta(binder, node, p);
     if (cleat_attention_needs_dq(node)) {
-        cleat_attention_begin_dq(binder, node, &p, file, "attention_gpu_dq");
-        cleat_attention_sizes(binder, &p);
-        launch_tiles(binder, tile, p.batch * p.heads * ceil_div(p.queries, tile.rows));
+        cleat_attention_begin_dq(binder, node, p, gpu_backward, "attention_gpu_dq");
+        cleat_attention_sizes(binder, p);
+        launch_tiles(binder, tile, p->batch * p->heads * ceil_div(p->queries, tile.rows));
     }
     if (!cleat_attention_needs_dkv(node)) return;
-    cleat_attention_begin_keys(binder, node, &p, file, "attention_gpu_keys");
-    cleat_attention_sizes(binder, &p);
-    cleat_attention_shares(binder, node, &parts);
-    cleat_launch_i32(binder, (int32_t)parts.count);
-    cleat_launch_i32(binder, (int32_t)parts.queries);
-    launch_tiles(binder, tile, parts.tiles * parts.count);
-    if (parts.count == 1) return;
-    cleat_attention_launch_sum(binder, node, &p, file, "attention_gpu_sum_keys", &parts);
-    define_tile(binder, tile);
+    cleat_attention_begin_keys(binder, node, p, gpu_backward, "attention_gpu_keys");
+    cleat_attention_sizes(binder, p);
+    cleat_attention_shares(binder, node, parts);
+    cleat_launch_i32(binder, (int32_t)parts->count);
+    cleat_launch_i32(binder, (int32_t)parts->queries);
+    launch_tiles(binder, tile, parts->tiles * parts->count);
+}
+
+static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = gpu_parts_for(&p, binder->facts);
+    if (is_one_launch(node, binder->facts))
+        launch_gradients(binder, node, &p, &parts);
+    else
+        launch_each_gradient(binder, node, &p, &parts);
+    if (parts.count == 1 || !cleat_attention_needs_dkv(node)) return;
+    cleat_attention_launch_sum(binder, node, &p, gpu_backward, "attention_gpu_sum_keys", &parts);
+    define_tile(binder, gpu_tile_for(&p, binder->facts, false));
 }
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
