@@ -159,7 +159,8 @@ def difference(runs, key):
     loop = {name: sum(sign * row[name] for sign, row in zip(signs, rows))
             for name in rows[0] if isinstance(rows[0][name], float)}
     # With more work-groups, such as more parts of a split k, a difference has more in it than the loop.
-    loop["same_groups"] = len(rows) == 3 or len({row["groups"] for row in rows}) == 1
+    groups = [row["groups"] for row in rows]
+    loop["same_groups"] = len(set(groups)) == 1 if len(rows) == 2 else sum(map(lambda s, g: s * g, signs, groups)) == 0
     return loop if loop["instructions"] > 0 else None
 
 

@@ -26,7 +26,7 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
-        const float weight = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[r]));                                       \
+        const float weight = WEIGHT_EXP2(fma(p.x[i], softmax_scale * LOG2E, -logs[r]));                                \
         p.x[i] = c < m ? weight : 0.0f;                                                                                \
     }
     ELEMENTS(WEIGHT)
@@ -113,7 +113,7 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
-        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[nearest + C_COLUMN(i)]));                    \
+        const float known = WEIGHT_EXP2(fma(p.x[i], softmax_scale * LOG2E, -logs[nearest + C_COLUMN(i)]));             \
         p.x[i] = r < n && c < m ? known : 0.0f;                                                                        \
         if (there) store_weight(weight, r, c, p.x[i]);                                                                 \
     }

@@ -36,10 +36,11 @@ static inline void scale_sums(sums *o, __local const float *by) {
 #undef SCALE
 }
 
-/* A vec4 of scores in base 2; those of columns m and later are -INFINITY. */
+/* A vec4 of scores in base 2; those of columns m and later, which are in the last tile only, are -INFINITY. */
 static inline float4 load_scores(__local const float *scores, int vec4, int m, float softmax_scale) {
     const float4 s = *(__local const float4 *)(scores + vec4 * 4) * softmax_scale;
     const int left = m - vec4 * 4;
+    if (m == COLS) return s;
     return (float4)(left > 0 ? s.x : -INFINITY, left > 1 ? s.y : -INFINITY, left > 2 ? s.z : -INFINITY,
                     left > 3 ? s.w : -INFINITY);
 }
@@ -88,11 +89,11 @@ attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
         barrier(CLK_LOCAL_MEM_FENCE); /* the maxima of a row are complete */
         float higher = top;
         for (int c = 0; c < PER_ROW; ++c) higher = fmax(higher, shared[own * PER_ROW + c]);
-        const float shrink = exp2(top - higher);
+        const float shrink = WEIGHT_EXP2(top - higher);
         top = higher;
         sum *= shrink;
         for (int c = part; c < VEC4S; c += PER_ROW) {
-            const float4 p = exp2(load_scores(row, c, m, softmax_scale * LOG2E) - higher);
+            const float4 p = weight_exp2_4(load_scores(row, c, m, softmax_scale * LOG2E) - higher);
             sum += (p.x + p.z) + (p.y + p.w);
             store_weight(weight, own, c * 4, p.x);
             store_weight(weight, own, c * 4 + 1, p.y);

@@ -143,8 +143,8 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
     barriers linear $linear linear/linear_mma.cl
     barriers conv $conv $gemm "$ahead"
     barriers conv $conv conv/conv_mma.cl
-    mutant linear $linear lib/mma.clh 'MMA_A_AT(r)[0] | (uint)MMA_A_AT(r)[ld] << 16' 'MMA_A_AT(r)[ld] | (uint)MMA_A_AT(r)[0] << 16'
-    mutant linear $linear lib/mma.clh 'MMA_B_AT(r)[0] | (uint)MMA_B_AT(r)[depth] << 16' 'MMA_B_AT(r)[depth] | (uint)MMA_B_AT(r)[0] << 16'
+    mutant linear $linear lib/mma.clh '(MMA_A_AT(r)[0], MMA_A_AT(r)[ld])' '(MMA_A_AT(r)[ld], MMA_A_AT(r)[0])'
+    mutant linear $linear lib/mma.clh '(MMA_B_AT(r)[0], MMA_B_AT(r)[depth])' '(MMA_B_AT(r)[depth], MMA_B_AT(r)[0])'
     mutant linear $linear lib/mma.clh 'mma_a_runs(a, p, ld, 1)' 'mma_a_runs(a, p, 1, ld)'
     mutant linear $linear lib/mma.clh 'depth = 1, column = ld' 'depth = ld, column = 1'
     mutant linear $linear $gemm '(A_STAGE(s), B_STAGE(s), sum, scratch)' '(A_STAGE(s + 1), B_STAGE(s + 1), sum, scratch)'
