@@ -14,7 +14,7 @@
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
-# CPUs), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel is downloaded
+# CPUs; tests: one more), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel is downloaded
 # where it is named).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
 set -euo pipefail
@@ -82,7 +82,8 @@ run_tests() {
     local name=$1 report=$builds/$1.xml log=$builds/$1.ctest.log total bad not_run
     shift
     rm -f "$report"
-    ctest --test-dir "$builds/$name" --parallel "$jobs" --output-on-failure --no-tests=error --output-junit "$report" "$@" \
+    # One more than cores: some tests wait for most of their time, for a slow loader or a driver that hangs.
+    ctest --test-dir "$builds/$name" --parallel "$((jobs + 1))" --output-on-failure --no-tests=error --output-junit "$report" "$@" \
         </dev/null 2>&1 | tee "$log" | grep -vE '^ *Start |^Test project|^Internal ctest' || true
     if [[ ! -f $report ]]; then
         flunk "ctest of build '$name'" "$log"
