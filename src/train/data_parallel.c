@@ -72,7 +72,7 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
     status = cleat_ranks_agree(ranks, status, error);
     if (status) return status;
-    const bool is_given = given->count > 0;
+    const bool is_given = parallel->is_given = given->count > 0;
     status = is_given ? take_given(parallel, given, error)
                       : estimate_shares(parallel, cleat_profile_effective_batch(profile), flops, error);
     if (!status) log_shares(parallel, is_given ? "distribute.shares" : "until steps are measured");
@@ -109,7 +109,7 @@ int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t sa
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
     *changed = false;
-    if (!parallel->ranks || parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
+    if (!parallel->ranks || parallel->is_given || parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
         return CLEAT_OK;
     const int count = cleat_ranks_count(parallel->ranks);
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;

@@ -25,7 +25,8 @@ typedef struct cleat_pieces {
 typedef struct cleat_data_parallel {
     cleat_ranks *ranks;               /* borrowed; NULL: one device trains alone */
     int64_t *shares;                  /* [ranks] */
-    bool is_measured;                 /* the shares follow from measured steps, or are given */
+    bool is_given;                    /* the shares are distribute.shares, and stay */
+    bool is_measured;                 /* the shares follow from measured steps */
     cleat_staging *gradients;         /* f32 [trained parameters] in pinned memory */
     cleat_pieces pieces;              /* of the gradient */
     cleat_copy *copies[CLEAT_PIECES]; /* of this step, from the device */
