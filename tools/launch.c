@@ -50,11 +50,20 @@ static bool find_checkpoint(const char *folder, char name[64]) {
     return found;
 }
 
-/* A restart continues in the run's folder, where there is something to continue; otherwise it begins as the first start did. */
+static bool has_word(const launch_words *words, const char *word) {
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < words->count; ++i)
+        if (strncmp(words->items[i], word, length) == 0 && (!words->items[i][length] || words->items[i][length] == '='))
+            return true;
+    return false;
+}
+
+/* A restart continues in the run's folder; --resume begins anew where nothing was saved. Only a run that begins with the
+ * checkpoint of another one has to do that again if it has none yet. */
 static void write_words(const supervisor *s, bool again, launch_words *words) {
     const launch_words *given = s->request->words;
     char checkpoint[64];
-    const bool resume = again && find_checkpoint(s->request->folder, checkpoint);
+    const bool resume = again && (!has_word(given, "--resume-from") || find_checkpoint(s->request->folder, checkpoint));
     for (size_t i = 0; i < given->count; ++i) {
         if (resume && strcmp(given->items[i], "--resume-from") == 0)
             ++i;
@@ -113,12 +122,18 @@ static bool was_killed(const launch_end *end) {
     return is_missing(end) || (end->ended && end->by_signal && !(end->asked && end->number == SIGTERM));
 }
 
-/* An exit code that says more than that another rank is lost; of rank 0 before others. A device that failed is a loss, too. */
+/* A rank that had not made a step when all were told to end. */
+static bool was_stopped(const launch_job *job, const launch_end *end) {
+    return end->asked && end->number == EXIT_INTERRUPTED && job->stops == 0;
+}
+
+/* An exit code that says more than that another rank is lost; of rank 0 before others. */
 static int find_code(const launch_job *job) {
     int found = 0;
     for (size_t i = 0; i < job->count && !found; ++i) {
         const launch_end *end = &job->ends[i];
-        if (end->ended && !end->by_signal && end->number != EXIT_RANK_LOST) found = end->number;
+        if (end->ended && !end->by_signal && end->number != EXIT_RANK_LOST && !was_stopped(job, end))
+            found = end->number;
     }
     return found;
 }

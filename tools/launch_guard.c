@@ -13,8 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A rank saves its parameters and ends within this time after it was told that another one is lost. */
-static const double seconds_to_save = 30;
+/* A rank saves its parameters and ends within this time after it was told that another one is lost. A rank that somebody has
+ * stopped (SIGSTOP) for longer than the second time is lost, whatever the others wait for. */
+static const double seconds_to_save = 30, seconds_stopped = 20;
 
 typedef struct guard {
     int rank;
@@ -23,6 +24,7 @@ typedef struct guard {
     bool alive, told; /* told: the rank has got SIGTERM; a second one would end it at once */
     bool by_user;     /* the user stops the training; a second signal ends it at once */
     double deadline;  /* at which it is killed; 0: none */
+    double stopped;   /* since when it is stopped; 0: it is not */
 } guard;
 
 static double clock_seconds(void) {
@@ -91,13 +93,23 @@ static void stop_rank(guard *g) {
     g->told = true;
 }
 
-/* A rank that somebody has stopped (SIGSTOP) cannot save anything, and must not go on later. */
+/* A stopped rank cannot save anything, and must not go on later. */
 static void end_rank(guard *g) {
     if (!g->alive) return;
-    const char state = launch_process_state(g->child);
-    if (state == 'T' || state == 't') kill(g->child, SIGKILL);
+    if (launch_process_state(g->child) == 'T') kill(g->child, SIGKILL);
     stop_rank(g);
     if (!(g->deadline > 0)) g->deadline = clock_seconds() + seconds_to_save;
+}
+
+static void check_time(guard *g) {
+    const double now = clock_seconds();
+    if (!g->alive) return;
+    if (launch_process_state(g->child) != 'T')
+        g->stopped = 0;
+    else if (!(g->stopped > 0))
+        g->stopped = now;
+    const bool halted = g->stopped > 0 && now > g->stopped + seconds_stopped;
+    if (halted || (g->deadline > 0 && now > g->deadline)) kill(g->child, SIGKILL);
 }
 
 static void collect_end(guard *g) {
@@ -127,7 +139,7 @@ static void watch(guard *g) {
             g->by_user = true;
         }
         if (ending || number == SIGUSR1) end_rank(g);
-        if (g->alive && g->deadline > 0 && clock_seconds() > g->deadline) kill(g->child, SIGKILL);
+        check_time(g);
     }
 }
 

@@ -37,9 +37,15 @@ static double clock_seconds(void) {
 /* --- signals of the user ----------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stops;
+static volatile time_t counted; /* seconds of the monotonic clock at the last one */
 
+/* A signal that comes again within a second is the same wish, as for a run in this process (cli_signals.c). */
 static void on_signal(int number) {
+    struct timespec now;
     (void)number;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (stops > 0 && now.tv_sec - counted <= 1) return;
+    counted = now.tv_sec;
     ++stops;
 }
 
