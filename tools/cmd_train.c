@@ -170,6 +170,13 @@ static bool is_for_supervisor(char **argv, int at, int *count) {
     return false;
 }
 
+static bool has_option(int argc, char **argv, const char *name) {
+    const size_t length = strlen(name);
+    for (int i = 0; i < argc; ++i)
+        if (strncmp(argv[i], name, length) == 0 && (!argv[i][length] || argv[i][length] == '=')) return true;
+    return false;
+}
+
 /* The command line of each rank: this one without the options of the supervisor, with a folder that the supervisor knows. A
  * rank writes to a pipe, so it is told whether somebody sees a bar. */
 static cleat_status write_words(int argc, char **argv, const device_options *options, const char *folder,
@@ -186,8 +193,8 @@ static cleat_status write_words(int argc, char **argv, const device_options *opt
         else
             launch_add(words, "%s", argv[i]);
     if (!given_folder) launch_add(words, "--out=%s", folder);
-    if (cli_is_quiet()) launch_add(words, "--quiet");
-    if (cli_log_level()) launch_add(words, "--log=%s", cli_log_level());
+    if (cli_is_quiet() && !has_option(argc, argv, "--quiet")) launch_add(words, "--quiet");
+    if (cli_log_level() && !has_option(argc, argv, "--log")) launch_add(words, "--log=%s", cli_log_level());
     if (!options->progress && cli_can_redraw(STDERR_FILENO)) {
         launch_add(words, "--progress=bar");
         snprintf(columns, sizeof columns, "%d", cli_terminal_width());
