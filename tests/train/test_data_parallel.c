@@ -1,0 +1,112 @@
+/* Shares of two ranks: given ones, those by the speed of the devices, those by measured steps; cuts of a global batch. The
+ * transport (tests/ranks/link/pair.c) plays a second rank whose seconds are three times as many. */
+#include "train/data_parallel.h"
+
+#include "core/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static cleat_ranks *ranks;
+static cleat_profile *profile;
+
+static int join(void **state) {
+    (void)state;
+    cleat_error error = {0};
+    setenv("CLEAT_RANKS_LIBRARY", CLEAT_PAIR_TRANSPORT, 1);
+    if (cleat_ranks_open(&ranks, &error)) fail_msg("%s", error.text);
+    assert_int_equal(cleat_profile_create(&profile, &error), CLEAT_OK);
+    assert_int_equal(cleat_profile_set(profile, "train.effective_batch_size=32", &error), CLEAT_OK);
+    return 0;
+}
+
+static int leave(void **state) {
+    (void)state;
+    cleat_profile_destroy(profile);
+    cleat_ranks_close(ranks);
+    return 0;
+}
+
+static void expect_shares(const cleat_data_parallel *parallel, int64_t first, int64_t second) {
+    assert_int_equal(parallel->shares[0], first);
+    assert_int_equal(parallel->shares[1], second);
+}
+
+static void given_shares_are_taken(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_error error = {0};
+    profile->distribute.shares = (cleat_int_list){.count = 2, .values = {3, 1}};
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    expect_shares(&parallel, 3, 1);
+    assert_int_equal(cleat_data_parallel_part(&parallel, 32), 24);
+    cleat_data_parallel_close(&parallel);
+    profile->distribute.shares.count = 3;
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "3 values, but there are 2 ranks"));
+    cleat_data_parallel_close(&parallel);
+    profile->distribute.shares = (cleat_int_list){.count = 2, .values = {0, 0}};
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_ERR_ARGUMENT);
+    cleat_data_parallel_close(&parallel);
+    profile->distribute.shares = (cleat_int_list){.count = 0};
+}
+
+/* As a rate, three times as much is faster; a rate that is not known gives equal parts. */
+static void rates_give_the_first_shares(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_error error = {0};
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 1e11, &error), CLEAT_OK);
+    expect_shares(&parallel, 8, 24);
+    cleat_data_parallel_close(&parallel);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    expect_shares(&parallel, 16, 16);
+    cleat_data_parallel_close(&parallel);
+}
+
+/* Rank 1 takes three times as long for a sample. */
+static void measured_steps_move_the_shares(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_error error = {0};
+    bool changed = true;
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    parallel.steps = 4, parallel.computing = 0.8, parallel.computed = 64;
+    assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+    assert_false(changed); /* too few steps */
+    parallel.steps = 5, parallel.computing = 1, parallel.computed = 80;
+    assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+    assert_true(changed);
+    expect_shares(&parallel, 24, 8);
+    parallel.steps = 250, parallel.computing = 1, parallel.computed = 80;
+    assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+    assert_false(changed); /* they are the best ones */
+    expect_shares(&parallel, 24, 8);
+    cleat_data_parallel_close(&parallel);
+}
+
+static void parts_of_a_batch_have_all_samples_once(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    profile->distribute.shares = (cleat_int_list){.count = 2, .values = {5, 3}};
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, NULL), CLEAT_OK);
+    for (int64_t samples = 1; samples < 40; ++samples) {
+        int64_t first = -1, count = -1;
+        cleat_data_parallel_cut(&parallel, samples, &first, &count);
+        assert_int_equal(first, 0);
+        assert_in_range(count, samples * 5 / 8, (samples * 5 + 7) / 8);
+    }
+    cleat_data_parallel_close(&parallel);
+    profile->distribute.shares = (cleat_int_list){.count = 0};
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(given_shares_are_taken), cmocka_unit_test(rates_give_the_first_shares),
+        cmocka_unit_test(measured_steps_move_the_shares), cmocka_unit_test(parts_of_a_batch_have_all_samples_once)};
+    return cmocka_run_group_tests(tests, join, leave);
+}
