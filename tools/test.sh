@@ -153,10 +153,14 @@ step_clang() {
 }
 
 step_package() {
+    # Both train: with the compiled kernels of the tests, and without the user's caches.
+    local cache caches
+    cache=$(realpath -m "$builds/cache")
+    caches=(env CLEAT_CACHE_DIR="$cache/cleat" POCL_CACHE_DIR="$cache/pocl")
     if build_default; then
-        check "package" "$top/tests/package/check.sh" "$builds/default" "$builds/package" || true
+        check "package" "${caches[@]}" "$top/tests/package/check.sh" "$builds/default" "$builds/package" || true
         if command -v patchelf >/dev/null; then
-            check "offline archive" "$top/tests/package/check_tarball.sh" "$builds/default" "$builds/tarball" || true
+            check "offline archive" "${caches[@]}" "$top/tests/package/check_tarball.sh" "$builds/default" "$builds/tarball" || true
         else
             skip "offline archive: patchelf is not installed"
         fi
