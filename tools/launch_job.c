@@ -54,7 +54,8 @@ static void catch_signals(void) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
         struct sigaction before, action = {.sa_handler = on_signal};
         sigaction(numbers[i], NULL, &before);
-        if (before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL); /* keep nohup's setting */
+        /* keep nohup's setting */
+        if (numbers[i] != SIGHUP || before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
     }
 }
 

@@ -9,9 +9,9 @@
 enum { DASHES = 20 };
 
 /* Messages about the end of a job, which the supervisor explains with more knowledge. */
-static const char *const dropped_boxes[] = {"exiting improperly",           "a non-zero exit code",
-                                            "with non-zero status",         "mpirun noticed that process",
-                                            "prterun noticed that process", "BAD TERMINATION"};
+static const char *const dropped_boxes[] = {"has exited due to process rank", "a non-zero exit code",
+                                            "with non-zero status",           "mpirun noticed that process",
+                                            "prterun noticed that process",   "BAD TERMINATION"};
 static const char *const dropped_lines[] = {"mpirun: Forwarding signal", "prterun: Forwarding signal",
                                             "mpiexec: Forwarding signal", "PRTE: Forwarding signal"};
 
