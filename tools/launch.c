@@ -158,7 +158,7 @@ static int exit_code_of(const launch_job *job) {
     for (size_t i = 0; i < job->count; ++i)
         if (!job->ends[i].ended || job->ends[i].by_signal || job->ends[i].number) {
             if (job->stops) return EXIT_INTERRUPTED;
-            return have_all_started(job) ? EXIT_RANK_LOST : job->launcher_code ? job->launcher_code : EXIT_FAILURE;
+            return have_all_started(job) ? EXIT_RANK_LOST : EXIT_FAILURE;
         }
     return 0;
 }

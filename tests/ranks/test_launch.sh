@@ -278,8 +278,8 @@ test_codes() {
     exits 1 "${line[@]}" --devices 0,1 --out "$scratch/run"
     calls 1
     plays "code=7; await() { :; }"
-    exits 7 "${line[@]}" --devices 0,1 --out "$scratch/run"
-    says err "before all ranks had started"
+    exits 1 "${line[@]}" --devices 0,1 --out "$scratch/run"
+    says err "mpirun ended with exit code 7 before all ranks had started"
 }
 
 # interrupt SIGNAL COMMAND...: sends the signal once the launcher runs.
