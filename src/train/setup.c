@@ -388,16 +388,16 @@ static cleat_status open_profiling(cleat_trainer *trainer, cleat_error *error) {
     return cleat_profiling_open(&trainer->profiling, &trainer->engine, &trainer->run, trainer->state.step, error);
 }
 
-/* The stages of opening a run. Checks of moments (settings, names of files and columns) precede those that take
- * seconds (the device), and these precede reading data, which may take hours; nothing is written before the device has passed its self-check. `part`: the part of the
+/* The stages of opening a run. Checks of moments (settings, names of devices, files and columns) precede the one of the
+ * device, which takes seconds, and it precedes reading data, which may take hours; nothing is written before the device has passed its self-check. `part`: the part of the
  * startup time that the stage is counted in. */
 static const struct stage {
     cleat_status (*open)(cleat_trainer *trainer, cleat_error *error);
     size_t part; /* offset of a double in cleat_startup_stats */
 } stages[] = {
     {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings are consistent */
-    {check_data, offsetof(cleat_startup_stats, data)},       /* its files exist and have the columns of the settings */
     {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
+    {check_data, offsetof(cleat_startup_stats, data)},       /* its files exist and have the columns of the settings */
     {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct; its speed */
     {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */
     {open_parallel, offsetof(cleat_startup_stats, setup)},   /* shares of the ranks */
