@@ -33,11 +33,11 @@ Every row is a kernel with one set of options. Columns:
             then as `per mma` and `peak`
 AMD's cards run the code that clang writes for them, so that no other listing is needed. s_waitcnt, s_nop and the like are
 not counted. Their columns:
-  peak      a SIMD issues one vector and one scalar instruction a slot (gfx90a: four clocks, gfx1100: one), to waves that it
+  peak      a SIMD issues one vector and one scalar instruction a slot (gfx90a: four clocks, others: one), to waves that it
             chooses. An FMA is one slot (gfx1100: half a slot, as pairs). An mma of 16 x 16 x 16 occupies the matrix unit of
             gfx90a for 8 slots, while other instructions go on, and the vector unit of gfx1100 for 32. Packed and paired
-            FMAs count twice, so that `mix` may exceed 100 %.
-  shared    as above; the four SIMDs of gfx90a, the two of gfx1100 share LDS, which serves one wavefront a clock
+            FMAs count twice, so that `mix` may exceed 100 %. gfx1030 has no mma: v_dot2 counts as an FMA.
+  shared    as above; the four SIMDs of gfx90a, the two of the others share LDS, which serves one wavefront a clock
   LDS       instructions of LDS (loads, stores) for each useful one;  wide: 16 bytes a lane, of its loads
   VGPR      of a lane, AGPRs included, "!N": N bytes of scratch;  SGPR;  waves: that a SIMD holds, by clang
 The clang of the virtual card stands in for NVIDIA's compiler, and counts of PTX include what ptxas removes (mov): where
@@ -67,7 +67,7 @@ CARDS = {"t4": (75, 2, 128, 32, 16, 64), "v100": (70, 2, 128, 64, 32, 96),
          "a100": (80, 2, 256, 64, 32, 164), "h100": (90, 1, 512, 64, 32, 228)}
 SCHEDULERS, REGISTERS = 4, 65536  # of an SM
 # AMD: slots of an FMA and of an mma; whether the matrix unit works beside the vector unit; slots in which LDS serves a wavefront
-AMD = {"mi210": (1, 8, True, 1), "rx7900xt": (0.5, 32, False, 2)}
+AMD = {"mi210": (1, 8, True, 1), "rx7900xt": (0.5, 32, False, 2), "rx6800xt": (1, 1, False, 2)}
 # The index of the dimension that the kernel sums over, and in how many sizes to run.
 SUMMED = {"linear": (2, 2), "linear_dx": (1, 2), "linear_dw": (0, 2), "attention": (1, 3),
           "conv": (2, 2), "conv_dx": (3, 2), "conv_dw": (0, 2)}

@@ -74,6 +74,7 @@ static const vc_card cards[] = {
     NVIDIA("a100", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 1410, 42298834944, 40 << 20),
     NVIDIA("h100", "NVIDIA H100 80GB HBM3", 9, 0, 132, 1980, 84929347584, 50 << 20),
     AMD("mi210", "gfx90a:sramecc+:xnack-", "AMD Instinct MI210", "gfx90a", 9010, 64, 104, 1700, 68702699520, 16 << 10),
+    AMD("rx6800xt", "gfx1030", "AMD Radeon RX 6800 XT", "gfx1030", 10300, 32, 36, 2250, 17163091968, 16 << 10),
     AMD("rx7900xt", "gfx1100", "Radeon RX 7900 XT", "gfx1100", 11000, 32, 42, 2400, 21458059264, 32 << 10),
 };
 

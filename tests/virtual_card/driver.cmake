@@ -61,9 +61,10 @@ set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIR
 file(MAKE_DIRECTORY ${CLEAT_TEST_CACHE}/virtual_card ${CLEAT_TEST_CACHE}/virtual_card_cleat)
 
 # card_test(NAME LABELS CARD "VARIABLE=VALUE;..." COMMAND...): a test on that card. It is skipped where there is no compiler.
-set(amd_cards mi210 rx7900xt)
+set(amd_cards mi210 rx7900xt) # those with matrix units, and a card without one
+set(amd_card_without rx6800xt)
 function(card_test name labels card settings)
-  if(VIRTUAL_CLANG AND (rocm OR NOT card IN_LIST amd_cards))
+  if(VIRTUAL_CLANG AND (rocm OR NOT (card IN_LIST amd_cards OR card STREQUAL amd_card_without)))
     cleat_test(${name} "${labels}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${card_environment} CLEAT_VIRTUAL_CARD=${card} ${settings})
   else()
@@ -98,11 +99,11 @@ add_executable(run_op run_op.c)
 target_link_libraries(run_op PRIVATE cleat_options cleat_bench)
 add_dependencies(run_op virtual_card)
 if(PYTHON3)
-  foreach(card t4 ${amd_cards})
+  foreach(card t4 ${amd_cards} ${amd_card_without})
     card_test(virtual_card.${card}.kernel_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
               ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR} ${card})
   endforeach()
-  foreach(card t4 v100 a100)
+  foreach(card t4 v100 a100 ${amd_cards})
     card_test(virtual_card.${card}.matrix_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_matrix_counts.py
               $<TARGET_FILE:run_op> ${card})
   endforeach()
@@ -113,7 +114,7 @@ set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,conte
 
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5
-        mi210:gelu:2 mi210:layer_norm:1 mi210:adamw:0 mi210:softmax:0 mi210:linear:5 rx7900xt:softmax:0 rx7900xt:linear:5)
+        mi210:gelu:2 mi210:layer_norm:1 mi210:adamw:0 mi210:softmax:0 mi210:linear:5 rx7900xt:softmax:0 rx7900xt:linear:5 rx6800xt:softmax:0 rx6800xt:linear:5)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)
   list(GET case 1 op)
@@ -137,14 +138,14 @@ foreach(file ${ops})
   endif()
 endforeach()
 foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:conv
-        mi210:linear mi210:attention mi210:conv rx7900xt:linear rx7900xt:attention)
+        mi210:linear mi210:attention mi210:conv rx7900xt:linear rx7900xt:attention rx6800xt:linear rx6800xt:attention rx6800xt:conv)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)
   list(GET case 1 op)
   card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
 endforeach()
 
-foreach(card t4 v100 a100 ${amd_cards})
+foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
   card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()

@@ -83,6 +83,7 @@ def check_amd(tool, path, build, card):
     import tempfile
     wave = 64 if card == "mi210" else 32
     with tempfile.TemporaryDirectory() as folder:
+        dots = card == "rx6800xt"  # no mma: of two products each
         for variant, storage in (("gpu_large", "f32"), ("mma_large", "f16")):
             head, row = table(path, build, "--variant", variant, "--card", card, "--storage", storage, "--keep", folder,
                               "linear:256,256,64")
@@ -93,6 +94,8 @@ def check_amd(tool, path, build, card):
             kernel = next(row for (name, _), row in kernel.items() if name.startswith("linear_"))
             if storage == "f32":
                 assert kernel["fma"] == 256 * 256 * 64 / wave, kernel["fma"]
+            elif dots:
+                assert kernel["fma"] == 256 * 256 * 64 / wave / 2, kernel["fma"]
             else:
                 assert kernel["mma"] == 256 * 256 * 64 / 4096, kernel["mma"]
             assert 0 < kernel["scalars"] < kernel["vectors"] < kernel["instructions"], kernel

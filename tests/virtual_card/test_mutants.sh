@@ -151,6 +151,23 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
     wide=2 # its heads are 128 wide, so that several waves share, or copy, the same rows
     passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
 fi
+if [[ $card == rx6800xt ]]; then
+    barriers linear $linear linear/linear_mma.cl
+    barriers conv $conv $gemm "$ahead"
+    barriers conv $conv conv/conv_mma.cl
+    barriers attention $attention attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
+    barriers attention $attention attention/attention_mma_backward.cl
+    for side in LOW HIGH; do
+        mutant linear $linear lib/mma_dot.clh "MMA_${side}_HALVES(first, second);" "MMA_${side}_HALVES(second, first);"
+        mutant linear $linear lib/mma_dot.clh "MMA_${side}_HALVES(first[1], second[1])" "MMA_${side}_HALVES(second[1], first[1])"
+    done
+    mutant linear $linear lib/mma_dot.clh 'mma_copy(a->x + 4, p + ld, 8)' 'mma_copy(a->x + 4, p, 8)'
+    mutant linear $linear lib/mma_dot.clh 'mma_copy(b->x + 12, p + 3 * ld, 8)' 'mma_copy(b->x + 12, p + 2 * ld, 8)'
+    mutant linear $linear lib/mma_layout.clh 'return 2 * (lane % 4 + lane / 8 % 2 * 4);' 'return 2 * (lane / 8 % 2 + lane % 4 * 2) + lane / 31;'
+    mutant linear $linear lib/mma_layout.clh 'return i / 4 * 4;' 'return i % 2 * 4;'
+    mutant linear $linear lib/mma_layout.clh 'return mma_dot_row(lane) + i / 4;' 'return mma_dot_row(lane) + i % 2;'
+    mutant linear $linear lib/mma_layout.clh 'return mma_dot_column(lane) + i % 4;' 'return mma_dot_column(lane) + i / 2;'
+fi
 if [[ $card == mi210 ]]; then
     barriers attention $attention attention/attention_mma_rows_forward.cl
     barriers attention $attention attention/attention_mma_rows_backward.cl

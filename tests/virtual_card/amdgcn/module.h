@@ -174,7 +174,7 @@ typedef struct gcn_symbol {
 
 struct gcn_module {
     char *text;
-    int generation; /* 9, 11 */
+    int generation; /* 9, 10, 11 */
     int wave;       /* lanes */
     gcn_instruction *code;
     size_t n_code;

@@ -183,9 +183,12 @@ static bool read_target(gcn_reader *reader, gcn_text line) {
     const char *gfx = strstr(line.at, "gfx");
     if (!gfx || gfx > line.at + line.length) return gcn_fail(reader, "a target without gfx");
     gfx += 3;
-    reader->module->generation = gfx[0] == '9' ? 9 : strncmp(gfx, "11", 2) == 0 ? 11 : 0;
+    reader->module->generation = gfx[0] == '9'                 ? 9
+                                 : strncmp(gfx, "103", 3) == 0 ? 10
+                                 : strncmp(gfx, "11", 2) == 0  ? 11
+                                                               : 0;
     reader->module->wave = 64;
-    return reader->module->generation ? true : gcn_fail(reader, "a target that is neither gfx9 nor gfx11");
+    return reader->module->generation ? true : gcn_fail(reader, "a target that is none of gfx9, gfx103 and gfx11");
 }
 
 static bool read_line(gcn_reader *reader, gcn_text line, section *now, section *before) {

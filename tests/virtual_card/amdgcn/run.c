@@ -137,7 +137,8 @@ static void close_group(gcn_group *group) {
     free(group->waves), free(group->cells), free(group->lds), free(group->kernarg);
 }
 
-/* The scalar registers in the order of the ABI, and the ids of work-items, ten bits each, in v0. */
+/* The scalar registers in the order of the ABI, and the ids of work-items: ten bits each in v0, or on gfx10 each in a
+ * register. */
 static void set_first_registers(gcn_wave *wave) {
     const gcn_group *group = wave->group;
     const gcn_kernel *kernel = group->kernel;
@@ -169,9 +170,14 @@ static void set_first_registers(gcn_wave *wave) {
     wave->s[GCN_NULL] = 0;
     wave->s[GCN_EXEC] = (uint32_t)wave->begun, wave->s[GCN_EXEC + 1] = (uint32_t)(wave->begun >> 32);
     const uint32_t *local = group->launch->local;
+    const bool separate_ids = kernel->module->generation == 10;
     for (int l = 0; l < wave->lanes; ++l) {
         const uint32_t item = wave->first + (uint32_t)l;
-        wave->v[0][l] = item % local[0] | item / local[0] % local[1] << 10 | item / local[0] / local[1] << 20;
+        const uint32_t id[3] = {item % local[0], item / local[0] % local[1], item / local[0] / local[1]};
+        if (separate_ids)
+            for (uint32_t d = 0; d <= kernel->item_ids && d < 3; ++d) wave->v[d][l] = id[d];
+        else
+            wave->v[0][l] = id[0] | id[1] << 10 | id[2] << 20;
     }
 }
 

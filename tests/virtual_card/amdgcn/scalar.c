@@ -358,6 +358,7 @@ static const gcn_form control[] = {
     {"s_waitcnt_vscnt", NULL, nothing},
     {"s_waitcnt_depctr", NULL, nothing},
     {"s_nop", NULL, nothing},
+    {"s_setreg_b32", NULL, nothing}, /* denormals while it divides, which are always honoured here */
     {"s_sleep", NULL, nothing},
     {"s_setprio", NULL, nothing},
     {"s_clause", NULL, nothing},
