@@ -167,6 +167,20 @@ static inline void store_share(const rows_c *sums, __global float *share, int ro
 #undef STORE_PAIR
 }
 
+/* What a work-group computes: a tile of keys, of which in_tile exist and n are valid, and a part of the queries. */
+typedef struct own_keys {
+    int b, h, part, j0, in_tile, n;
+} own_keys;
+static inline void own_keys_of(own_keys *own, int group, __global const int *k_lengths, int heads, int lk, int parts) {
+    const int tiles = (lk + ROWS - 1) / ROWS, item = group / parts;
+    own->part = group % parts;
+    own->j0 = item % tiles * ROWS;
+    own->h = item / tiles % heads;
+    own->b = item / tiles / heads;
+    own->in_tile = min(ROWS, lk - own->j0);
+    own->n = clamp((k_lengths ? k_lengths[own->b] : lk) - own->j0, 0, own->in_tile);
+}
+
 /* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles + tile) * parts
  * + part. A part has part_queries queries. Writes dK and dV if there is one part, else the part's shares of them, without
  * accums. */
@@ -181,19 +195,19 @@ attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, 
     LOCAL_TILES(memory, 4);
     __local float statistics[2][STATISTICS] __attribute__((aligned(8)));
     const int lid = get_local_id(0);
-    const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
-    const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
-    const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
-    const int start = part * part_queries, end = min(LENGTH(q_lengths, b, lq), start + part_queries);
-    const int length = n > 0 ? max(end - start, 0) : 0;
+    own_keys own;
+    own_keys_of(&own, get_group_id(0), OR_NULL(k_lengths), heads, lk, parts);
+    const int b = own.b, h = own.h;
+    const int start = own.part * part_queries, end = min(LENGTH(q_lengths, b, lq), start + part_queries);
+    const int length = own.n > 0 ? max(end - start, 0) : 0;
     const ulong statistics_at = ((ulong)b * heads + h) * lq + start; /* of the part's first query */
 
     rows_a keys, values;
     rows_c sum_k, sum_v;
     streams streams = {
         .first = Q_AT(q, b, start, h), .second = Y_AT(dy, b, start, h), .first_row = q_row, .second_row = heads * DH};
-    load_rows_a(&keys, memory, KV_AT(k, b, j0, h), kv_row, n);
-    load_rows_a(&values, memory, KV_AT(v, b, j0, h), kv_row, n);
+    load_rows_a(&keys, memory, KV_AT(k, b, own.j0, h), kv_row, own.n);
+    load_rows_a(&values, memory, KV_AT(v, b, own.j0, h), kv_row, own.n);
     zero_rows(&sum_k);
     zero_rows(&sum_v);
 
@@ -212,19 +226,24 @@ attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, 
         for (int f = 0; f < COL_FRAGMENTS; ++f) {
             matrix_c score[ROW_BLOCKS], dweight[ROW_BLOCKS];
             multiply_rows(score, &keys, queries + f * 16 * STRIDE, scratch);
+            MATRIX_IN_ORDER;
             multiply_rows(dweight, &values, douts + f * 16 * STRIDE, scratch);
             weights_and_dscores(score, dweight, statistics[stage] + f * 16, softmax_scale * LOG2E);
+            MATRIX_IN_ORDER;
             add_weighted(&sum_v, score, douts + f * 16 * STRIDE, scratch);
+            MATRIX_IN_ORDER;
             add_weighted(&sum_k, dweight, queries + f * 16 * STRIDE, scratch);
         }
     }
+    own_keys_of(&own, matrix_group_id(), OR_NULL(k_lengths), heads, lk, parts);
     if (parts > 1) {
-        store_share(&sum_k, SHARE_AT(b, part, 0, j0, h), heads * DH, n, in_tile, softmax_scale);
-        store_share(&sum_v, SHARE_AT(b, part, 1, j0, h), heads * DH, n, in_tile, 1.0f);
+        store_share(&sum_k, SHARE_AT(own.b, own.part, 0, own.j0, own.h), heads * DH, own.n, own.in_tile, softmax_scale);
+        store_share(&sum_v, SHARE_AT(own.b, own.part, 1, own.j0, own.h), heads * DH, own.n, own.in_tile, 1.0f);
         return;
     }
-    store_rows(&sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, n, in_tile,
-               softmax_scale);
-    store_rows(&sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, n, in_tile, 1.0f);
+    store_rows(&sum_k, KV_AT(dk, own.b, own.j0, own.h), HAS(accum_k) ? KV_AT(accum_k, own.b, own.j0, own.h) : 0, kv_row,
+               own.n, own.in_tile, softmax_scale);
+    store_rows(&sum_v, KV_AT(dv, own.b, own.j0, own.h), HAS(accum_v) ? KV_AT(accum_v, own.b, own.j0, own.h) : 0, kv_row,
+               own.n, own.in_tile, 1.0f);
 }
 #endif
