@@ -156,7 +156,8 @@ static inline void weights_and_dscores(matrix_c score[ROW_BLOCKS], matrix_c dwei
 }
 
 /* share[r * row : + DH] = scale * sums for the subgroup's rows r < in_tile; 0 from n on. */
-static inline void store_share(const rows_c *sums, __global float *share, int row, int n, int in_tile, float scale) {
+__attribute__((always_inline)) static inline void store_share(const rows_c *sums, __global float *share, int row, int n,
+                                                              int in_tile, float scale) {
 #define STORE_PAIR(block, fragment, pair, r, d)                                                                        \
     {                                                                                                                  \
         const float low = scale * sums->at[block][fragment].x[2 * (pair)];                                             \
