@@ -50,9 +50,12 @@ static inline void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(
 
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(TC, c),
-         TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
-         const int split_steps) {
+         TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps,
+         TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
+#if LAST_GROUP
+    __local int before;
+#endif
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
@@ -75,12 +78,8 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
         for (int j = 0; j < ITEM_N / 4; ++j) {
             const int n = tile.n0 + FIRST_COLUMN + COLUMN_STEP(j);
             if (n >= tile.columns) continue;
-#if CONV_KIND == CONV_DW && !ALIGNED4
-            const int padded = PADDED_RUN(&operands.g), run = S * C, row = n / padded, at = row * run + n % padded;
-            const int cols = (row + 1) * run - at;
-#else
-            const int at = n, cols = tile.columns - n;
-#endif
+            int cols;
+            const int at = column_place(&operands, &tile, n, &cols);
             store_vec4(sum[i][j], tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c), line + at, at,
                        cols);
         }
@@ -93,7 +92,12 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
         for (int i = 0; i < 4; ++i) {
             const int m = tile.m0 + lid * 4 + i;
             if (lid < TILE_M / 4 && m < tile.M)
-                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + parts[i];
+                OWN_SUMS(&tile)[m] = (HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[m] : 0.0f) + parts[i];
         }
     }
+#if LAST_GROUP
+    if (HAS(counters) && is_last_group(AT(counters) + tile.number, get_num_groups(0) / tile.count, &before))
+        tile_of_parts(&operands, &tile, AT(partial), OR_NULL(accum), AT(c), OR_NULL(sums_accum),
+                      sums_here ? AT(sums) : 0);
+#endif
 }

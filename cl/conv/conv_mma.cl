@@ -41,8 +41,12 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
 
 MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                      TENSOR(const TC, accum), TENSOR(TC, c), TENSOR(const float, sums_accum),
-                                     TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps) {
+                                     TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps,
+                                     TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
+#if LAST_GROUP
+    __local int before;
+#endif
     __local ushort8 memory[MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
     const int lid = get_local_id(0);
@@ -58,8 +62,8 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
-        STOREF((HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum, AT(sums),
-               (long)tile.split * tile.M + tile.m0 + lid);
+        STOREF((HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum, OWN_SUMS(&tile),
+               tile.m0 + lid);
 #if LINES_KEPT
     __local int *pixels = (__local int *)(steps + SLICE);
     if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
@@ -82,4 +86,9 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+#if LAST_GROUP
+    if (HAS(counters) && is_last_group(AT(counters) + tile.number, get_num_groups(0) / tile.count, &before))
+        tile_of_parts(&operands, &tile, AT(partial), OR_NULL(accum), AT(c), OR_NULL(sums_accum),
+                      sums_here ? AT(sums) : 0);
+#endif
 }

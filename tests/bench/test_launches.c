@@ -74,7 +74,11 @@ static void a_step_has_few_launches(void **state) {
     static const struct {
         const char *workload;
         int most[2]; /* f32, f16 */
-    } rows[] = {{"W1_B2L512", {109, 118}}, {"W4", {20, 25}}};
+    } rows[] = {{"W1_B2L512", {109, 118}},
+                {"W4", {20, 25}},
+                {"W5_64", {215, 219}},
+                {"W8_resnet50", {545, 549}},
+                {"W2", {91, 99}}};
     static const char *const names[] = {"f32", "f16"};
     cleat_card t4;
     cleat_error error = {0};

@@ -48,9 +48,10 @@ int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) 
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
 
-/* Adds the result tensors, or the workspace without the accums if k is split. */
-static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
-    bool whole = tiling.k.count == 1;
+/* Adds the result tensors, or the workspace without the accums if k is split; both if the kernel adds up the parts itself
+ * (`reduced`). */
+static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling, bool reduced) {
+    const bool whole = tiling.k.count == 1 || reduced;
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_DW ? c->x : c->weight);
     cleat_launch_tensor(binder, c->bias);
@@ -61,7 +62,7 @@ static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tili
         cleat_launch_tensor(binder, c->sums);
     else
         cleat_launch_workspace(binder, parts_bytes(c, tiling), FLOAT_BYTES);
-    if (whole)
+    if (tiling.k.count == 1)
         cleat_launch_tensor(binder, NULL);
     else
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
@@ -77,11 +78,13 @@ void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const c
 }
 
 void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
-    launch_tensors(binder, c, tiling);
+    const bool reduced = tiling.k.count > 1 && cleat_has_counters(binder->facts, tiling.tiles);
+    launch_tensors(binder, c, tiling, reduced);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)ceil_div(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
+    cleat_launch_counters(binder, reduced);
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
-    if (tiling.k.count == 1) return;
+    if (tiling.k.count == 1 || reduced) return;
     cleat_launch_reduce(binder, node, 0, c->accum, result_of(c), tiling.k.count);
     if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_accum, c->sums, tiling.k.count);
 }
