@@ -6,6 +6,8 @@
  * A row whose label is not a column contributes nothing, whatever its logits. All terms are computed relative
  * to the largest logit, which avoids cancellation of large numbers. */
 #include "lib/common.clh"
+#include "lib/last_group.clh"
+#include "lib/row_loss.clh"
 #include "lib/rows.clh"
 #include "lib/softmax.clh"
 
@@ -19,12 +21,17 @@
 #define KEPT (PARTS <= MAX_KEPT)
 
 /* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1
- * / sum of exp(x - largest); losses f32 [rows]: sample_weight * loss. */
+ * / sum of exp(x - largest); losses f32 [rows]: sample_weight * loss; total f32 [1]: their sum, if there are
+ * counters. */
 WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels),
                                            TENSOR(const float, sample_weight), TENSOR(float, statistics),
-                                           TENSOR(float, losses), const int rows, const float smoothing) {
+                                           TENSOR(float, losses), const int rows, const float smoothing,
+                                           TENSOR(float, total), TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
+#if LAST_GROUP
+    __local int before;
+#endif
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
@@ -59,6 +66,11 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
             AT(statistics)[rows + row] = 1.0f / sums.x;
         }
     }
+#if LAST_GROUP
+    if (!HAS(counters) || !is_last_group(AT(counters), get_num_groups(0), &before)) return;
+    float sum_of_losses = sum_by_group(AT(losses), rows, scratch_a);
+    if (get_local_id(0) == 0) *AT(total) = sum_of_losses;
+#endif
 }
 
 /* dx may be x or the accum. */

@@ -72,7 +72,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     end(binder, node);
-    cleat_launch_row_loss_total(binder, node, cleat_rows(node->in[X]));
+    const bool one_launch = cleat_has_counters(binder->facts, 1);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_counters(binder, one_launch);
+    if (!one_launch) cleat_launch_row_loss_total(binder, node, cleat_rows(node->in[X]));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {

@@ -75,10 +75,10 @@ static void a_step_has_few_launches(void **state) {
         const char *workload;
         int most[2]; /* f32, f16 */
     } rows[] = {{"W1_B2L512", {109, 118}},
-                {"W4", {20, 25}},
-                {"W5_64", {215, 219}},
-                {"W8_resnet50", {545, 549}},
-                {"W2", {91, 99}}};
+                {"W4", {19, 24}},
+                {"W5_64", {214, 218}},
+                {"W8_resnet50", {544, 548}},
+                {"W2", {90, 98}}};
     static const char *const names[] = {"f32", "f16"};
     cleat_card t4;
     cleat_error error = {0};
