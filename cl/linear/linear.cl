@@ -198,6 +198,14 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
+#if LAST_GROUP && !TRANS_B
+    /* Not in registers during the sum: dW has 123 instead of 129, and two groups on a compute unit; forward it would have 139
+     * instead of 127 (ptxas 12.9, sm_75). */
+    __local int own_m0, own_n0, own_tile;
+    if (get_local_id(0) == 0) own_m0 = m0, own_n0 = n0, own_tile = group % (across * down);
+#elif LAST_GROUP
+    const int own_m0 = m0, own_n0 = n0, own_tile = group % (across * down);
+#endif
     /* Known before the sum, so that little else is kept in registers during it. */
     const int m_first = m0 + FIRST_ROW, n_first = n0 + FIRST_COLUMN;
 
@@ -235,9 +243,9 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
         }
     }
 #if LAST_GROUP
-    if (!splits || !is_last_group(AT(counters) + group % (across * down), splits, &before)) return;
-    tile_of_parts(AT(partial), splits, m0, n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
-    if (sums_here) line_sums_of_parts(line_parts, splits, m0, M, OR_NULL(sums_accum), AT(sums));
+    if (!splits || !is_last_group(AT(counters) + own_tile, splits, &before)) return;
+    tile_of_parts(AT(partial), splits, own_m0, own_n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (sums_here) line_sums_of_parts(line_parts, splits, own_m0, M, OR_NULL(sums_accum), AT(sums));
 #endif
 }
 
