@@ -107,11 +107,15 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 /* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor is stored
  * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys and values side by side, each [H, D/H]. lengths i32 [B]
  * or NULL: keys at lengths[b] and later are masked; output rows at lengths[b] and later are 0 and pass no
- * gradient. D/H <= 128 -> T [B, L, D]. */
+ * gradient. D/H <= 128 -> T [B, L, D].
+ * Scores Q K^T / sqrt(D/H) are f32, and the backward pass computes them again: a weight has a relative error of about
+ * |score| / 2^23. From 1e9 on (operands of 65000) rounding alone exceeds what exp can hold: outputs stay finite, but
+ * gradients are meaningless, and may be infinite or NaN. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
- * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. */
+ * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The range of
+ * the scores is that of cleat_attention. */
 CLEAT_API cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads);
 
 /* Settings of cleat_disentangled_attention. */

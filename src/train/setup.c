@@ -54,9 +54,9 @@ _Static_assert((int)CLEAT_STATE_BUCKETS >= (int)CLEAT_BUCKETS && (int)CLEAT_PROF
                "a checkpoint and a list of a profile hold a micro-batch size of each bucket");
 
 /* Micro-batch sizes of the run's earlier processes: the same sizes give bit-identical results. Returns
- * false if there was no earlier process, if the profile sets the sizes, or if memory was short. */
-static bool find_earlier_micro_batches(const cleat_trainer *trainer, bool exactly, cleat_int_list *earlier) {
-    if (!trainer->checkpoint || exactly || trainer->memory.limit) return false;
+ * false if there was no earlier process, or if memory was short. */
+static bool find_earlier_micro_batches(const cleat_trainer *trainer, cleat_int_list *earlier) {
+    if (!trainer->checkpoint || trainer->memory.limit) return false;
     const cleat_train_state *then = &trainer->checkpoint->state;
     if (then->n_buckets == 0)
         cleat_log(CLEAT_LOG_WARNING,
@@ -108,7 +108,8 @@ static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
         cleat_fit_request_for(trainer->settings.profile, trainer->engine.model, CLEAT_FOR_TRAINING,
                               &trainer->data.lengths, cleat_device_get_facts(trainer->engine.device), NULL);
     const bool leads = cleat_trainer_leads(trainer); /* the sizes are those of rank 0 */
-    if (leads && find_earlier_micro_batches(trainer, request.exactly, &earlier)) request.batches = &earlier;
+    const bool known = leads && find_earlier_micro_batches(trainer, &earlier);
+    if (known && !request.exactly) request.batches = &earlier; /* the profile's own sizes are only compared with them */
     request.part =
         cleat_data_parallel_part(&trainer->parallel, cleat_profile_effective_batch(trainer->settings.profile));
     request.host_norm = trainer->parallel.ranks != NULL;
@@ -293,6 +294,14 @@ static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
     return status ? status : cleat_profiling_check(&trainer->profiling, trainer->settings.profile, error);
 }
 
+/* Every start then repeats the self-check, the measurements, the tokens of texts. */
+static void warn_no_cache(void) {
+    char folder[CLEAT_PATH];
+    cleat_error why = {0};
+    if (cleat_cache_folder(folder, sizeof folder, &why))
+        cleat_log(CLEAT_LOG_WARNING, "nothing is cached, so that each start of a run takes longer: %s", why.text);
+}
+
 /* The ranks of a machine with several GPUs take one each. */
 static cleat_status choose_gpu(int local_rank, char text[24], cleat_error *error) {
     cleat_device_facts *facts = NULL;
@@ -323,6 +332,7 @@ static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
     const char *wanted = cleat_ranks_device(ranks, trainer->settings.profile->run.device);
     char number[24] = "";
     cleat_status status = CLEAT_OK;
+    warn_no_cache();
     if (ranks && (strcmp(wanted, "auto") == 0 || strcmp(wanted, "gpu") == 0))
         status = choose_gpu(cleat_ranks_local_rank(ranks), number, error);
     return status ? status : cleat_doctor_open_device(*number ? number : wanted, &trainer->engine.device, error);

@@ -1,6 +1,7 @@
 /* The training loop. setup.c opens the parts it uses. */
 #include "train/trainer.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "train/checkpointing.h"
@@ -301,6 +302,9 @@ static cleat_status save(cleat_trainer *trainer, bool best, cleat_error *error) 
     cleat_budget *budget = &trainer->deadline.budget;
     cleat_run_clock *clock = &trainer->clock;
     double started = cleat_seconds();
+    if (!cleat_folder_exists(trainer->run.folder)) /* not created again, without its other files */
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: the folder of the run was removed while it trained",
+                          trainer->run.folder);
     cleat_status status = cleat_checkpointing_collect(&trainer->engine, state, error);
     if (!status) status = cleat_metrics_log_sync(trainer->run.log, error);
     if (status) return status;

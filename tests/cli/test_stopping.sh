@@ -97,8 +97,17 @@ test_opening() {
     ((SECONDS - started < 20)) || complain "took $((SECONDS - started)) s to end"
 }
 
+# Where nothing can be cached, a run says so, and trains.
+test_no_cache() {
+    exits 0 env CLEAT_CACHE_DIR=/dev/null/cache "$cleat" train "${tiny[@]}" train.epochs=1 --set run.self_check=never --out "$scratch/uncached"
+    says err "nothing is cached"
+    exits 0 "$cleat" train "${tiny[@]}" train.epochs=1 --out "$scratch/cached"
+    lacks err "nothing is cached"
+}
+
 "$cleat" data make rna --out "$scratch/data" --count 24 >/dev/null
 test_signals
 test_lost_messages
 test_opening
+test_no_cache
 finish
