@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -373,6 +374,26 @@ static void folders_are_listed_in_order(void **state) {
     assert_string_equal(cleat_name_ending("ends."), ".");
 }
 
+/* The user that the library sees; 0: the real one. */
+static uid_t pretended;
+
+uid_t geteuid(void) {
+    return pretended ? pretended : (uid_t)syscall(SYS_geteuid);
+}
+
+/* Kernels in it are executed: another user's folder is refused, even if only its owner can write there. */
+static void cache_folder_of_another_user_is_refused(const char *wanted) {
+    char path[256] = "unchanged";
+    cleat_error error = {0};
+    struct stat about;
+    assert_int_equal(stat(wanted, &about), 0);
+    pretended = about.st_uid + 1;
+    const cleat_status status = cleat_cache_folder(path, sizeof path, &error);
+    pretended = 0;
+    assert_int_equal(status, CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, "belongs to another user"));
+}
+
 static void cache_folder_is_private(void **state) {
     const place *p = *state;
     char path[256], small[8], wanted[128], inner[160];
@@ -388,6 +409,7 @@ static void cache_folder_is_private(void **state) {
     assert_int_equal(chmod(path, 0755), 0); /* the user chose these permissions */
     assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
     assert_string_equal(path, wanted);
+    cache_folder_of_another_user_is_refused(wanted);
     assert_int_equal(chmod(path, 01777), 0);
     assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
     assert_int_equal(stat(wanted, &about), 0);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "data/text/encode_cache.h"
 #include "files.h"
@@ -308,6 +309,43 @@ static void damaged_files_are_made_anew(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
+/* Files whose checksum is right, as a faulty writer would leave them: ids that the vocabulary does not have would be read
+ * as places in a table of embeddings. */
+static void impossible_tokens_are_not_used(void **state) {
+    (void)state;
+    enum { N_AT = 16, HASH_AT = 80, BODY = 120, TEXTS_SAVED = 20 };
+    const int32_t ids[] = {-1, INT32_MAX};
+    const uint64_t offsets[] = {UINT64_MAX, 1u << 20};
+    cleat_tokenizer *tokenizer = make_tokenizer(true, "");
+    cleat_encode_setup setup = setup_of(tokenizer, 0);
+    char path[512], hash[33];
+    size_t size = 0;
+    uint64_t n;
+    setup.n = TEXTS_SAVED;
+    assert_false(encode(&setup, "impossible"));
+    assert_int_equal(cleat_encode_cache_path("impossible", path, sizeof path, NULL), CLEAT_OK);
+    char *whole = test_read(path, &size), *other = malloc(size);
+    assert_non_null(other);
+    memcpy(&n, whole + N_AT, sizeof n);
+    assert_int_equal(n, TEXTS_SAVED);
+    for (size_t i = 0; i < 5; ++i) {
+        const int32_t id = i == 2 ? (int32_t)cleat_tokenizer_size(tokenizer) : i < 2 ? ids[i] : 0;
+        memcpy(other, whole, size);
+        if (i < 3)
+            memcpy(other + BODY + (n + 1) * sizeof(uint64_t), &id, sizeof id);
+        else
+            memcpy(other + BODY + sizeof(uint64_t), &offsets[i - 3], sizeof offsets[0]);
+        cleat_hash_text(other + BODY, size - BODY, hash);
+        memcpy(other + HASH_AT, hash, sizeof hash);
+        test_write(path, other, size);
+        if (encode(&setup, "impossible")) fail_msg("change %zu is not noticed", i);
+        assert_non_null(strstr(said, "is not used"));
+    }
+    free(whole);
+    free(other);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
 static void without_a_cache_folder_it_works(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
@@ -323,11 +361,12 @@ static void without_a_cache_folder_it_works(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encoding_is_that_of_each_text), cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(progress_grows_to_the_end),     cmocka_unit_test(the_first_bad_text_is_named),
-        cmocka_unit_test(no_texts_have_no_tokens),       cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(second_time_from_the_cache),    cmocka_unit_test(whatever_changes_is_noticed),
-        cmocka_unit_test(damaged_files_are_made_anew),   cmocka_unit_test(without_a_cache_folder_it_works),
+        cmocka_unit_test(encoding_is_that_of_each_text),  cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(progress_grows_to_the_end),      cmocka_unit_test(the_first_bad_text_is_named),
+        cmocka_unit_test(no_texts_have_no_tokens),        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(second_time_from_the_cache),     cmocka_unit_test(whatever_changes_is_noticed),
+        cmocka_unit_test(damaged_files_are_made_anew),    cmocka_unit_test(without_a_cache_folder_it_works),
+        cmocka_unit_test(impossible_tokens_are_not_used), cmocka_unit_test(without_a_cache_folder_it_works),
     };
     return cmocka_run_group_tests(tests, start_cache, end_cache);
 }
