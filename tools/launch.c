@@ -2,6 +2,7 @@
  * again from the step that was saved. */
 #include "launch.h"
 
+#include <cleat/ranks.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,7 @@ int launch_train(const launch_request *request) {
     launch_job *job = malloc(sizeof *job);
     cleat_error error = {0};
     cleat_status status = job ? launch_find_mpi(&s.mpi, &error) : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory");
+    if (!status) status = cleat_ranks_check(&error);
     int code = EXIT_FAILURE;
     for (bool again = false; !status; again = true) {
         status = start(&s, again, job, &error);

@@ -15,6 +15,10 @@ typedef struct cleat_ranks cleat_ranks;
 /* Whether a launcher (mpirun, mpiexec, srun --mpi) started this process as one of several. */
 CLEAT_API bool cleat_ranks_launched(void);
 
+/* Whether the plug-in that talks to MPI exists, for a program that is about to start ranks; loads nothing.
+ * CLEAT_ERR_NOT_SUPPORTED: it does not; the message says what to install. */
+CLEAT_API cleat_status cleat_ranks_check(cleat_error *error);
+
 /* Joins the run: loads libcleat-mpi.so, which lies beside the library or in the folder `cleat` beside it, unless
  * CLEAT_RANKS_LIBRARY names another file, and initialises MPI; waits until all ranks do. Call it before the first OpenCL
  * call: a rank that shares its machine with others keeps to its part of the CPUs (its affinity, and the environment that

@@ -350,26 +350,28 @@ bool cleat_ranks_launched(void) {
     return getenv("PMIX_RANK") && tasks && atoi(tasks) > 1;
 }
 
+cleat_status cleat_ranks_check(cleat_error *error) {
+    char path[PATH_MAX];
+    if (cleat_plugin_file("libcleat-mpi.so", "CLEAT_RANKS_LIBRARY", path) && access(path, R_OK) == 0) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_NOT_SUPPORTED,
+        "several devices need cleat's plug-in libcleat-mpi.so, which was not found beside the library: build "
+        "cleat with Open MPI installed (Debian, Ubuntu: apt install openmpi-bin libopenmpi-dev), or install "
+        "cleat-mpi");
+}
+
 static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
-    static const char *const places[] = {"%.*slibcleat-mpi.so", "%.*scleat/libcleat-mpi.so",
-                                         "%.*s../lib/cleat/libcleat-mpi.so"};
-    const char *named = getenv("CLEAT_RANKS_LIBRARY"), *why = "it was not found beside the library";
-    char own[PATH_MAX] = "", path[PATH_MAX + 64];
-    if (named && *named) ranks->plugin = dlopen(named, RTLD_NOW | RTLD_GLOBAL);
-    const char *slash = cleat_own_file(own) ? strrchr(own, '/') : NULL;
-    for (size_t i = 0; !(named && *named) && slash && !ranks->plugin && i < sizeof places / sizeof *places; ++i) {
-        snprintf(path, sizeof path, places[i], (int)(slash + 1 - own), own);
-        if (access(path, F_OK) == 0) ranks->plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        if (access(path, F_OK) == 0) break;
-    }
+    char path[PATH_MAX];
+    cleat_status status = cleat_ranks_check(error);
+    if (status || !cleat_plugin_file("libcleat-mpi.so", "CLEAT_RANKS_LIBRARY", path)) return status;
+    ranks->plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const char *failure = ranks->plugin ? NULL : dlerror();
-    if (failure) why = failure;
     if (ranks->plugin) ranks->open = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
     if (ranks->open) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "this process was started as one of several ranks, but libcleat-mpi.so cannot be used: %s; build "
-                      "cleat with Open MPI installed (Debian, Ubuntu: apt install openmpi-bin libopenmpi-dev)",
-                      why);
+                      "this process was started as one of several ranks, but the plug-in %s cannot be used: %s; `cleat "
+                      "doctor` says what to install",
+                      path, failure ? failure : "it is none of cleat's");
 }
 
 static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {

@@ -156,6 +156,8 @@ test_launchers() {
     exits 1 env version=none PATH="$scratch/bin" "${line[@]}" --devices 0,1
     says err "several devices need MPI"
     says err "openmpi"
+    exits 1 env CLEAT_RANKS_LIBRARY=/no/such/plugin.so "${line[@]}" --devices 0,1
+    says err "libopenmpi-dev"
     exits 1 env CLEAT_MPIRUN=/no/such/mpirun "${line[@]}" --devices 0,1
     says err "CLEAT_MPIRUN=/no/such/mpirun"
 }
@@ -181,9 +183,10 @@ test_devices() {
     exits 2 "${line[@]}" --devices 0,1 --device 0
     exits 2 "${line[@]}" --devices 0,1 --restarts 1.5
     exits 2 env OMPI_COMM_WORLD_SIZE=2 "${line[@]}" --devices 0,1
-    # one device needs no MPI: the run fails by itself, because this driver compiles nothing
-    exits 4 "${line[@]}" --devices gfx --out "$scratch/none"
-    says err "does not compile on 'gfx1100'"
+    # one device needs no MPI: the run fails by itself, for want of data or because this driver compiles nothing
+    "${line[@]}" --devices gfx --out "$scratch/none" >"$scratch/out" 2>"$scratch/err" || true
+    lacks err "--devices"
+    lacks err MPI
     calls 9
     rm "$scratch/icd/a.icd" "$scratch/icd/b.icd"
     exits 4 "${line[@]}" --devices gpu
@@ -303,6 +306,7 @@ test_signals() {
     done
 }
 
+export CLEAT_RANKS_LIBRARY=$stub # its file is enough: the ranks are played
 make_devices
 make_launcher
 test_command_line
