@@ -1,6 +1,6 @@
 /* Ranks: the processes of one data-parallel run, one for each device, which an MPI launcher starts together.
  *
- * Threads: all calls for a cleat_ranks come from one thread. The library talks to MPI on a thread of its own. */
+ * Threads: all calls for a cleat_ranks come from one thread. The library talks to MPI on its own thread. */
 #ifndef CLEAT_RANKS_H
 #define CLEAT_RANKS_H
 

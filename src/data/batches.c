@@ -73,7 +73,8 @@ static size_t cut_global_batches(const cleat_batches_spec *spec, const uint32_t 
         ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
     for (size_t b = 0; b < n_buckets; ++b) {
-        const int64_t whole_size = spec->global_batch_sizes ? spec->global_batch_sizes[b] : buckets[b].global_batch_size;
+        const int64_t whole_size =
+            spec->global_batch_sizes ? spec->global_batch_sizes[b] : buckets[b].global_batch_size;
         size_t most = (size_t)(evaluation ? buckets[b].micro_batch_size : whole_size);
         for (size_t first = filled[b]; first < filled[b + 1]; first += most) {
             size_t left = filled[b + 1] - first;
@@ -155,8 +156,7 @@ cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches 
     size_t global_batches = cut_global_batches(spec, order, filled, made->samples, whole);
     if (rng_key) status = shuffle_global_batches(whole, global_batches, &random, error);
     if (status != CLEAT_OK) goto done;
-    for (size_t w = 0; w < global_batches; ++w)
-        add_global_batch(made, spec, &whole[w]);
+    for (size_t w = 0; w < global_batches; ++w) add_global_batch(made, spec, &whole[w]);
     *batches = made;
     made = NULL;
 done:

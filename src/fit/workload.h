@@ -61,7 +61,8 @@ typedef struct cleat_workload_spec {
     const cleat_bucket *buckets; /* [n_buckets] ascending lengths, 1 to CLEAT_BUCKETS of them */
     size_t n_buckets;
     int recompute; /* segments in a group that is recomputed in backward; 0: activations are stored; or _CHEAP */
-    bool host_norm; /* the norm of the gradient is an input of the update, because several devices sum their gradients */
+    bool
+        host_norm; /* the norm of the gradient is an input of the update, because several devices sum their gradients */
 } cleat_workload_spec;
 
 /* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger than the

@@ -1,6 +1,6 @@
 /* Ranks: the plug-in, the thread that talks to it, and what ranks know of each other.
  *
- * MPI is called by one thread of its own, so that the thread of the run can wait with a limit: a rank that is gone leaves
+ * MPI is called by one thread that does nothing else, so that the thread of the run can wait with a limit: a rank that is gone leaves
  * the others in a collective operation for ever, and only their processes can end that. */
 #include "ranks/ranks.h"
 

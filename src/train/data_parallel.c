@@ -19,7 +19,7 @@ static const double NOISE = 0.85;
 
 /* --- shares --------------------------------------------------------------------------------------------------- */
 
-static cleat_status take_given(cleat_data_parallel *parallel, const cleat_int_list *given, cleat_error *error) {
+static cleat_status use_given(cleat_data_parallel *parallel, const cleat_int_list *given, cleat_error *error) {
     const int count = cleat_ranks_count(parallel->ranks);
     int64_t sum = 0;
     if (given->count != count)
@@ -73,7 +73,7 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     status = cleat_ranks_agree(ranks, status, error);
     if (status) return status;
     const bool is_given = parallel->is_given = given->count > 0;
-    status = is_given ? take_given(parallel, given, error)
+    status = is_given ? use_given(parallel, given, error)
                       : estimate_shares(parallel, cleat_profile_effective_batch(profile), flops, error);
     if (!status) log_shares(parallel, is_given ? "distribute.shares" : "until steps are measured");
     return status;
@@ -109,7 +109,8 @@ int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t sa
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
     *changed = false;
-    if (!parallel->ranks || parallel->is_given || parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
+    if (!parallel->ranks || parallel->is_given ||
+        parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
         return CLEAT_OK;
     const int count = cleat_ranks_count(parallel->ranks);
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;

@@ -1,6 +1,6 @@
 /* Data-parallel training: several ranks, each with its device, compute parts of every global batch.
  *
- * A rank runs its part in micro-batches of its own. Then the gradients of all ranks are summed on the host (buffers of
+ * A rank runs its part in its own micro-batches. Then the gradients of all ranks are summed on the host (buffers of
  * cleat_buffer are averaged, weighted by samples), and every rank makes the same update: the norm of the gradient comes
  * from the summed values, which have the same bits everywhere, so that the parameters stay equal, on devices of different
  * vendors too. With `ranks` NULL everything here does nothing. */

@@ -222,40 +222,6 @@ static void run_is_not_overwritten(void **state) {
     assert_contains(result.error.text, SET("base", "--resume", "--out"));
 }
 
-static void remove_folder(void *folder) {
-    char command[TINY_PATH + 16];
-    snprintf(command, sizeof command, "rm -r '%s'", (const char *)folder);
-    assert_int_equal(system(command), 0);
-}
-
-/* A checkpoint would be without the other files of the run. */
-static void removed_folder_does_not_come_back(void **state) {
-    const tiny *t = *state;
-    char out[TINY_PATH];
-    cleat_train_report report;
-    cleat_error error = {0};
-    cleat_profile *profile = tiny_profile(t, NULL);
-    const cleat_train_options options = {.out = tiny_path(t, "removed", out), .user = out, .began = remove_folder};
-    assert_int_equal(cleat_train(profile, &options, &report, &error), CLEAT_ERR_IO);
-    assert_contains(error.text, SET("removed", "the folder of the run was removed"));
-    assert_false(cleat_folder_exists(out));
-    cleat_profile_destroy(profile);
-}
-
-/* train.batch_size does not count as a setting that changes results, but how a global batch is cut changes their last
- * bits: a resume with another one says so. */
-static void other_batch_size_is_a_warning(void **state) {
-    const tiny *t = *state;
-    log_capture w;
-    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), false, 1);
-    start_capture(&w, "bit-identical");
-    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), true, 1);
-    assert_int_equal(w.times, 0);
-    tiny_train_to(CLEAT_OK, t, "recut", SET("train.batch_size=4"), true, 0);
-    assert_contains(w.text, SET("but 2 earlier"));
-    stop_capture();
-}
-
 /* --- the run's folder --- */
 
 /* An open trainer; options as for cleat_train. */
@@ -801,8 +767,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(finished_run_is_resumed_without_a_step),
         cmocka_unit_test(killed_at_any_moment_and_resumed),
         cmocka_unit_test(changed_profile_is_not_resumed),
-        cmocka_unit_test(removed_folder_does_not_come_back),
-        cmocka_unit_test(other_batch_size_is_a_warning),
         cmocka_unit_test(run_is_not_overwritten),
         cmocka_unit_test(two_runs_do_not_share_a_folder),
         cmocka_unit_test(run_without_a_name_gets_a_folder_of_its_own),

@@ -1,0 +1,67 @@
+/* A run whose folder was removed meanwhile, and one that goes on with other micro-batches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/files.h"
+#include "tiny.h"
+
+/* The last warning about bits that differ. */
+typedef struct warning {
+    int count;
+    char text[512];
+} warning;
+
+static void keep_warning(void *user, cleat_log_level level, const char *text) {
+    warning *found = user;
+    if (level != CLEAT_LOG_WARNING || !strstr(text, "bit-identical")) return;
+    ++found->count;
+    snprintf(found->text, sizeof found->text, "%s", text);
+}
+
+static void remove_folder(void *folder) {
+    char command[TINY_PATH + 16];
+    snprintf(command, sizeof command, "rm -r '%s'", (const char *)folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* A checkpoint would be without the other files of the run. */
+static void removed_folder_does_not_come_back(void **state) {
+    const tiny *t = *state;
+    char out[TINY_PATH];
+    cleat_train_report report;
+    cleat_error error = {0};
+    cleat_profile *profile = tiny_profile(t, NULL);
+    const cleat_train_options options = {.out = tiny_path(t, "removed", out), .user = out, .began = remove_folder};
+    assert_int_equal(cleat_train(profile, &options, &report, &error), CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, "the folder of the run was removed"));
+    assert_false(cleat_folder_exists(out));
+    cleat_profile_destroy(profile);
+}
+
+/* train.batch_size does not count as a setting that changes results, but how a global batch is cut changes their last
+ * bits: a resume with another one says so. */
+static void other_batch_size_is_a_warning(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), false, 1);
+    warning found = {.count = 0};
+    cleat_set_log(keep_warning, &found, CLEAT_LOG_WARNING);
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), true, 1);
+    assert_int_equal(found.count, 0);
+    tiny_train_to(CLEAT_OK, t, "recut", SET("train.batch_size=4"), true, 0);
+    assert_non_null(strstr(found.text, "but 2 earlier"));
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(removed_folder_does_not_come_back),
+                                       cmocka_unit_test(other_batch_size_is_a_warning)};
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
