@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Seconds between the end of a rank's process and the loss of the rank: what it said last may still arrive. */
-static const double LAST_WORDS = 1;
+static const double LAST_WORDS = 0.5;
 
 enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
 
