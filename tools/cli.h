@@ -5,6 +5,7 @@
 
 #include <cleat/bench.h>
 #include <cleat/core.h>
+#include <cleat/ranks.h>
 
 enum {
     EXIT_USAGE = 2,
@@ -100,6 +101,13 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
 
 /* The log of a rank other than 0: its number before every line, and only errors unless --log asks for more. */
 void cli_log_as_rank(int rank);
+/* Joins the other processes, if a launcher started this one as one of several; else *ranks is NULL. Before the first OpenCL
+ * call. */
+cleat_status cli_join_ranks(cleat_ranks **ranks, cleat_error *error);
+/* Whether this process prints results: rank 0, or a process alone. */
+bool cli_is_leader(const cleat_ranks *ranks);
+/* The last call of a command that has joined: cli_finish, where the error that all ranks have is printed by the first. */
+int cli_leave_ranks(cleat_ranks *ranks, cleat_status status, const cleat_error *error);
 
 /* Returns the exit code of a status; cli_finish also prints the error to stderr unless the status is ok. */
 int cli_code_of(cleat_status status);

@@ -158,10 +158,25 @@ static void name_input(const places *at, cleat_error *error) {
     memcpy(error->text, text, sizeof text);
 }
 
-static cleat_status predict(const cleat_profile *profile, const char *checkpoint, places *at, cleat_error *error) {
+/* A launcher passes its standard input to rank 0 only. */
+static cleat_status check_ranks(const cleat_ranks *ranks, const places *at, cleat_error *error) {
+    if (!ranks || !is_stream(at->data)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "--data -: only one of several ranks could read the standard input; write it to a file first");
+}
+
+static cleat_status predict(const cleat_profile *profile, const char *checkpoint, cleat_ranks *ranks, places *at,
+                            cleat_error *error) {
     size_t count = 0;
-    cleat_status status = prepare(profile, at, error);
-    if (status == CLEAT_OK) status = cleat_predict(profile, checkpoint, at->input, at->output, &count, error);
+    cleat_status status = check_ranks(ranks, at, error);
+    if (status == CLEAT_OK) status = prepare(profile, at, error);
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status == CLEAT_OK)
+        status = cleat_predict_ranks(profile, checkpoint, at->input, at->output, ranks, &count, error);
+    if (!cli_is_leader(ranks)) {
+        remove_temporary(at);
+        return status;
+    }
     if (is_stream(at->out) && count) {
         cleat_status printed = print_output(at, status == CLEAT_OK ? error : NULL);
         if (status == CLEAT_OK) status = printed;
@@ -198,10 +213,14 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!at.out) at.out = is_stream(at.data) ? "-" : "predictions";
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_status status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = predict(profile, checkpoint, &at, &error);
+    cleat_ranks *ranks;
+    cleat_status status = cli_join_ranks(&ranks, &error);
+    if (status == CLEAT_OK)
+        status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    status = cleat_ranks_agree(ranks, status, &error);
+    if (status == CLEAT_OK) status = predict(profile, checkpoint, ranks, &at, &error);
     cleat_profile_destroy(profile);
-    return cli_finish(status, &error);
+    return cli_leave_ranks(ranks, status, &error);
 }
 
 const cli_command cli_predict = {

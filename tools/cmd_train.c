@@ -2,8 +2,6 @@
 #include "cli.h"
 #include "launch.h"
 
-#include "cleat/ranks.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,31 +80,14 @@ static cleat_status open_profile(const char *path, const cli_list *assignments, 
     return run ? cleat_profile_apply_run(*profile, run, error) : cleat_profile_apply_init(*profile, error);
 }
 
-/* Joins the other ranks if a launcher has started this process as one of several. Only rank 0 prints. */
-static cleat_status join_ranks(cleat_train_options *options, cleat_error *error) {
-    if (!cleat_ranks_launched()) return CLEAT_OK;
-    cleat_status status = cleat_ranks_open(&options->ranks, error);
-    if (status || cleat_ranks_rank(options->ranks) == 0) return status;
-    options->print = NULL;
-    cli_log_as_rank(cleat_ranks_rank(options->ranks));
-    return CLEAT_OK;
-}
-
-/* MPI cannot be ended in order once a rank is lost: its thread waits for that rank. */
-static void leave_ranks(cleat_ranks *ranks, int exit_code) {
-    if (cleat_ranks_are_broken(ranks)) {
-        fflush(NULL);
-        _exit(exit_code);
-    }
-    cleat_ranks_close(ranks);
-}
-
 static int train(const char *path, const cli_list *assignments, const char *device, bool json,
                  cleat_train_options *options) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_train_report report = {.folder = ""};
-    cleat_status status = join_ranks(options, &error);
+    cleat_status status = cli_join_ranks(&options->ranks, &error);
+    const bool leads = cli_is_leader(options->ranks);
+    if (!leads) options->print = NULL;
     if (status == CLEAT_OK)
         status = cleat_ranks_agree(options->ranks, open_profile(path, assignments, device, options, &profile, &error),
                                    &error);
@@ -114,7 +95,6 @@ static int train(const char *path, const cli_list *assignments, const char *devi
         cli_stop_on_signals(options);
         status = cleat_train(profile, options, &report, &error);
     }
-    const bool leads = cleat_ranks_rank(options->ranks) == 0;
     if (leads && (status == CLEAT_OK || report.steps > 0)) {
         if (json)
             print_json(&report);
@@ -122,10 +102,7 @@ static int train(const char *path, const cli_list *assignments, const char *devi
             print_report(&report);
     }
     cleat_profile_destroy(profile);
-    /* an error of one rank is known to all: the first of them prints it */
-    const int exit_code = leads || status == CLEAT_ERR_RANK_LOST ? cli_finish(status, &error) : cli_code_of(status);
-    leave_ranks(options->ranks, exit_code);
-    return exit_code;
+    return cli_leave_ranks(options->ranks, status, &error);
 }
 
 /* Whether argv[at] is a setting without a --set before it. */

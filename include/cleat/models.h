@@ -140,6 +140,7 @@ typedef struct cleat_prediction {
     size_t sample;
     const float *output; /* what cleat_model_keep keeps of the sample's output */
     int64_t length;      /* padded length L */
+    int64_t values;      /* number of values in `output` */
 } cleat_prediction;
 /* Keeps the output of slot b of a batch in *prediction: a copy of its part [each] of `output` [B, each], or what the
  * family needs of it, where that is much less. The caller frees it with cleat_prediction_free. */

@@ -155,6 +155,14 @@ CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *
 CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
                                                const char *path, cleat_metrics *metrics, cleat_error *error);
 
+/* The same on several ranks, each of which evaluates a part of the samples, in proportion to the speed of its device, or
+ * to distribute.shares if there is one for each rank; run.device as for cleat_train. All ranks call it with the same
+ * arguments and receive the same results; rank 0 writes `path`. Counts are those of one process, losses but for the order
+ * of sums. `ranks` NULL: alone. */
+CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                            const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
+                                            cleat_error *error);
+
 /* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder `out`.
  * *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of them are written
  * and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT, CLEAT_ERR_FORMAT, with *count written:
@@ -162,6 +170,11 @@ CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, con
  * written, and the message names the first five. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
+/* The same on several ranks, as cleat_evaluate_ranks. Files of a single sample are written by the rank that predicts it,
+ * so that all ranks need the same folder `out`; all others by rank 0. */
+CLEAT_API cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *checkpoint, const char *data,
+                                           const char *out, struct cleat_ranks *ranks, size_t *count,
+                                           cleat_error *error);
 
 /* Scales a learning rate chosen for base_batch samples per optimizer step to `batch` samples:
  *   none:   learning_rate

@@ -78,6 +78,10 @@ cleat_status cleat_masked_condense(const cleat_masked_logits *from, float **kept
     return CLEAT_OK;
 }
 
+int64_t cleat_masked_kept_values(const float *kept) {
+    return 1 + (int64_t)kept[0] * PLACE;
+}
+
 /* --- predictions ---------------------------------------------------------------------------------------------- */
 
 enum { TOKEN_BYTES = 128 }; /* of a token that is shown */

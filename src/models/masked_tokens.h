@@ -19,6 +19,8 @@ typedef struct cleat_masked_logits {
 /* Keeps the most probable tokens of each place. The caller frees *kept, which the functions below read as
  * cleat_prediction.output. */
 cleat_status cleat_masked_condense(const cleat_masked_logits *from, float **kept, cleat_error *error);
+/* Number of values in what was kept. */
+int64_t cleat_masked_kept_values(const float *kept);
 
 /* Writes FOLDER/predictions.csv: a row for each mask token. */
 cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t count, const char *folder,

@@ -82,10 +82,10 @@ struct cleat_model_class {
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
     /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output [each], where
-     * that is too large to be kept for thousands of samples. The caller frees *kept. NULL: they read the output
-     * itself (cleat_model_keep). */
+     * that is too large to be kept for thousands of samples. The caller frees *kept [*values]. NULL: they read the
+     * output itself (cleat_model_keep). */
     cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
-                             int64_t each, float **kept, cleat_error *error);
+                             int64_t each, float **kept, int64_t *values, cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
      * dataset, with the kind of synthetic values to use without data; returns their number. */
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);

@@ -119,17 +119,21 @@ void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value) {
 cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                               int64_t each, cleat_prediction *prediction, cleat_error *error) {
     float *kept = NULL;
+    int64_t values = each;
     cleat_status status = CLEAT_OK;
     if (model->type->condense) {
-        status = model->type->condense(model, batch, b, output + b * each, each, &kept, error);
+        status = model->type->condense(model, batch, b, output + b * each, each, &kept, &values, error);
     } else if ((kept = cleat_alloc((size_t)each, sizeof *kept))) {
         memcpy(kept, output + b * each, (size_t)each * sizeof *kept);
     } else {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
     }
     if (status) return status;
-    *prediction = (cleat_prediction){
-        .dataset = batch->dataset, .sample = batch->samples[b], .output = kept, .length = batch->length};
+    *prediction = (cleat_prediction){.dataset = batch->dataset,
+                                     .sample = batch->samples[b],
+                                     .output = kept,
+                                     .length = batch->length,
+                                     .values = values};
     return CLEAT_OK;
 }
 

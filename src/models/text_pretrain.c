@@ -302,7 +302,7 @@ static const cleat_architecture *architecture(const cleat_model *model) {
 /* --- predictions and examples --------------------------------------------------------------------------------- */
 
 static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
-                             int64_t each, float **kept, cleat_error *error) {
+                             int64_t each, float **kept, int64_t *values, cleat_error *error) {
     const int32_t *tokens = batch->fields[TOKENS], *labels = batch->fields[LABELS];
     const cleat_masked_logits from = {.logits = output,
                                       .rows = each / vocabulary_of(model),
@@ -311,7 +311,9 @@ static cleat_status condense(const cleat_model *model, const cleat_host_batch *b
                                       .labels = labels ? labels + b * batch->length : NULL,
                                       .length = batch->length,
                                       .tokenizer = cleat_masked_tokenizer(batch->dataset)};
-    return cleat_masked_condense(&from, kept, error);
+    cleat_status status = cleat_masked_condense(&from, kept, error);
+    if (!status) *values = cleat_masked_kept_values(*kept);
+    return status;
 }
 
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,

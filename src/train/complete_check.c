@@ -6,22 +6,23 @@
 enum { NAMED = 5 };
 
 /* Samples of a state: their number, and the first names. */
-static size_t find_samples(const cleat_dataset *dataset, cleat_sample_state state, cleat_text *names) {
+static size_t find_samples(const cleat_dataset *dataset, const unsigned char *states, cleat_sample_state state,
+                           cleat_text *names) {
     size_t found = 0;
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
-        if (cleat_dataset_sample_state(dataset, i) != state) continue;
+        if (states[i] != state) continue;
         if (found++ < NAMED) cleat_text_add(names, "%s%s", found > 1 ? ", " : "", cleat_dataset_id(dataset, i));
     }
     if (found > NAMED) cleat_text_add(names, ", ...");
     return found;
 }
 
-cleat_status cleat_check_complete(const cleat_dataset *dataset, int64_t max_length, const char *out,
-                                  cleat_error *error) {
+cleat_status cleat_check_complete(const cleat_dataset *dataset, const unsigned char *states, int64_t max_length,
+                                  const char *out, cleat_error *error) {
     const size_t all = cleat_dataset_count(dataset);
     cleat_text cut = {0}, unread = {0}, text = {0};
-    const size_t n_cut = find_samples(dataset, CLEAT_SAMPLE_CUT, &cut),
-                 n_unread = find_samples(dataset, CLEAT_SAMPLE_UNREADABLE, &unread);
+    const size_t n_cut = find_samples(dataset, states, CLEAT_SAMPLE_CUT, &cut),
+                 n_unread = find_samples(dataset, states, CLEAT_SAMPLE_UNREADABLE, &unread);
     cleat_status status = CLEAT_OK;
     if (n_unread && unread.data)
         cleat_text_add(&text, "%zu of %zu files cannot be read and have none: %s", n_unread, all, unread.data);

@@ -6,8 +6,8 @@
 
 /* After the prediction of a dataset into `out`: CLEAT_OK if each sample has a whole one. Otherwise one error that counts
  * the samples whose files cannot be read (CLEAT_ERR_FORMAT) as well as those that `max_length` cuts (CLEAT_ERR_ARGUMENT
- * if these are all), with their first names. */
-cleat_status cleat_check_complete(const cleat_dataset *dataset, int64_t max_length, const char *out,
-                                  cleat_error *error);
+ * if these are all), with their first names. states: a cleat_sample_state for each sample. */
+cleat_status cleat_check_complete(const cleat_dataset *dataset, const unsigned char *states, int64_t max_length,
+                                  const char *out, cleat_error *error);
 
 #endif

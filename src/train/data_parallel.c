@@ -12,6 +12,8 @@
 
 /* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
 enum { FIRST_CHECKS = 3, STEPS_TO_MEASURE = 5, STEPS_BETWEEN = 200 };
+/* Shares of a pass over samples, on average: so fine that they are in proportion to the speeds. */
+enum { FINE_SHARES = 100 };
 /* New shares are worth it only if they make a step this much shorter. */
 static const double WORTH = 0.9;
 /* Two measured rates are taken for equal if one is at least this part of the other. */
@@ -54,13 +56,14 @@ static cleat_status estimate_shares(cleat_data_parallel *parallel, int64_t sampl
     return status;
 }
 
-static void log_shares(const cleat_data_parallel *parallel, const char *why) {
+static const char GLOBAL_BATCH[] = "a global batch";
+static void log_shares(const cleat_data_parallel *parallel, const char *what, const char *why) {
     char text[512];
     int used = 0;
     for (int r = 0; r < cleat_ranks_count(parallel->ranks) && used < (int)sizeof text; ++r)
         used +=
             snprintf(text + used, sizeof text - (size_t)used, "%s%lld", r ? " : " : "", (long long)parallel->shares[r]);
-    cleat_log(CLEAT_LOG_INFO, "shares of a global batch: %s (%s)", text, why);
+    cleat_log(CLEAT_LOG_INFO, "shares of %s: %s (%s)", what, text, why);
 }
 
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
@@ -75,7 +78,23 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     const bool is_given = parallel->is_given = given->count > 0;
     status = is_given ? use_given(parallel, given, error)
                       : estimate_shares(parallel, cleat_profile_effective_batch(profile), flops, error);
-    if (!status) log_shares(parallel, is_given ? "distribute.shares" : "until steps are measured");
+    if (!status) log_shares(parallel, GLOBAL_BATCH, is_given ? "distribute.shares" : "until steps are measured");
+    return status;
+}
+
+cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_ranks *ranks,
+                                           const cleat_profile *profile, double flops, cleat_error *error) {
+    const int count = cleat_ranks_count(ranks);
+    const bool is_given = profile->distribute.shares.count == count;
+    *parallel = (cleat_data_parallel){.ranks = ranks};
+    if (!ranks) return CLEAT_OK;
+    parallel->shares = cleat_alloc((size_t)count, sizeof *parallel->shares);
+    cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status) return status;
+    status = is_given ? use_given(parallel, &profile->distribute.shares, error)
+                      : estimate_shares(parallel, FINE_SHARES * (int64_t)count, flops, error);
+    if (!status) log_shares(parallel, "the samples", is_given ? "distribute.shares" : "speeds of the devices");
     return status;
 }
 
@@ -134,7 +153,7 @@ cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t 
     parallel->is_measured = true;
     if (then > WORTH * now) return CLEAT_OK;
     memcpy(parallel->shares, shares, (size_t)count * sizeof *shares);
-    log_shares(parallel, "measured");
+    log_shares(parallel, GLOBAL_BATCH, "measured");
     *changed = true;
     return CLEAT_OK;
 }

@@ -57,6 +57,10 @@ void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel);
  * than ranks. All ranks call it. The caller closes it, also after an error. */
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
                                       double flops, cleat_error *error);
+/* The same for a pass without training: only `ranks` and `shares` are set. Shares of the profile that are for another
+ * number of ranks are those of the training, and not used. */
+cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_ranks *ranks,
+                                           const cleat_profile *profile, double flops, cleat_error *error);
 void cleat_data_parallel_close(cleat_data_parallel *parallel);
 /* Samples of a global batch that this rank computes, at most; 0: all of them. */
 int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t samples);

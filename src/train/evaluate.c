@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "train/load_model.h"
+#include "train/parallel_pass.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,19 +39,15 @@ static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, con
     return status;
 }
 
-/* The whole pass as one global batch, because the loss is the mean over it. */
-static cleat_global_batch whole_pass(const cleat_batches *batches) {
-    cleat_global_batch all = {.micro_batches = cleat_batches_count(batches)}, global_batch;
-    for (size_t w = 0; cleat_batches_global_batch(batches, w, &global_batch); ++w) {
-        all.samples += global_batch.samples;
-        all.items += global_batch.items;
-    }
+/* The whole pass as one global batch, because the loss is the mean over it, also where ranks evaluate parts of it. */
+static cleat_global_batch whole_pass(const cleat_dataset *dataset, const uint32_t *samples, size_t count) {
+    cleat_global_batch all = {.samples = (int64_t)count};
+    for (size_t i = 0; i < count; ++i) all.items += cleat_dataset_items(dataset, samples[i]);
     return all;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, collected *found,
-                             cleat_error *error) {
-    cleat_global_batch all = whole_pass(batches);
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
+                             const cleat_global_batch *all, collected *found, cleat_error *error) {
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
         int64_t elements = cleat_tensor_elements(session->work->evaluate[b].built.output);
@@ -62,7 +59,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.micro_batch) break;
-        status = update_metrics(session, feed, &fed, &all, output, found, error);
+        status = update_metrics(session, feed, &fed, all, output, found, error);
     }
     cleat_free(output);
     return status;
@@ -78,18 +75,10 @@ static cleat_status read_and_clear_terms(cleat_session *session, float *terms, c
                               : status;
 }
 
-cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_run_examples *examples,
-                                    cleat_metrics *metrics, char *bad, cleat_error *error) {
-    int n_terms = cleat_model_terms(session->model);
-    float terms[CLEAT_MAX_METRICS] = {0};
-    if (n_terms + 1 > CLEAT_MAX_METRICS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
-    collected found = {.metric_state =
-                           cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
-                       .examples = examples};
-    if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
-    if (examples) cleat_run_examples_begin(examples, session->model, dataset, samples, count);
+/* terms [CLEAT_MAX_METRICS] */
+static cleat_status evaluate_part(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
+                                  const uint32_t *samples, size_t count, const cleat_global_batch *all, float *terms,
+                                  collected *found, cleat_error *error) {
     cleat_batches *batches = NULL;
     const cleat_batches_spec spec = {.dataset = dataset,
                                      .samples = samples,
@@ -98,22 +87,64 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
                                      .n_buckets = session->work->n_buckets};
     cleat_status status = cleat_batches_create(&spec, &batches, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, &found, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, all, found, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
-    if (status == CLEAT_OK) {
-        cleat_metrics made = {0};
-        cleat_metrics_add(&made, "loss", terms[n_terms]);
-        for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&made, cleat_model_term(session->model, i), terms[i]);
-        cleat_model_metric_compute(session->model, found.metric_state, &made);
-        *metrics = made;
-        cleat_output_check_format(&found.bad, session, dataset, bad);
-        if (found.bad.bad == 0 && !isfinite(terms[n_terms]))
-            snprintf(bad, CLEAT_OUTPUT_CHECK_TEXT,
-                     "every output is finite, but the loss is %g: check the targets in the data",
-                     (double)terms[n_terms]);
-    }
+    return status;
+}
+
+/* The results of all ranks from those of their parts. sums [n_terms + 1] */
+static cleat_status bring_together(const cleat_session *session, const cleat_dataset *dataset,
+                                   const cleat_data_parallel *parallel, double *sums, collected *found,
+                                   cleat_error *error) {
+    const size_t n_sums = (size_t)cleat_model_terms(session->model) + 1;
+    cleat_status status = cleat_pass_add(parallel, sums, n_sums, error);
+    if (status == CLEAT_OK)
+        status = cleat_pass_add(parallel, found->metric_state, cleat_model_metric_state_size(session->model), error);
+    if (status == CLEAT_OK) status = cleat_pass_add_check(parallel, &found->bad, error);
+    if (status == CLEAT_OK && found->examples)
+        status = cleat_pass_collect(parallel, dataset, found->examples->predictions, CLEAT_EXAMPLES, error);
+    return status;
+}
+
+static void write_results(const cleat_session *session, const cleat_dataset *dataset, const double *sums,
+                          const collected *found, cleat_metrics *metrics, char *bad) {
+    const int n_terms = cleat_model_terms(session->model);
+    cleat_metrics made = {0};
+    cleat_metrics_add(&made, "loss", sums[n_terms]);
+    for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&made, cleat_model_term(session->model, i), sums[i]);
+    cleat_model_metric_compute(session->model, found->metric_state, &made);
+    *metrics = made;
+    cleat_output_check_format(&found->bad, session, dataset, bad);
+    if (found->bad.bad == 0 && !isfinite(sums[n_terms]))
+        snprintf(bad, CLEAT_OUTPUT_CHECK_TEXT,
+                 "every output is finite, but the loss is %g: check the targets in the data", sums[n_terms]);
+}
+
+cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
+                                    const uint32_t *samples, size_t count, const cleat_data_parallel *parallel,
+                                    cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
+                                    cleat_error *error) {
+    cleat_ranks *ranks = parallel ? parallel->ranks : NULL;
+    float terms[CLEAT_MAX_METRICS] = {0};
+    double sums[CLEAT_MAX_METRICS];
+    size_t first, own;
+    if (cleat_model_terms(session->model) + 1 > CLEAT_MAX_METRICS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
+    cleat_status status = cleat_pass_part(parallel, count, &first, &own, error);
+    if (status != CLEAT_OK) return status;
+    collected found = {.metric_state =
+                           cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
+                       .examples = examples};
+    if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
+    if (examples) cleat_run_examples_begin(examples, session->model, dataset, samples, count);
+    const cleat_global_batch all = whole_pass(dataset, samples, count);
+    status = evaluate_part(session, feed, dataset, samples + first, own, &all, terms, &found, error);
+    for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status == CLEAT_OK) status = bring_together(session, dataset, parallel, sums, &found, error);
+    if (status == CLEAT_OK) write_results(session, dataset, sums, &found, metrics, bad);
     if (status == CLEAT_OK && examples)
         cleat_run_examples_end(examples, found.metric_state);
     else
@@ -159,8 +190,17 @@ static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *
     return list_all(dataset, samples, count, error);
 }
 
-cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
-                                     const char *path, cleat_metrics *metrics, cleat_error *error) {
+/* Rank 0 writes the examples for all; the others learn whether it could. */
+static cleat_status write_examples(cleat_run_examples *examples, const cleat_loaded_model *loaded, const char *path,
+                                   const cleat_run_examples_place *place, cleat_error *error) {
+    cleat_ranks *ranks = loaded->parallel.ranks;
+    cleat_status status = CLEAT_OK;
+    if (cleat_ranks_rank(ranks) == 0) status = cleat_run_examples_write(examples, loaded->model, path, place, error);
+    return cleat_ranks_agree(ranks, status, error);
+}
+
+cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                  const char *path, cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
     cleat_run_examples_place place = {.metric = profile->run.metric, .split = split};
     cleat_run_examples examples = {0};
     cleat_loaded_model loaded = {0};
@@ -169,7 +209,7 @@ cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *c
     size_t count = 0;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     cleat_status status =
-        cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, &loaded, error);
+        cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, ranks, &loaded, error);
     if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples; split 'all' has all of them",
@@ -177,12 +217,16 @@ cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *c
     if (status == CLEAT_OK)
         cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
+    status = cleat_ranks_agree(ranks, status, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, path ? &examples : NULL,
-                                        metrics, bad, error);
+        status =
+            cleat_ranks_agree(ranks,
+                              cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count,
+                                                     &loaded.parallel, path ? &examples : NULL, metrics, bad, error),
+                              error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
-    if (status == CLEAT_OK && path) status = cleat_run_examples_write(&examples, loaded.model, path, &place, error);
+    if (status == CLEAT_OK && path) status = write_examples(&examples, &loaded, path, &place, error);
     if (status == CLEAT_OK && bad[0])
         status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
     cleat_run_examples_free(&examples);
@@ -192,7 +236,12 @@ cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *c
     return status;
 }
 
+cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                     const char *path, cleat_metrics *metrics, cleat_error *error) {
+    return cleat_evaluate_ranks(profile, checkpoint, split, path, NULL, metrics, error);
+}
+
 cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                             cleat_metrics *metrics, cleat_error *error) {
-    return cleat_evaluate_examples(profile, checkpoint, split, NULL, metrics, error);
+    return cleat_evaluate_ranks(profile, checkpoint, split, NULL, NULL, metrics, error);
 }

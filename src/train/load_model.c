@@ -2,13 +2,16 @@
 #include "train/load_model.h"
 
 #include "checkpoint/checkpoint.h"
-#include "cleat/doctor.h"
+#include "cleat/rates.h"
 #include "cleat/verify.h"
+#include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "exec/copy.h"
 #include "graph/store.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
+#include "train/rank_device.h"
 
 #include <math.h>
 
@@ -100,35 +103,80 @@ static cleat_status choose_lengths(const cleat_profile *profile, const cleat_mod
     return status;
 }
 
-cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
-                              cleat_purpose purpose, cleat_loaded_model *loaded, cleat_error *error) {
-    cleat_loaded_model made = {0};
-    cleat_checkpoint *saved = NULL;
+/* The speed of a device counts only where ranks divide the work by it. */
+static double measure_flops(cleat_device *device, const cleat_ranks *ranks) {
+    cleat_rates rates = {0};
+    cleat_error why = {0};
+    if (!ranks) return 0;
+    if (cleat_rates_measure(device, &rates, &why) == CLEAT_OK) return rates.flops;
+    cleat_log(CLEAT_LOG_WARNING,
+              "the speed of the device could not be measured, so that all ranks take equal parts: %s", why.text);
+    return 0;
+}
+
+/* `saved` is set also after some errors; the caller closes it and `made`. *flops: as cleat_data_parallel_open_pass. */
+static cleat_status load(const cleat_profile *profile, const char *checkpoint, const char *data, cleat_purpose purpose,
+                         cleat_ranks *ranks, cleat_checkpoint **saved, cleat_loaded_model *made, double *flops,
+                         cleat_error *error) {
     cleat_settings settings;
     cleat_lengths lengths;
+    const cleat_mode mode = purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE;
     cleat_status status = cleat_model_settings(profile, &settings, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
-    if (status == CLEAT_OK) {
-        made.step = saved->state.step;
-        made.epoch = saved->state.epoch;
-    }
-    if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
-    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &made.model, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, saved, error);
+    if (status != CLEAT_OK) return status;
+    made->step = (*saved)->state.step;
+    made->epoch = (*saved)->state.epoch;
+    status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
+    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &made->model, error);
     if (status == CLEAT_OK)
-        status = cleat_model_open_data(made.model, data,
-                                       purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
-                                       saved->folder, &made.dataset, error);
-    if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
-    if (status == CLEAT_OK) status = cleat_doctor_open_device(profile->run.device, &made.device, error);
-    if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
-    if (status == CLEAT_OK) {
-        cleat_fit_request request =
-            cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);
-        request.exactly = false; /* the sizes may be those of another device, where the model was trained */
-        status = cleat_session_fit(made.device, &request, &made.session, error);
-    }
-    if (status == CLEAT_OK) status = load_values(made.session, saved, error);
+        status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
+    if (status == CLEAT_OK) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
+    if (status == CLEAT_OK) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
+    if (status == CLEAT_OK) status = cleat_self_check(made->device, profile, error);
+    if (status != CLEAT_OK) return status;
+    *flops = measure_flops(made->device, ranks);
+    cleat_fit_request request =
+        cleat_fit_request_for(profile, made->model, purpose, &lengths, cleat_device_get_facts(made->device), NULL);
+    request.exactly = false; /* the sizes may be those of another device, where the model was trained */
+    status = cleat_session_fit(made->device, &request, &made->session, error);
+    return status == CLEAT_OK ? load_values(made->session, *saved, error) : status;
+}
+
+static cleat_status hash_samples(const cleat_loaded_model *loaded, char hash[33], cleat_error *error) {
+    const cleat_dataset *dataset = loaded->dataset;
+    cleat_text text = {0};
+    cleat_text_add(&text, "%s %lld", cleat_version(), (long long)loaded->step);
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
+        cleat_text_add(&text, "\n%s %lld", cleat_dataset_id(dataset, i), (long long)cleat_dataset_length(dataset, i));
+    const bool failed = text.failed;
+    if (!failed) cleat_hash_text(text.data, text.size, hash);
+    cleat_text_free(&text);
+    return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of the samples") : CLEAT_OK;
+}
+
+/* Ranks with other samples, or other parameters, would not compute parts of one result. */
+static cleat_status check_same(cleat_ranks *ranks, cleat_loaded_model *loaded, cleat_error *error) {
+    char hash[33] = "";
+    if (!ranks) return CLEAT_OK;
+    cleat_status status = cleat_ranks_agree(ranks, hash_samples(loaded, hash, error), error);
+    if (status == CLEAT_OK)
+        status = cleat_ranks_compare(
+            ranks, "the version of cleat, the step of the checkpoint, or the samples of the data", hash, error);
+    status = cleat_ranks_agree(ranks, status, error);
+    return status ? status : cleat_data_parallel_check_start(&loaded->parallel, loaded->session, error);
+}
+
+cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
+                              cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
+                              cleat_error *error) {
+    cleat_loaded_model made = {0};
+    cleat_checkpoint *saved = NULL;
+    double flops = 0;
+    cleat_status status = load(profile, checkpoint, data, purpose, ranks, &saved, &made, &flops, error);
     cleat_checkpoint_close(saved);
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status == CLEAT_OK) status = cleat_data_parallel_open_pass(&made.parallel, ranks, profile, flops, error);
+    if (status == CLEAT_OK) status = check_same(ranks, &made, error);
     if (status != CLEAT_OK) {
         cleat_loaded_model_close(&made);
         return status;
@@ -138,6 +186,7 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
 }
 
 void cleat_loaded_model_close(cleat_loaded_model *loaded) {
+    cleat_data_parallel_close(&loaded->parallel);
     cleat_session_destroy(loaded->session);
     cleat_device_close(loaded->device);
     cleat_dataset_destroy(loaded->dataset);

@@ -4,19 +4,23 @@
 
 #include "cleat/train.h"
 #include "session/session.h"
+#include "train/data_parallel.h"
 
 typedef struct cleat_loaded_model {
     cleat_device *device;
     cleat_model *model;
     cleat_dataset *dataset;
     cleat_session *session;
-    int64_t step, epoch; /* of the checkpoint */
+    int64_t step, epoch;          /* of the checkpoint */
+    cleat_data_parallel parallel; /* what the ranks divide the work by; without ranks if the process is alone */
 } cleat_loaded_model;
 
 /* `checkpoint`: a checkpoint folder, or a run folder, of which the best checkpoint is loaded. `data`: the
- * data to evaluate or predict. */
+ * data to evaluate or predict. `ranks` (NULL: alone) is borrowed; all ranks call it, and all of them get the error of
+ * one, also CLEAT_ERR_ARGUMENT if they read other data or another checkpoint. */
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
-                              cleat_purpose purpose, cleat_loaded_model *loaded, cleat_error *error);
+                              cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
+                              cleat_error *error);
 void cleat_loaded_model_close(cleat_loaded_model *loaded);
 
 #endif

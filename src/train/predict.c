@@ -7,11 +7,13 @@
 #include "train/complete_check.h"
 #include "train/load_model.h"
 #include "train/output_check.h"
+#include "train/parallel_pass.h"
 
 #include <string.h>
 
 typedef struct outputs {
     cleat_prediction *predictions; /* [samples] each owns its output */
+    unsigned char *states;         /* [samples] cleat_sample_state, after the pass */
     size_t count;
     cleat_output_check bad;
 } outputs;
@@ -19,14 +21,17 @@ typedef struct outputs {
 static cleat_status outputs_create(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);
     made->predictions = cleat_alloc(count, sizeof *made->predictions);
+    made->states = cleat_alloc(count, 1);
     made->count = count;
-    if (!made->predictions) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
+    if (!made->predictions || !made->states)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
     return CLEAT_OK;
 }
 
 static void outputs_free(outputs *kept) {
     for (size_t i = 0; kept->predictions && i < kept->count; ++i) cleat_prediction_free(&kept->predictions[i]);
     cleat_free(kept->predictions);
+    cleat_free(kept->states);
 }
 
 static bool is_readable(const cleat_dataset *dataset, size_t sample) {
@@ -34,11 +39,11 @@ static bool is_readable(const cleat_dataset *dataset, size_t sample) {
 }
 
 /* Moves the predictions that exist to the front; their number. */
-static size_t drop_unreadable(const cleat_dataset *dataset, outputs *kept) {
+static size_t drop_unreadable(outputs *kept) {
     size_t count = 0;
     for (size_t i = 0; i < kept->count; ++i) {
         const cleat_prediction prediction = kept->predictions[i];
-        if (!is_readable(dataset, i)) continue;
+        if (kept->states[i] == CLEAT_SAMPLE_UNREADABLE) continue;
         kept->predictions[i] = (cleat_prediction){0};
         kept->predictions[count++] = prediction;
     }
@@ -91,19 +96,23 @@ static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, 
     return status;
 }
 
-static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, outputs *kept, cleat_error *error) {
+/* The part of this rank. */
+static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder, outputs *kept, cleat_error *error) {
     cleat_session *session = loaded->session;
+    size_t first, count;
     cleat_batches *batches = NULL;
     cleat_feed *feed = NULL;
-    uint32_t *samples = cleat_alloc(kept->count, sizeof *samples);
-    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", kept->count);
-    for (size_t i = 0; i < kept->count; ++i) samples[i] = (uint32_t)i;
+    cleat_status status = cleat_pass_part(&loaded->parallel, kept->count, &first, &count, error);
+    if (status != CLEAT_OK) return status;
+    uint32_t *samples = cleat_alloc(count, sizeof *samples);
+    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)(first + i);
     const cleat_batches_spec spec = {.dataset = loaded->dataset,
                                      .samples = samples,
-                                     .n_samples = kept->count,
+                                     .n_samples = count,
                                      .buckets = session->work->buckets,
                                      .n_buckets = session->work->n_buckets};
-    cleat_status status = cleat_batches_create(&spec, &batches, error);
+    status = cleat_batches_create(&spec, &batches, error);
     if (status == CLEAT_OK) status = cleat_feed_open(session, loaded->dataset, &feed, error);
     if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {
@@ -118,34 +127,65 @@ static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, 
     return status;
 }
 
+/* Predictions of all ranks on rank 0, which writes them, unless each rank has written its own; the counts and states of
+ * all on all ranks. */
+static cleat_status bring_together(const cleat_loaded_model *loaded, bool each, outputs *kept, cleat_error *error) {
+    for (size_t i = 0; i < kept->count; ++i)
+        kept->states[i] = (unsigned char)cleat_dataset_sample_state(loaded->dataset, i);
+    cleat_status status = cleat_pass_share_states(&loaded->parallel, kept->states, kept->count, error);
+    if (status == CLEAT_OK) status = cleat_pass_add_check(&loaded->parallel, &kept->bad, error);
+    if (status == CLEAT_OK && !each)
+        status = cleat_pass_collect(&loaded->parallel, loaded->dataset, kept->predictions, kept->count, error);
+    return status;
+}
+
+/* *predicted: number of samples with a prediction. */
+static cleat_status write_all(const cleat_loaded_model *loaded, const char *out, bool each, outputs *kept,
+                              size_t *predicted, cleat_error *error) {
+    cleat_ranks *ranks = loaded->parallel.ranks;
+    const bool leads = cleat_ranks_rank(ranks) == 0;
+    cleat_status status = leads ? cleat_folder_make(out, error) : CLEAT_OK;
+    *predicted = drop_unreadable(kept);
+    if (status == CLEAT_OK && leads && !each && *predicted)
+        status = cleat_model_write(loaded->model, kept->predictions, *predicted, out, error);
+    return cleat_ranks_agree(ranks, status, error);
+}
+
 /* Every prediction that could be made is written by now. */
 static cleat_status check_outputs(const cleat_profile *profile, const cleat_loaded_model *loaded, const outputs *kept,
                                   const char *out, cleat_error *error) {
     char bad[CLEAT_OUTPUT_CHECK_TEXT];
     cleat_error incomplete = {0};
-    cleat_status status = cleat_check_complete(loaded->dataset, profile->data->max_length, out, &incomplete);
+    cleat_status status =
+        cleat_check_complete(loaded->dataset, kept->states, profile->data->max_length, out, &incomplete);
     cleat_output_check_format(&kept->bad, loaded->session, loaded->dataset, bad);
     if (!bad[0]) return status ? cleat_fail(error, status, "%s", incomplete.text) : CLEAT_OK;
     if (status) cleat_log(CLEAT_LOG_WARNING, "%s", incomplete.text);
     return cleat_fail(error, CLEAT_ERR_NAN, "predictions in %s: %s", out, bad);
 }
 
-cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
-                           size_t *count, cleat_error *error) {
+cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *checkpoint, const char *data,
+                                 const char *out, cleat_ranks *ranks, size_t *count, cleat_error *error) {
     cleat_loaded_model loaded = {0};
     outputs kept = {0};
-    cleat_status status = cleat_load_model(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &loaded, error);
+    size_t predicted = 0;
+    cleat_status status = cleat_load_model(profile, checkpoint, data, CLEAT_FOR_PREDICTION, ranks, &loaded, error);
     if (status == CLEAT_OK) status = outputs_create(loaded.dataset, &kept, error);
     bool each = status == CLEAT_OK && cleat_model_writes_each(loaded.model);
     if (each) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK) status = predict_all(&loaded, each ? out : NULL, &kept, error);
-    if (status == CLEAT_OK) status = cleat_folder_make(out, error);
-    const size_t predicted = status == CLEAT_OK ? drop_unreadable(loaded.dataset, &kept) : 0;
-    if (status == CLEAT_OK && !each && predicted)
-        status = cleat_model_write(loaded.model, kept.predictions, predicted, out, error);
+    if (status == CLEAT_OK) status = predict_part(&loaded, each ? out : NULL, &kept, error);
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status == CLEAT_OK) status = bring_together(&loaded, each, &kept, error);
+    status = cleat_ranks_agree(ranks, status, error);
+    if (status == CLEAT_OK) status = write_all(&loaded, out, each, &kept, &predicted, error);
     if (status == CLEAT_OK && count) *count = predicted;
     if (status == CLEAT_OK) status = check_outputs(profile, &loaded, &kept, out, error);
     outputs_free(&kept);
     cleat_loaded_model_close(&loaded);
     return status;
+}
+
+cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
+                           size_t *count, cleat_error *error) {
+    return cleat_predict_ranks(profile, checkpoint, data, out, NULL, count, error);
 }

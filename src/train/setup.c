@@ -6,6 +6,7 @@
 #include "models/model.h"
 #include "train/checkpointing.h"
 #include "train/init_weights.h"
+#include "train/rank_device.h"
 #include "train/run_board.h"
 #include "train/same_run.h"
 #include "train/startup_timing.h"
@@ -302,20 +303,6 @@ static void warn_no_cache(void) {
         cleat_log(CLEAT_LOG_WARNING, "nothing is cached, so that each start of a run takes longer: %s", why.text);
 }
 
-/* The ranks of a machine with several GPUs take one each. */
-static cleat_status choose_gpu(int local_rank, char text[24], cleat_error *error) {
-    cleat_device_facts *facts = NULL;
-    size_t count = 0;
-    int gpus = 0, seen = 0;
-    cleat_status status = cleat_device_list(&facts, &count, error);
-    if (status) return status;
-    for (size_t i = 0; i < count; ++i) gpus += facts[i].kind == CLEAT_DEVICE_GPU;
-    for (size_t i = 0; i < count && gpus > 1; ++i)
-        if (facts[i].kind == CLEAT_DEVICE_GPU && seen++ == local_rank % gpus) snprintf(text, 24, "%zu", i);
-    cleat_device_list_free(facts);
-    return CLEAT_OK;
-}
-
 /* A run that goes on takes the columns of its checkpoint. */
 static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
@@ -328,14 +315,9 @@ static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
-    cleat_ranks *ranks = trainer->run.options->ranks;
-    const char *wanted = cleat_ranks_device(ranks, trainer->settings.profile->run.device);
-    char number[24] = "";
-    cleat_status status = CLEAT_OK;
     warn_no_cache();
-    if (ranks && (strcmp(wanted, "auto") == 0 || strcmp(wanted, "gpu") == 0))
-        status = choose_gpu(cleat_ranks_local_rank(ranks), number, error);
-    return status ? status : cleat_doctor_open_device(*number ? number : wanted, &trainer->engine.device, error);
+    return cleat_rank_open_device(trainer->run.options->ranks, trainer->settings.profile->run.device,
+                                  &trainer->engine.device, error);
 }
 
 static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {

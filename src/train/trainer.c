@@ -521,12 +521,13 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
-                                        trainer->data.val, trainer->data.val_count, &trainer->examples, &results, bad,
-                                        error);
+                                        trainer->data.val, trainer->data.val_count, &trainer->parallel,
+                                        &trainer->examples, &results, bad, error);
     if (status == CLEAT_OK) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
-    if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
+    if (bad[0] && cleat_trainer_leads(trainer))
+        cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
     status = cleat_ranks_agree(trainer->parallel.ranks, CLEAT_OK, error);
     if (!status) status = cleat_ranks_broadcast(trainer->parallel.ranks, &results, sizeof results, error);
     if (status) return status;

@@ -640,7 +640,7 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     cleat_feed *feed = NULL;
     cleat_batches *batches = NULL;
     cleat_fed fed;
-    assert_int_equal(cleat_load_model(profile, run, profile->data->path, CLEAT_FOR_EVALUATION, &loaded, NULL),
+    assert_int_equal(cleat_load_model(profile, run, profile->data->path, CLEAT_FOR_EVALUATION, NULL, &loaded, NULL),
                      CLEAT_OK);
     cleat_session *session = loaded.session;
     assert_int_equal(cleat_feed_open(session, loaded.dataset, &feed, NULL), CLEAT_OK);
