@@ -150,10 +150,10 @@ END
         --set data.image_size=32 --set data.classes=2 --set data.val_fraction=0.4 --set distribute.shares=3,2,1 --out mask_run
     evaluated mask_run iou pixel_accuracy mean_accuracy
     predicted 0 mask_run scenes/images 40
-    # a file of rank 1 cannot be read; rank 0 says so, too
-    printf 'not an image' >scenes/images/9.png
-    predicted 1 mask_run scenes/images 38
-    exits 0 grep -F "1 of 20 files cannot be read and have none: 9" one.err
+    # a file of rank 1 ends early, which only its reader notices; rank 0 says so, too
+    head -c 300 scenes/images/19.png >scenes/images/zz.png
+    predicted 1 mask_run scenes/images 40
+    exits 0 grep -F "1 of 21 files cannot be read and have none: zz" one.err
 }
 
 # Parameters of which every output overflows: all ranks' outputs are counted, and the first is named.
