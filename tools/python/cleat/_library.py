@@ -85,6 +85,7 @@ class TrainOptions(ctypes.Structure):
         ("profile_only", ctypes.c_bool),
         ("record", TextCallback),
         ("began", BeganCallback),
+        ("ranks", ctypes.c_void_p),
     ]
 
 
