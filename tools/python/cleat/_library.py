@@ -32,6 +32,7 @@ class Status(enum.IntEnum):
     NAN = 14
     TIME_UP = 15
     INTERRUPTED = 16
+    RANK_LOST = 17
 
 
 class Error(Exception):
