@@ -119,7 +119,7 @@ typedef struct cleat_profile {
         bool resume_other_data; /* a run goes on although its data have changed */
     } run;
     struct {
-        cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; count 0: auto */
+        cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; no count: measured */
         int64_t check_every_steps; /* steps between two comparisons of the replicas; CLEAT_NONE: never */
         double patience;           /* seconds to wait for another rank in a step */
     } distribute;

@@ -137,8 +137,9 @@ const cleat_key cleat_run_keys[] = {
     {AT(run, resume_other_data), BOOL("false"),
      .help = "Resume although the data are not those that the checkpoint was trained on."},
 
-    {AT(distribute, shares), LIST(0, MAX_SAMPLES, "auto"), OR_AUTO, .unordered = true,
-     .help = "Parts of a global batch that the ranks compute, e.g. 3,1 for two; auto: by measured speed."},
+    {AT(distribute, shares), LIST(0, MAX_SAMPLES, "measured"), .word = "measured", .word_value = -1, .unordered = true,
+     .help =
+         "Parts of a global batch that the ranks compute, e.g. 3,1 for two; measured: by the speed of the devices."},
     {AT(distribute, check_every_steps), INT(1, 1e9, "100"), OR_NONE,
      .help = "Optimizer steps between two comparisons of the ranks' parameters, which must have the same bits."},
     {AT(distribute, patience), FLOAT(1, 86400, "20"),

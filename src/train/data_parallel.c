@@ -25,9 +25,10 @@ static cleat_status use_given(cleat_data_parallel *parallel, const cleat_int_lis
     const int count = cleat_ranks_count(parallel->ranks);
     int64_t sum = 0;
     if (given->count != count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "distribute.shares has %lld values, but there are %d ranks: give one for each, or auto",
-                          (long long)given->count, count);
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "distribute.shares has %lld values, but there are %d ranks: give one for each, or the word measured",
+            (long long)given->count, count);
     for (int r = 0; r < count; ++r) sum += parallel->shares[r] = given->values[r];
     parallel->is_measured = true;
     if (sum > 0) return CLEAT_OK;

@@ -13,7 +13,8 @@
 #include <string.h>
 
 bool cleat_trainer_leads(const cleat_trainer *trainer) {
-    return cleat_ranks_rank(trainer->run.options->ranks) == 0;
+    const cleat_train_options *options = trainer->run.options;
+    return !options || cleat_ranks_rank(options->ranks) == 0;
 }
 
 bool cleat_trainer_must_stop(const cleat_trainer *trainer) {

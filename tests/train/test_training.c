@@ -519,7 +519,9 @@ static void not_a_number_stops_the_run(void **state) {
     do result = tiny_train(t, "nan", absurd, true, 1);
     while (result.status == CLEAT_ERR_INTERRUPTED);
     assert_int_equal(result.status, CLEAT_ERR_NAN);
-    assert_string_equal(result.error.text, text);
+    const char *end = strstr(text, "). "); /* what follows says whether later steps were under way */
+    assert_non_null(end);
+    assert_memory_equal(result.error.text, text, (size_t)(end - text));
 }
 
 static void run_without_progress_ends_early(void **state) {
