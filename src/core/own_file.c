@@ -33,5 +33,5 @@ bool cleat_plugin_file(const char *file, const char *variable, char path[PATH_MA
         const int length = snprintf(path, PATH_MAX, "%.*s%s%s", (int)(slash + 1 - own), own, folders[i], file);
         if (length < PATH_MAX && access(path, F_OK) == 0) return true;
     }
-    return false;
+    return snprintf(path, PATH_MAX, "%s/%s", CLEAT_INSTALLED_PLUGINS, file) < PATH_MAX && access(path, F_OK) == 0;
 }
