@@ -174,7 +174,7 @@ if [[ $card == mi210 ]]; then
     barriers attention $wide attention/attention_mma_rows.clh
     mutant linear $linear $gemm '(float2)(sum[i][j].x[e], sum[i][j].x[e + 1])' '(float2)(sum[i][j].x[e + 1], sum[i][j].x[e])'
     mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2 * SUM_FLIP, scratch)' 'mma_exchange(x, SUM_FLIP, scratch)'
-    mutant attention $attention lib/mma_rows.clh '(half2)((half)low, (half)high)' '(half2)((half)high, (half)low)'
+    mutant attention $attention lib/mma_rows.clh $'(float2)(low, high), 0, (half *)&bits);\n    return bits;' $'(float2)(high, low), 0, (half *)&bits);\n    return bits;'
     mutant attention $attention lib/shared_numbers.clh '((unit) == MATRIX_AMD_MFMA ? 16 : 1)' '1'
     for f in a_row b_column c_row; do wrong $f MATRIX_AMD_MFMA 'lane / 4'; done
     for f in a_depth b_depth c_column; do
