@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
-enum { FIRST_CHECKS = 3, STEPS_TO_MEASURE = 5, STEPS_BETWEEN = 200 };
+enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, EARLY_STEPS_BETWEEN = 20, STEPS_BETWEEN = 200 };
 /* Shares of a pass over samples, on average: so fine that they are in proportion to the speeds. */
 enum { FINE_SHARES = 100 };
 /* New shares are worth it only if they make a step this much shorter. */
@@ -129,9 +129,10 @@ int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t sa
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
     *changed = false;
-    if (!parallel->ranks || parallel->is_given ||
-        parallel->steps < (parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE))
-        return CLEAT_OK;
+    const int enough = !parallel->is_measured                ? STEPS_TO_MEASURE
+                       : parallel->all_steps < STEPS_BETWEEN ? EARLY_STEPS_BETWEEN
+                                                             : STEPS_BETWEEN;
+    if (!parallel->ranks || parallel->is_given || parallel->steps < enough) return CLEAT_OK;
     const int count = cleat_ranks_count(parallel->ranks);
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;
     double seconds[CLEAT_MAX_RANKS], now = 0, then = 0;
@@ -220,7 +221,7 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
     const double seconds = cleat_seconds() - parallel->step_started;
     parallel->typical_step = parallel->all_steps ? 0.9 * parallel->typical_step + 0.1 * seconds : seconds;
     const bool is_first = parallel->all_steps < FIRST_CHECKS;
-    ++parallel->steps;
+    if (parallel->all_steps >= STEPS_TO_SETTLE) ++parallel->steps;
     ++parallel->all_steps;
     parallel->all_seconds += seconds;
     if (parallel->drifts) return send_parameters(parallel, session, error);
@@ -370,8 +371,10 @@ static cleat_status start_sums(cleat_data_parallel *parallel, cleat_session *ses
                                      &parallel->squares[i], &started->pieces[i], &why);
     }
     if (!*failed) *failed = read_others(parallel, session, own, error);
-    parallel->computing += cleat_seconds() - parallel->step_started;
-    parallel->computed += own;
+    if (parallel->all_steps >= STEPS_TO_SETTLE) {
+        parallel->computing += cleat_seconds() - parallel->step_started;
+        parallel->computed += own;
+    }
     if (!lost)
         lost = cleat_ranks_sum_start(parallel->ranks, parallel->others,
                                      (size_t)(parallel->terms + cleat_session_buffers(session)), NULL, &started->others,
