@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
-enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, EARLY_STEPS_BETWEEN = 20, STEPS_BETWEEN = 200 };
+enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, STEPS_BETWEEN = 200 };
 /* Shares of a pass over samples, on average: so fine that they are in proportion to the speeds. */
 enum { FINE_SHARES = 100 };
 /* New shares are worth it only if they make a step this much shorter. */
@@ -68,7 +68,7 @@ static void log_shares(const cleat_data_parallel *parallel, const char *what, co
 }
 
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
-                                      double flops, cleat_error *error) {
+                                      const int64_t *measured, double flops, cleat_error *error) {
     const cleat_int_list *given = &profile->distribute.shares;
     *parallel = (cleat_data_parallel){.ranks = ranks, .patience = profile->distribute.patience};
     if (!ranks) return CLEAT_OK;
@@ -77,6 +77,11 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     status = cleat_ranks_agree(ranks, status, error);
     if (status) return status;
     const bool is_given = parallel->is_given = given->count > 0;
+    if (measured && !is_given) {
+        memcpy(parallel->shares, measured, (size_t)cleat_ranks_count(ranks) * sizeof *measured);
+        parallel->is_measured = true;
+        return CLEAT_OK;
+    }
     status = is_given ? use_given(parallel, given, error)
                       : estimate_shares(parallel, cleat_profile_effective_batch(profile), flops, error);
     if (!status) log_shares(parallel, GLOBAL_BATCH, is_given ? "distribute.shares" : "until steps are measured");
@@ -129,9 +134,7 @@ int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t sa
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
     *changed = false;
-    const int enough = !parallel->is_measured                ? STEPS_TO_MEASURE
-                       : parallel->all_steps < STEPS_BETWEEN ? EARLY_STEPS_BETWEEN
-                                                             : STEPS_BETWEEN;
+    const int enough = parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE;
     if (!parallel->ranks || parallel->is_given || parallel->steps < enough) return CLEAT_OK;
     const int count = cleat_ranks_count(parallel->ranks);
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;

@@ -52,11 +52,11 @@ typedef struct cleat_data_parallel {
  * the profile says, and less after a stop request, because a launcher sends one to all ranks when one of them is gone. */
 void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel);
 
-/* Chooses shares: those of the profile, or in proportion to the speeds of the devices. `flops`: measured rate of this
- * device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples
+/* Chooses shares: those of the profile, or `measured` [ranks] by cleat_data_parallel_balance (NULL: none), or in proportion to
+ * the speeds of the devices. `flops`: measured rate of this device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples
  * than ranks. All ranks call it. The caller closes it, also after an error. */
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
-                                      double flops, cleat_error *error);
+                                      const int64_t *measured, double flops, cleat_error *error);
 /* The same for a pass without training: only `ranks` and `shares` are set. Shares of the profile that are for another
  * number of ranks are those of the training, and not used. */
 cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_ranks *ranks,
@@ -86,8 +86,8 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
 cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_session *session, int64_t step,
                                      cleat_error *error);
 
-/* Chooses shares from measured steps; *changed: they are others, and the batches of the epoch have to be made again. All
- * ranks call it after the same steps. */
+/* Chooses shares from measured steps; *changed: they are others, and the run has to be planned again. All ranks call it after
+ * the same steps. */
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error);
 /* Logs how long the exchange took, and how much of it nothing hid. */

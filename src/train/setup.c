@@ -108,7 +108,7 @@ static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_fit_request request =
         cleat_fit_request_for(trainer->settings.profile, trainer->engine.model, CLEAT_FOR_TRAINING,
                               &trainer->data.lengths, cleat_device_get_facts(trainer->engine.device), NULL);
-    const bool leads = cleat_trainer_leads(trainer); /* the sizes are those of rank 0 */
+    const bool leads = cleat_trainer_leads(trainer) && !trainer->measured_shares; /* the sizes are those of rank 0 */
     const bool known = leads && find_earlier_micro_batches(trainer, &earlier);
     if (known && !request.exactly) request.batches = &earlier; /* the profile's own sizes are only compared with them */
     request.part =
@@ -323,8 +323,9 @@ static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {
     const cleat_engine *engine = &trainer->engine;
     cleat_data_parallel *parallel = &trainer->parallel;
-    cleat_status status = cleat_data_parallel_open(parallel, trainer->run.options->ranks, trainer->settings.profile,
-                                                   engine->has_rates ? engine->rates.flops : 0, error);
+    cleat_status status =
+        cleat_data_parallel_open(parallel, trainer->run.options->ranks, trainer->settings.profile,
+                                 trainer->measured_shares, engine->has_rates ? engine->rates.flops : 0, error);
     if (status || !parallel->ranks) return status;
     trainer->data.part = cleat_data_parallel_cut;
     trainer->data.part_user = parallel;

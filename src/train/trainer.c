@@ -422,18 +422,22 @@ static bool plan_is_due(const cleat_trainer *trainer, bool epoch_end) {
            cleat_budget_is_measured(&trainer->deadline.budget, epoch_end);
 }
 
-/* Makes the batches of the epoch again if the ranks have divided the work anew. The global batches stay the same. */
+/* Micro-batches follow from the shares of the ranks, and so do plan and kernels: for other shares the run is saved and opened
+ * again (cleat_train_with_callback). The global batches stay the same. */
 static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
     bool changed = false;
-    cleat_run_data *data = &trainer->data;
-    const cleat_train_state *state = &trainer->state;
+    const size_t ranks = (size_t)cleat_ranks_count(trainer->parallel.ranks);
     cleat_status status = cleat_data_parallel_balance(
         &trainer->parallel, cleat_profile_effective_batch(trainer->settings.profile), &changed, error);
     if (status || !changed) return status;
-    cleat_feed_stop(trainer->engine.feed);
-    cleat_run_data_end_epoch(data);
-    status = cleat_run_data_begin_epoch(data, trainer->engine.session->work, state->seed, state->epoch, error);
-    return status ? status : cleat_engine_start_at(&trainer->engine, data, state->position, error);
+    cleat_data_parallel_expect_long_work(&trainer->parallel);
+    if (!trainer->measured_shares) trainer->measured_shares = cleat_alloc(ranks, sizeof *trainer->measured_shares);
+    if (!trainer->measured_shares) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    memcpy(trainer->measured_shares, trainer->parallel.shares, ranks * sizeof *trainer->measured_shares);
+    status = cleat_trainer_save_within_epoch(trainer, error);
+    if (status) return status;
+    trainer->opens_again = true;
+    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the ranks divide the work anew");
 }
 
 /* What may be due after a step. */
@@ -693,6 +697,17 @@ static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     return true;
 }
 
+/* All ranks have ended with the wish of balance, none with an error. */
+static bool divide_anew(cleat_trainer *trainer, cleat_status status) {
+    const bool again = trainer->opens_again && status == CLEAT_ERR_INTERRUPTED;
+    trainer->opens_again = false;
+    if (!again) return false;
+    cleat_ranks_try_again(trainer->run.options->ranks);
+    cleat_trainer_close(trainer);
+    trainer->run.resume = true;
+    return true;
+}
+
 static bool is_short_of_memory(cleat_status status) {
     return status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT;
 }
@@ -716,7 +731,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     do {
         failure = (cleat_error){0};
         status = open_and_run(trainer, &failure);
-    } while (is_short_of_memory(status) && fall_back(trainer, &failure));
+    } while ((is_short_of_memory(status) && fall_back(trainer, &failure)) || divide_anew(trainer, status));
     if (status != CLEAT_OK && error) *error = failure;
     fill_report(trainer);
     cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
@@ -724,6 +739,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     if (status != CLEAT_OK && report->steps == 0 && cleat_trainer_leads(trainer))
         cleat_run_discard_folder(&trainer->run);
     cleat_run_settings_free(&trainer->settings);
+    cleat_free(trainer->measured_shares);
     cleat_free(trainer);
     return status;
 }

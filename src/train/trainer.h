@@ -23,6 +23,9 @@ typedef struct cleat_trainer {
     cleat_run_data data;
     cleat_engine engine;
     cleat_data_parallel parallel;
+    int64_t
+        *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
+    bool opens_again;
     cleat_schedule schedule;
     cleat_train_state state;
     int64_t ring_read; /* steps whose row in the device's ring has been logged */

@@ -41,16 +41,16 @@ static void given_shares_are_taken(void **state) {
     cleat_data_parallel parallel;
     cleat_error error = {0};
     profile->distribute.shares = (cleat_int_list){.count = 2, .values = {3, 1}};
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
     expect_shares(&parallel, 3, 1);
     assert_int_equal(cleat_data_parallel_part(&parallel, 32), 24);
     cleat_data_parallel_close(&parallel);
     profile->distribute.shares.count = 3;
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "3 values, but there are 2 ranks"));
     cleat_data_parallel_close(&parallel);
     profile->distribute.shares = (cleat_int_list){.count = 2, .values = {0, 0}};
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_ERR_ARGUMENT);
     cleat_data_parallel_close(&parallel);
     profile->distribute.shares = (cleat_int_list){.count = 0};
 }
@@ -60,10 +60,10 @@ static void rates_give_the_first_shares(void **state) {
     (void)state;
     cleat_data_parallel parallel;
     cleat_error error = {0};
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 1e11, &error), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 1e11, &error), CLEAT_OK);
     expect_shares(&parallel, 8, 24);
     cleat_data_parallel_close(&parallel);
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
     expect_shares(&parallel, 16, 16);
     cleat_data_parallel_close(&parallel);
 }
@@ -74,7 +74,7 @@ static void measured_steps_move_the_shares(void **state) {
     cleat_data_parallel parallel;
     cleat_error error = {0};
     bool changed = true;
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, &error), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
     parallel.steps = 4, parallel.computing = 0.8, parallel.computed = 64;
     assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
     assert_false(changed); /* too few steps */
@@ -93,7 +93,7 @@ static void parts_of_a_batch_have_all_samples_once(void **state) {
     (void)state;
     cleat_data_parallel parallel;
     profile->distribute.shares = (cleat_int_list){.count = 2, .values = {5, 3}};
-    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, 0, NULL), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, NULL), CLEAT_OK);
     for (int64_t samples = 1; samples < 40; ++samples) {
         int64_t first = -1, count = -1;
         cleat_data_parallel_cut(&parallel, samples, &first, &count);
