@@ -121,7 +121,7 @@ typedef struct cleat_profile {
     struct {
         cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; no count: measured */
         int64_t check_every_steps; /* steps between two comparisons of the replicas; CLEAT_NONE: never */
-        double patience;           /* seconds to wait for another rank in a step */
+        double timeout;            /* seconds to wait for another rank in a step */
     } distribute;
     /* tables of settings, and the place where each value was set; internal */
     struct cleat_profile_keys *keys;

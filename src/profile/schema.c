@@ -142,7 +142,7 @@ const cleat_key cleat_run_keys[] = {
          "Parts of a global batch that the ranks compute, e.g. 3,1 for two; measured: by the speed of the devices."},
     {AT(distribute, check_every_steps), INT(1, 1e9, "100"), OR_NONE,
      .help = "Optimizer steps between two comparisons of the ranks' parameters, which must have the same bits."},
-    {AT(distribute, patience), FLOAT(1, 86400, "20"),
+    {AT(distribute, timeout), FLOAT(1, 86400, "20"),
      .help = "Seconds (at least ten steps) after which a rank that does not answer in a step counts as lost."},
     {.section = NULL, .name = NULL},
 };

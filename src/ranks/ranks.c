@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds between the end of a rank's process and the loss of the rank: what it said last may still arrive. */
-static const double LAST_WORDS = 0.5;
+/* Seconds between the end of a rank's process and the loss of the rank: its last message may still arrive. */
+static const double GRACE = 0.5;
 
 enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
 
@@ -49,10 +49,10 @@ struct cleat_ranks {
     char why[256];    /* why the plug-in refused */
     member *members;  /* [ranks] */
     void *verdicts;   /* [ranks] scratch memory of spread_error */
-    bool parted;      /* a rank has failed, and all know it */
+    bool has_failed;  /* a rank has failed, and all know it */
     int first_failed; /* that rank */
     char device[DEVICE_TEXT];
-    cleat_ranks_patience patience;
+    cleat_ranks_timeouts timeouts;
     bool broken; /* known to the thread of the run */
 
     pthread_t thread;
@@ -82,6 +82,15 @@ static bool sum_in_chunks(const cleat_transport *transport, const rank_job *job)
     return true;
 }
 
+/* MPI counts in int. */
+static bool broadcast_in_chunks(const cleat_transport *transport, const rank_job *job) {
+    for (size_t first = 0; first < job->count; first += CHUNK) {
+        const size_t left = job->count - first;
+        if (!transport->broadcast((char *)job->data + first, left < CHUNK ? left : CHUNK)) return false;
+    }
+    return true;
+}
+
 static bool execute(cleat_ranks *ranks, const rank_job *job) {
     const cleat_transport *transport = &ranks->transport;
     switch (job->kind) {
@@ -92,7 +101,7 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     case JOB_LARGEST:
         return transport->largest(job->data, job->count);
     case JOB_BROADCAST:
-        return transport->broadcast(job->data, job->count);
+        return broadcast_in_chunks(transport, job);
     case JOB_GATHER:
         return transport->gather(job->data, job->count, job->all);
     case JOB_CLOSE:
@@ -170,7 +179,7 @@ static double first_time(bool is, double before, double now) {
 
 /* Looks at the stop request and at the processes of this machine. False: the wait is over. */
 static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
-    const cleat_ranks_patience *patience = &ranks->patience;
+    const cleat_ranks_timeouts *timeouts = &ranks->timeouts;
     const double now = cleat_seconds();
     bool is_dead = false, is_stopped = false;
     for (int r = 0; ranks->members && r < ranks->transport.count; ++r) {
@@ -178,14 +187,14 @@ static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
         is_dead = is_dead || state == 'X' || state == 'Z';
         is_stopped = is_stopped || state == 'T' || state == 't';
     }
-    times->stop_seen = first_time(patience->stop && *patience->stop, times->stop_seen, now);
+    times->stop_seen = first_time(timeouts->stop && *timeouts->stop, times->stop_seen, now);
     times->dead_seen = first_time(is_dead, times->dead_seen, now);
     times->stopped_seen = first_time(is_stopped, times->stopped_seen, now);
-    return now - times->started <= patience->seconds && now - times->stop_seen <= patience->after_stop &&
-           now - times->stopped_seen <= patience->stopped && now - times->dead_seen <= LAST_WORDS;
+    return now - times->started <= timeouts->seconds && now - times->stop_seen <= timeouts->after_stop &&
+           now - times->stopped_seen <= timeouts->stopped && now - times->dead_seen <= GRACE;
 }
 
-/* Waits for the job of the ticket, or until patience ends. */
+/* Waits for the job of the ticket, or until a timeout. */
 static bool wait_done(cleat_ranks *ranks, uint64_t ticket, bool *failed) {
     wait_times times = {cleat_seconds(), INFINITY, INFINITY, INFINITY};
     pthread_mutex_lock(&ranks->lock);
@@ -235,8 +244,8 @@ static cleat_status do_job(cleat_ranks *ranks, rank_job *job, void *data, size_t
 
 /* --- operations ----------------------------------------------------------------------------------------------- */
 
-void cleat_ranks_set_patience(cleat_ranks *ranks, const cleat_ranks_patience *patience) {
-    if (ranks) ranks->patience = *patience;
+void cleat_ranks_set_timeouts(cleat_ranks *ranks, const cleat_ranks_timeouts *timeouts) {
+    if (ranks) ranks->timeouts = *timeouts;
 }
 
 cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
@@ -304,7 +313,7 @@ static cleat_status spread_error(cleat_ranks *ranks, cleat_status own, cleat_err
 }
 
 cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t *asked, cleat_error *error) {
-    if (!ranks || ranks->parted) return own;
+    if (!ranks || ranks->has_failed) return own;
     if (ranks->broken) return own ? own : cleat_ranks_wait(ranks, 0, error);
     cleat_error why = {0};
     int64_t said[1 + CLEAT_RANKS_ASKED] = {0}; /* the first rank that failed says the largest number */
@@ -314,7 +323,7 @@ cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t 
     if (status) return own ? own : cleat_fail(error, status, "%s", why.text);
     if (asked) memcpy(asked, said + 1, CLEAT_RANKS_ASKED * sizeof *asked);
     if (!said[0]) return CLEAT_OK;
-    ranks->parted = true;
+    ranks->has_failed = true;
     ranks->first_failed = ranks->transport.count - (int)said[0];
     return spread_error(ranks, own, error);
 }
@@ -325,7 +334,7 @@ cleat_status cleat_ranks_agree(cleat_ranks *ranks, cleat_status own, cleat_error
 
 int cleat_ranks_try_again(cleat_ranks *ranks) {
     if (!ranks) return 0;
-    ranks->parted = false;
+    ranks->has_failed = false;
     return ranks->first_failed;
 }
 
@@ -436,7 +445,7 @@ static void divide_cpus(cleat_ranks *ranks) {
 cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
     cleat_ranks *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the ranks of a run");
-    made->patience = (cleat_ranks_patience){INFINITY, INFINITY, INFINITY, NULL};
+    made->timeouts = (cleat_ranks_timeouts){INFINITY, INFINITY, INFINITY, NULL};
     cleat_status status = load_plugin(made, error);
     if (!status) status = start_thread(made, error);
     if (status) {
@@ -500,7 +509,7 @@ const char *cleat_ranks_device(cleat_ranks *ranks, const char *wanted) {
 
 /* --- after a loss --------------------------------------------------------------------------------------------- */
 
-bool cleat_ranks_is_heir(const cleat_ranks *ranks) {
+bool cleat_ranks_saves_the_run(const cleat_ranks *ranks) {
     const int rank = ranks->transport.rank;
     if (!is_neighbour(ranks, 0)) return false;
     for (int r = 0; r < rank; ++r)

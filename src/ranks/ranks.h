@@ -4,7 +4,7 @@
  * since its last chance to fail. So a rank that fails makes one more call, cleat_ranks_agree, and all others learn it in
  * theirs. With NULL (a run of one rank) all calls succeed and change nothing.
  *
- * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time (cleat_ranks_set_patience) or the
+ * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time (cleat_ranks_set_timeouts) or the
  * transport failed. The ranks are then broken: every later call returns the same at once. */
 #ifndef CLEAT_SRC_RANKS_H
 #define CLEAT_SRC_RANKS_H
@@ -13,13 +13,13 @@
 
 /* How long a call waits, in seconds. All are infinite at first, because ranks compile and read data for different times.
  * A rank of this machine whose process has ended is noticed within seconds in any case. */
-typedef struct cleat_ranks_patience {
+typedef struct cleat_ranks_timeouts {
     double seconds;    /* for the other ranks */
     double after_stop; /* the same once *stop is not 0: a launcher sends a signal to all ranks when one is gone */
     double stopped;    /* for a rank of this machine whose process is stopped (SIGSTOP) */
     const volatile int *stop; /* may be NULL */
-} cleat_ranks_patience;
-void cleat_ranks_set_patience(cleat_ranks *ranks, const cleat_ranks_patience *patience);
+} cleat_ranks_timeouts;
+void cleat_ranks_set_timeouts(cleat_ranks *ranks, const cleat_ranks_timeouts *timeouts);
 
 /* Sums values [count] over the ranks, element by element; every rank receives the same bits. */
 cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error);
@@ -52,6 +52,6 @@ double cleat_ranks_busy_seconds(cleat_ranks *ranks);
 
 /* Once the ranks are broken: whether this rank is the one to save what was trained: the lowest rank on the machine of rank
  * 0 whose process is alive and not stopped. */
-bool cleat_ranks_is_heir(const cleat_ranks *ranks);
+bool cleat_ranks_saves_the_run(const cleat_ranks *ranks);
 
 #endif

@@ -30,7 +30,6 @@ static cleat_status use_given(cleat_data_parallel *parallel, const cleat_int_lis
             "distribute.shares has %lld values, but there are %d ranks: give one for each, or the word measured",
             (long long)given->count, count);
     for (int r = 0; r < count; ++r) sum += parallel->shares[r] = given->values[r];
-    parallel->is_measured = true;
     if (sum > 0) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "distribute.shares: at least one must be above 0");
 }
@@ -67,14 +66,18 @@ static void log_shares(const cleat_data_parallel *parallel, const char *what, co
     cleat_log(CLEAT_LOG_INFO, "shares of %s: %s (%s)", what, text, why);
 }
 
+static cleat_status allocate_shares(cleat_data_parallel *parallel, cleat_error *error) {
+    parallel->shares = cleat_alloc((size_t)cleat_ranks_count(parallel->ranks), sizeof *parallel->shares);
+    cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    return cleat_ranks_agree(parallel->ranks, status, error);
+}
+
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
                                       const int64_t *measured, double flops, cleat_error *error) {
     const cleat_int_list *given = &profile->distribute.shares;
-    *parallel = (cleat_data_parallel){.ranks = ranks, .patience = profile->distribute.patience};
+    *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
     if (!ranks) return CLEAT_OK;
-    parallel->shares = cleat_alloc((size_t)cleat_ranks_count(ranks), sizeof *parallel->shares);
-    cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
-    status = cleat_ranks_agree(ranks, status, error);
+    cleat_status status = allocate_shares(parallel, error);
     if (status) return status;
     const bool is_given = parallel->is_given = given->count > 0;
     if (measured && !is_given) {
@@ -94,9 +97,7 @@ cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_
     const bool is_given = profile->distribute.shares.count == count;
     *parallel = (cleat_data_parallel){.ranks = ranks};
     if (!ranks) return CLEAT_OK;
-    parallel->shares = cleat_alloc((size_t)count, sizeof *parallel->shares);
-    cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
-    status = cleat_ranks_agree(ranks, status, error);
+    cleat_status status = allocate_shares(parallel, error);
     if (status) return status;
     status = is_given ? use_given(parallel, &profile->distribute.shares, error)
                       : estimate_shares(parallel, FINE_SHARES * (int64_t)count, flops, error);
@@ -243,7 +244,7 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
     return send_parameters(parallel, session, error);
 }
 
-/* --- patience ------------------------------------------------------------------------------------------------- */
+/* --- timeouts ------------------------------------------------------------------------------------------------- */
 
 /* Seconds: to evaluate or to write a checkpoint; to compile kernels in the first steps, also after a stop request; and the
  * least after a stop request later. */
@@ -251,18 +252,18 @@ static const double LONG_WORK = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP =
 enum { STEPS_WITH_COMPILATION = 20 };
 
 void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel) {
-    const cleat_ranks_patience patience = {LONG_WORK, LONG_WORK, parallel->patience, parallel->stop};
-    cleat_ranks_set_patience(parallel->ranks, &patience);
+    const cleat_ranks_timeouts timeouts = {LONG_WORK, LONG_WORK, parallel->timeout, parallel->stop};
+    cleat_ranks_set_timeouts(parallel->ranks, &timeouts);
 }
 
 static void expect_steps(cleat_data_parallel *parallel) {
     const bool is_early = parallel->all_steps < STEPS_WITH_COMPILATION;
-    const double typical = parallel->typical_step, patience = fmax(parallel->patience, 10 * typical);
-    const cleat_ranks_patience made = {.seconds = is_early ? FIRST_STEPS : patience,
+    const double typical = parallel->typical_step, timeout = fmax(parallel->timeout, 10 * typical);
+    const cleat_ranks_timeouts made = {.seconds = is_early ? FIRST_STEPS : timeout,
                                        .after_stop = is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical),
-                                       .stopped = patience,
+                                       .stopped = timeout,
                                        .stop = parallel->stop};
-    cleat_ranks_set_patience(parallel->ranks, &made);
+    cleat_ranks_set_timeouts(parallel->ranks, &made);
 }
 
 /* --- the exchange --------------------------------------------------------------------------------------------- */

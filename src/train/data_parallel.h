@@ -34,7 +34,7 @@ typedef struct cleat_data_parallel {
     float *others;                    /* [terms + buffers], of this step ... */
     float *buffers;                   /* [buffers], after the last update */
     int64_t terms;                    /* number of loss terms, the loss included */
-    double patience;                  /* of the profile */
+    double timeout;                   /* seconds, of the profile */
     /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
     double step_started, computing;
     double all_seconds; /* of all steps of this process */

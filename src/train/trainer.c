@@ -634,7 +634,7 @@ static void save_after_loss(cleat_trainer *trainer) {
     cleat_data_parallel *parallel = &trainer->parallel;
     const bool has_steps = trainer->run.log && trainer->state.step > 0 && parallel->buffers;
     cleat_checkpoint_name last;
-    if (!has_steps || !cleat_ranks_is_heir(parallel->ranks)) return;
+    if (!has_steps || !cleat_ranks_saves_the_run(parallel->ranks)) return;
     if (cleat_checkpoint_pointer(trainer->run.folder, "last", &last) && last.step >= trainer->state.step) return;
     cleat_status status = CLEAT_OK;
     if (!trainer->engine.is_savable && cleat_session_buffers(trainer->engine.session) > 0)

@@ -101,11 +101,11 @@ static void cpus(void) {
             check(!(all[r].words[w] & own.words[w]), "two ranks share a CPU");
 }
 
-/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, and one of them is the heir. */
+/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, and one of them is to save the run. */
 static void loss(int how) {
     cleat_error error = {0};
-    const cleat_ranks_patience patience = {60, 60, 3, NULL};
-    cleat_ranks_set_patience(ranks, &patience);
+    const cleat_ranks_timeouts timeouts = {60, 60, 3, NULL};
+    cleat_ranks_set_timeouts(ranks, &timeouts);
     if (rank == count - 1) raise(how);
     float value = 1;
     const double started = now();
@@ -113,26 +113,26 @@ static void loss(int how) {
     check(now() - started < 15, "the loss was noticed too late");
     check(cleat_ranks_are_broken(ranks), "the ranks are not broken");
     check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "a later call waited");
-    check(cleat_ranks_is_heir(ranks) == (rank == 0), "the heir is not rank 0");
+    check(cleat_ranks_saves_the_run(ranks) == (rank == 0), "the rank that saves is not rank 0");
     fflush(NULL);
     sleep(2); /* the others look whether this process runs */
     _exit(failed);
 }
 
-/* Rank 0 does not come: patience ends. */
+/* Rank 0 does not come: a timeout ends the wait. */
 static void silence(void) {
     cleat_error error = {0};
-    const cleat_ranks_patience patience = {2, 60, 60, NULL};
+    const cleat_ranks_timeouts timeouts = {2, 60, 60, NULL};
     if (rank == 0) {
         sleep(6);
         _exit(0);
     }
-    cleat_ranks_set_patience(ranks, &patience);
+    cleat_ranks_set_timeouts(ranks, &timeouts);
     const double started = now();
-    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "nobody lost patience");
-    check(now() - started >= 2 && now() - started < 5, "patience had the wrong length");
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "there was no timeout");
+    check(now() - started >= 2 && now() - started < 5, "the timeout had the wrong length");
     check(strstr(error.text, "another rank is gone or does not answer") != NULL, error.text);
-    check(!cleat_ranks_is_heir(ranks), "rank 0 runs, so nobody inherits");
+    check(!cleat_ranks_saves_the_run(ranks), "rank 0 runs, so no other rank saves");
     fflush(NULL);
     sleep(5);
     _exit(failed);
