@@ -140,22 +140,23 @@ static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backwar
     return status;
 }
 
-cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
-                                  cleat_error *error) {
+static cleat_status sum_seconds(const cleat_plan *plan, size_t graph, bool backward, const cleat_rates *rates,
+                                double *seconds, cleat_error *error) {
     cleat_roofline roofline;
     double sum;
-    cleat_status status = sum_nodes(plan, graph, false, rates, &sum, &roofline, error);
+    cleat_status status = sum_nodes(plan, graph, backward, rates, &sum, &roofline, error);
     if (status == CLEAT_OK) *seconds = sum;
     return status;
 }
 
+cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
+                                  cleat_error *error) {
+    return sum_seconds(plan, graph, false, rates, seconds, error);
+}
+
 cleat_status cleat_estimate_backward(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                      cleat_error *error) {
-    cleat_roofline roofline;
-    double sum;
-    cleat_status status = sum_nodes(plan, graph, true, rates, &sum, &roofline, error);
-    if (status == CLEAT_OK) *seconds = sum;
-    return status;
+    return sum_seconds(plan, graph, true, rates, seconds, error);
 }
 
 cleat_status cleat_estimate_roofline(const cleat_plan *plan, size_t graph, const cleat_rates *rates,

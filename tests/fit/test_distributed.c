@@ -13,6 +13,7 @@
 #include "core/memory.h"
 #include "fit/allreduce.h"
 #include "fit/rank_fit.h"
+#include "made_up_gpu.h"
 
 enum { DEVICES = 3, BATCH = 12 };
 
@@ -21,21 +22,6 @@ static const int64_t MIB = 1048576;
 static const char profile_text[] = "[model]\ntype = rna_transformer\nd_model = 128\nheads = 4\nlayers = 4\nd_ff = 512\n"
                                    "dropout = 0.1\n[data]\npath = /nonexistent\nmax_length = 400\n"
                                    "[train]\neffective_batch_size = 12\nprecision = f32\n[run]\nmax_memory_usage = 1\n";
-
-static cleat_device_facts gpu(int64_t free_bytes) {
-    cleat_device_facts facts = {.kind = CLEAT_DEVICE_GPU,
-                                .vendor = CLEAT_VENDOR_NVIDIA,
-                                .memory_total = free_bytes,
-                                .memory_free = free_bytes,
-                                .max_allocation = free_bytes / 4 / 256 * 256,
-                                .alignment = 256,
-                                .local_memory = 48 * 1024,
-                                .max_work_group = 1024,
-                                .compute_units = 40,
-                                .work_group = 256,
-                                .vector_width = 4};
-    return facts;
-}
 
 /* Devices of any speed, relative to the first kind, and memory. */
 typedef struct lot {
@@ -47,7 +33,7 @@ typedef struct lot {
 
 static void add(lot *l, double speed, int64_t memory) {
     const int d = l->count++;
-    l->facts[d] = gpu(memory);
+    l->facts[d] = made_up_gpu(memory);
     l->rates[d] =
         (cleat_rates){.flops = 5e12 * speed, .bytes = 2e11 * speed, .launch_seconds = 1e-6, .source = "a test"};
     l->devices[d] = (cleat_distributed_device){

@@ -10,28 +10,13 @@
 
 #include "fit/fit.h"
 #include "graph/plan_check.h"
+#include "made_up_gpu.h"
 
 static const int64_t MIB = 1048576;
 
 static const char profile_text[] = "[model]\ntype = rna_transformer\nd_model = 32\nheads = 4\nlayers = 4\nd_ff = 64\n"
                                    "dropout = 0.1\n[data]\npath = /nonexistent\nmax_length = 400\n"
                                    "[train]\neffective_batch_size = 12\n[run]\nmax_memory_usage = 1\n";
-
-static cleat_device_facts gpu(int64_t free_bytes) {
-    cleat_device_facts facts = {.kind = CLEAT_DEVICE_GPU,
-                                .vendor = CLEAT_VENDOR_NVIDIA,
-                                .memory_total = free_bytes,
-                                .memory_free = free_bytes,
-                                .max_allocation = free_bytes / 4 / 256 * 256,
-                                .alignment = 256,
-                                .local_memory = 48 * 1024,
-                                .max_work_group = 1024,
-                                .compute_units = 40,
-                                .work_group = 256,
-                                .vector_width = 4};
-    snprintf(facts.name, sizeof facts.name, "Fake 9000");
-    return facts;
-}
 
 static const cleat_rates rates = {.flops = 5e12, .bytes = 2e11, .launch_seconds = 5e-6, .source = "a test"};
 
@@ -64,7 +49,7 @@ static cleat_fit_request request_of(const bench *b, const cleat_device_facts *fa
 }
 
 static cleat_status search(const bench *b, int64_t limit, cleat_fitted *chosen, char *why, cleat_error *error) {
-    cleat_device_facts facts = gpu(limit);
+    cleat_device_facts facts = made_up_gpu(limit);
     cleat_fit_request request = request_of(b, &facts);
     return cleat_fit_search(&request, chosen, NULL, why, 256, error);
 }
@@ -97,7 +82,7 @@ static void less_memory_cuts_global_batches(void **state) {
     int64_t all = cleat_plan_bytes(whole.work->plan), before[3] = {100, 100, 100};
     int cuts = 0;
     for (int64_t limit = all;; limit -= all / 23) {
-        cleat_device_facts facts = gpu(limit);
+        cleat_device_facts facts = made_up_gpu(limit);
         facts.max_allocation = all;
         cleat_fit_request request = request_of(&b, &facts);
         cleat_fitted fitted = {0};
@@ -151,7 +136,7 @@ static void says_what_would_fit(void **state) {
     cleat_fitted_clear(&whole);
 
     int64_t limit = fixed + 2 * MIB;
-    cleat_device_facts facts = gpu(limit);
+    cleat_device_facts facts = made_up_gpu(limit);
     facts.max_allocation = limit;
     cleat_fit_request request = request_of(&b, &facts);
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
@@ -187,7 +172,7 @@ static void samples_of_one_size_have_no_length_to_cut(void **state) {
         cleat_profile *profile = NULL;
         cleat_error error = {0};
         cleat_fit_report ample, r;
-        cleat_device_facts facts = gpu(100000 * MIB);
+        cleat_device_facts facts = made_up_gpu(100000 * MIB);
         char text[256];
         snprintf(text, sizeof text,
                  "[model]\ntype = %s\n[data]\npath = /nonexistent\n[train]\ngradient_checkpointing = false\n[run]\n"
@@ -217,7 +202,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
     assert_int_equal(fitted.work->buckets[0].micro_batch_size, 5);
     int64_t limit = cleat_plan_bytes(fitted.work->plan) - 1;
     cleat_fitted_clear(&fitted);
-    cleat_device_facts facts = gpu(limit);
+    cleat_device_facts facts = made_up_gpu(limit);
     facts.max_allocation = limit;
     cleat_fit_request request = request_of(&b, &facts);
     b.profile->train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
@@ -233,7 +218,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
 /* --- recomputation -------------------------------------------------------------------------------------------- */
 
 static int64_t min_bytes(bench *b, int recompute) {
-    cleat_device_facts facts = gpu(1000 * MIB);
+    cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_request request = request_of(b, &facts);
     cleat_fitted fitted = {0};
     request.most = 1;
@@ -246,7 +231,7 @@ static int64_t min_bytes(bench *b, int recompute) {
 static void recomputing_is_the_last_resort(void **state) {
     (void)state;
     bench b = bench_create(NULL);
-    cleat_device_facts facts = gpu(1000 * MIB);
+    cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_request request = request_of(&b, &facts);
     cleat_fitted fitted = {0};
     cleat_error error = {0};
@@ -277,7 +262,7 @@ static void recomputing_is_the_last_resort(void **state) {
 static void cheap_outputs_are_recomputed_on_request(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=selective");
-    cleat_device_facts facts = gpu(100000 * MIB);
+    cleat_device_facts facts = made_up_gpu(100000 * MIB);
     cleat_fit_request request = request_of(&b, &facts);
     cleat_fitted fitted = {0}, other = {0};
     char why[256] = "";
@@ -299,7 +284,7 @@ static void recomputing_must_pay(void **state) {
     (void)state;
     bench b = bench_create(NULL);
     b.lengths = (cleat_lengths){.count = 1, .lengths = {400}, .samples = {48}};
-    cleat_device_facts facts = gpu(1000 * MIB);
+    cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_request request = request_of(&b, &facts);
     cleat_rates slow_launches = {.flops = 1e15, .bytes = 1e15, .launch_seconds = 1e-3};
     cleat_rates free_launches = {.flops = 1e9, .bytes = 1e15, .launch_seconds = 0};
@@ -334,7 +319,7 @@ static void the_report_adds_up(void **state) {
     bench b = bench_create(NULL);
     const int64_t limits[] = {1000 * MIB, 40 * MIB, 20 * MIB, 12 * MIB};
     for (size_t l = 0; l < sizeof limits / sizeof *limits; ++l) {
-        cleat_device_facts facts = gpu(limits[l]);
+        cleat_device_facts facts = made_up_gpu(limits[l]);
         facts.max_allocation = limits[l];
         cleat_fit_report r;
         cleat_error error = {0};
@@ -359,7 +344,7 @@ static void the_report_adds_up(void **state) {
         double line = (double)r.fixed_bytes + (double)r.bytes_per_sample * (double)r.buckets[0].micro_batch_size;
         assert_true(line > 0.98 * (double)r.bytes && line < 1.02 * (double)r.bytes);
     }
-    cleat_device_facts facts = gpu(1000 * MIB);
+    cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_report asked;
     cleat_error error = {0};
     if (cleat_fit_describe(b.profile, &facts, NULL, NULL, 30, &asked, &error) != CLEAT_OK) fail_msg("%s", error.text);
