@@ -115,7 +115,26 @@ step_quick() {
 }
 
 step_default() {
-    ! build_default || run_tests default -LE oclgrind
+    touch "$builds/default.started"
+    if build_default; then
+        run_tests default -LE oclgrind
+        check_local_memory
+    fi
+}
+
+# On PoCL no function may share local memory among groups: what the tests of the step compiled.
+check_local_memory() {
+    local log=$builds/local_memory.log status=0
+    if ! command -v python3 >/dev/null; then
+        skip "local memory on PoCL: python3 is not installed"
+        return
+    fi
+    "$top/tests/pocl_local_memory.py" "$builds/cache/pocl" --since "$builds/default.started" >"$log" 2>&1 || status=$?
+    case $status in
+    0) pass ;;
+    77) skip "local memory on PoCL: $(tail -n 1 "$log")" ;;
+    *) flunk "local memory on PoCL" "$log" ;;
+    esac
 }
 
 step_oclgrind() {
@@ -247,6 +266,7 @@ step_format() {
         check "names of types, self-test" "$top/tests/type_names.py" --self-test || true
         check "words" "$top/tests/words.py" || true
         check "words, self-test" "$top/tests/words.py" --self-test || true
+        check "local memory on PoCL, self-test" "$top/tests/pocl_local_memory.py" --self-test || true
     else
         skip "names of types, words: python3 is not installed"
     fi
