@@ -203,8 +203,11 @@ static int train_on(const char *path, const cli_list *assignments, const cleat_t
     if (status == CLEAT_OK) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
     if (status == CLEAT_OK) status = write_words(argc, argv, several, folder, given, &words, &error);
     if (status == CLEAT_OK)
-        exit_code = launch_train(
-            &(launch_request){.ranks = ranks, .words = &words, .folder = folder, .restarts = (int)several->restarts});
+        exit_code = launch_train(&(launch_request){.ranks = ranks,
+                                                   .words = &words,
+                                                   .folder = folder,
+                                                   .restarts = (int)several->restarts,
+                                                   .shares = &profile->distribute.shares});
     launch_words_free(&words);
     cleat_profile_destroy(profile);
     return status == CLEAT_OK ? exit_code : cli_finish(status, &error);

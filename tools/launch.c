@@ -59,6 +59,25 @@ static bool has_word(const launch_words *words, const char *word) {
     return false;
 }
 
+/* Shares that were given for all devices, for those that are left; where none of these has a share, they are measured. */
+static void write_shares(const launch_request *request, launch_words *words) {
+    char text[LAUNCH_RANKS * 24] = "";
+    const cleat_int_list *given = request->shares;
+    size_t used = 0;
+    bool some = false;
+    if (!given || (size_t)given->count != request->ranks->count) return; /* the ranks say what is wrong with them */
+    for (size_t i = 0; i < request->ranks->count; ++i) {
+        if (request->ranks->items[i].failure[0]) continue;
+        some = some || given->values[i] > 0;
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? "," : "", (long long)given->values[i]);
+    }
+    if (!some) snprintf(text, sizeof text, "measured");
+    fprintf(stderr, "cleat: the devices that are left divide the work by distribute.shares=%s\n", text);
+    launch_add(words, "--set");
+    launch_add(words, "distribute.shares=%s", text);
+}
+
 /* A restart continues in the run's folder; --resume begins anew where nothing was saved. Only a run that begins with the
  * checkpoint of another one has to do that again if it has none yet. */
 static void write_words(const supervisor *s, bool again, launch_words *words) {
@@ -74,7 +93,9 @@ static void write_words(const supervisor *s, bool again, launch_words *words) {
     }
     if (resume) launch_add(words, "--resume");
     words->failed = words->failed || given->failed;
-    if (count_ranks(s->request->ranks) > 1) return;
+    const size_t left = count_ranks(s->request->ranks);
+    if (left > 1 && left < s->request->ranks->count) write_shares(s->request, words);
+    if (left > 1) return;
     const launch_rank *last = find_rank(s->request->ranks, 0);
     if (last && last->selector[0]) {
         launch_add(words, "--device");

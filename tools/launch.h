@@ -12,6 +12,7 @@
 #include "cli.h"
 
 #include <cleat/device.h>
+#include <cleat/profile.h>
 #include <sys/types.h>
 
 /* --- words of a command line ----------------------------------------------------------------------------------- */
@@ -146,9 +147,10 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
 
 typedef struct launch_request {
     launch_ranks *ranks;
-    const launch_words *words; /* the command line of a rank: program, "train", ..., --out */
-    const char *folder;        /* of the run */
-    int restarts;              /* allowed within ten minutes */
+    const launch_words *words;    /* the command line of a rank: program, "train", ..., --out */
+    const char *folder;           /* of the run */
+    int restarts;                 /* allowed within ten minutes */
+    const cleat_int_list *shares; /* distribute.shares; NULL: another command than train */
 } launch_request;
 
 /* Trains on all ranks. Returns the exit code. */

@@ -258,6 +258,29 @@ test_left_out() {
     make_devices
 }
 
+# distribute.shares are one for each device at the start: those that are left keep theirs, and measure where none has one.
+test_shares_of_those_left() {
+    local lose="start; echo fault=crash-kernel >>$scratch/drivers/libb.so.conf; end 2 exit 4; await USR1; end 0 exit 8; end 1 exit 8"
+    plays "$lose" ""
+    exits 0 "${line[@]}" --devices gpu --out "$scratch/run" --set distribute.shares=3,2,1
+    called 0 "--set distribute.shares=3,2,1"
+    called 1 "-n 2"
+    called 1 "--set distribute.shares=3,2"
+    says err "divide the work by distribute.shares=3,2"
+    make_devices
+    plays "$lose" ""
+    exits 0 "${line[@]}" --devices gpu --out "$scratch/run" distribute.shares=0,0,1
+    called 1 "--set distribute.shares=measured"
+    make_devices
+    plays "start; rm $scratch/icd/a.icd; end 0 exit 4; await USR1; end 1 exit 8" ""
+    exits 0 "${line[@]}" --devices 0,3 --out "$scratch/run" --set distribute.shares=1,1
+    not_called 1 "--resume --set" # one device has no shares
+    make_devices
+    plays "start; end 1 signal 9; await USR1; end 0 exit 8" "" # its device works: nothing changes
+    exits 0 "${line[@]}" --devices 0,1 --out "$scratch/run" --set distribute.shares=3,1
+    not_called 1 "--resume --set"
+}
+
 test_limits() {
     local loss="start; end 0 signal 9; await USR1; end 1 exit 8"
     plays "$loss" "$loss" "$loss" "$loss" "$loss"
@@ -317,6 +340,7 @@ test_output
 test_restart
 test_restart_without_checkpoint
 test_left_out
+test_shares_of_those_left
 test_limits
 test_codes
 test_signals
