@@ -83,6 +83,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "epoch", state->epoch);
     add_integer(text, "step", state->step);
     add_integer(text, "position", state->position);
+    if (state->evaluation_is_due) cleat_text_add(text, "  \"evaluation_is_due\": true,\n");
     add_integer(text, "max_length", state->max_length);
     cleat_text_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
     cleat_text_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
@@ -212,6 +213,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
     int64_t format;
     state->has_best = cJSON_IsTrue(has_best);
+    state->evaluation_is_due = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "evaluation_is_due"));
     return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
            get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
            get_integer(from, "position", &state->position) && get_integer(from, "max_length", &state->max_length) &&

@@ -12,6 +12,8 @@ typedef struct cleat_train_state {
     int64_t epoch;    /* epochs completed */
     int64_t step;     /* optimizer steps done */
     int64_t position; /* completed global batches of the current epoch, in its order */
+    /* the evaluation after the last epoch was interrupted: it comes before the next step */
+    bool evaluation_is_due;
     /* sequences are cut to this length because memory was short; 0: the profile's maximum length applies */
     int64_t max_length;
     uint64_t seed;

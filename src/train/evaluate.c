@@ -16,6 +16,7 @@ typedef struct collected {
     double *metric_state;
     cleat_output_check bad;
     cleat_run_examples *examples; /* or NULL */
+    const volatile int *stop;     /* or NULL */
 } collected;
 
 static void keep_examples(cleat_run_examples *examples, const cleat_session *session, const cleat_work_graph *graph,
@@ -59,6 +60,11 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.micro_batch) break;
+        if (found->stop && *found->stop) {
+            cleat_feed_release(feed, &fed);
+            status = cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the evaluation was interrupted");
+            break;
+        }
         status = update_metrics(session, feed, &fed, all, output, found, error);
     }
     cleat_free(output);
@@ -89,6 +95,7 @@ static cleat_status evaluate_part(cleat_session *session, cleat_feed *feed, cons
     if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, all, found, error);
     if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);
+    if (status == CLEAT_ERR_INTERRUPTED && read_and_clear_terms(session, NULL, error)) status = CLEAT_ERR_DEVICE;
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
     return status;
@@ -124,8 +131,8 @@ static void write_results(const cleat_session *session, const cleat_dataset *dat
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
                                     const uint32_t *samples, size_t count, const cleat_data_parallel *parallel,
-                                    cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
-                                    cleat_error *error) {
+                                    const volatile int *stop, cleat_run_examples *examples, cleat_metrics *metrics,
+                                    char *bad, cleat_error *error) {
     cleat_ranks *ranks = parallel ? parallel->ranks : NULL;
     float terms[CLEAT_MAX_METRICS] = {0};
     double sums[CLEAT_MAX_METRICS];
@@ -136,7 +143,8 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     if (status != CLEAT_OK) return status;
     collected found = {.metric_state =
                            cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
-                       .examples = examples};
+                       .examples = examples,
+                       .stop = stop};
     if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     if (examples) cleat_run_examples_begin(examples, session->model, dataset, samples, count);
     const cleat_global_batch all = whole_pass(dataset, samples, count);
@@ -219,11 +227,11 @@ cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *chec
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     status = cleat_ranks_agree(ranks, status, error);
     if (status == CLEAT_OK)
-        status =
-            cleat_ranks_agree(ranks,
-                              cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count,
-                                                     &loaded.parallel, path ? &examples : NULL, metrics, bad, error),
-                              error);
+        status = cleat_ranks_agree(ranks,
+                                   cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count,
+                                                          &loaded.parallel, NULL, path ? &examples : NULL, metrics, bad,
+                                                          error),
+                                   error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
     if (status == CLEAT_OK && path) status = write_examples(&examples, &loaded, path, &place, error);

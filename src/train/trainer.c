@@ -527,7 +527,8 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
                                         trainer->data.val, trainer->data.val_count, &trainer->parallel,
-                                        &trainer->examples, &results, bad, error);
+                                        trainer->parallel.ranks ? NULL : trainer->run.options->stop, &trainer->examples,
+                                        &results, bad, error);
     if (status == CLEAT_OK) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
@@ -560,7 +561,15 @@ static bool patience_is_out(const cleat_trainer *trainer) {
 }
 
 bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
-    return trainer->state.epoch >= trainer->schedule.epochs || patience_is_out(trainer);
+    return (trainer->state.epoch >= trainer->schedule.epochs && !trainer->state.evaluation_is_due) ||
+           patience_is_out(trainer);
+}
+
+/* A stop request does not wait for the end of an evaluation, which may take minutes: it is repeated on resume. */
+static cleat_status stop_within_evaluation(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
+    trainer->state.evaluation_is_due = true;
+    return status ? status : save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
 }
 
 /* The end of an epoch: evaluation, checkpoint, early stopping. */
@@ -572,7 +581,9 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     const phase evaluating = begin(trainer, CLEAT_DOING_EVALUATE);
     if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
     end(trainer, &evaluating);
+    if (status == CLEAT_ERR_INTERRUPTED) return stop_within_evaluation(trainer, error);
     if (status != CLEAT_OK) return status;
+    trainer->state.evaluation_is_due = false;
     *early = patience_is_out(trainer);
     if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
         status = cleat_trainer_save(trainer, best, error);
@@ -585,6 +596,7 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     if (!cleat_trainer_has_ended(trainer))
         status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
                                               error);
+    if (status == CLEAT_OK && !early && trainer->state.evaluation_is_due) status = close_epoch(trainer, &early, error);
     while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->schedule.epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
