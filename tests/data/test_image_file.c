@@ -263,6 +263,33 @@ static void write_promise(const char *path, uint32_t height, uint32_t width) {
     test_write(path, bytes, sizeof bytes);
 }
 
+/* A file of 260 kB can hold 16000 x 16000 black pixels. Those of a colour image would take 732 MiB. */
+static void small_files_take_no_large_memory(void **state) {
+    (void)state;
+    const char *path = test_path("black.png");
+    enum { SIDE = 16000, FILE_BYTES = 760000 };
+    uint8_t *bytes = calloc(FILE_BYTES, 1);
+    cleat_image got = {0};
+    cleat_error error = {0};
+    assert_non_null(bytes);
+    write_promise(path, SIDE, SIDE);
+    expect_failure(path, "cannot hold 16000 x 16000 pixels");
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, 41, file), 41);
+    fclose(file);
+    put_number(bytes + 33, FILE_BYTES - 41); /* a chunk of pixels up to the end of the file */
+    test_write(path, bytes, FILE_BYTES);
+    expect_failure(path, "take 732 MiB, but the file has 742 KiB; above 256 MiB");
+    bytes[25] = 0; /* grey: 244 MiB, which is allowed; the pixels are damaged */
+    put_number(bytes + 29, (uint32_t)crc32(crc32(0, NULL, 0), bytes + 12, 17));
+    test_write(path, bytes, FILE_BYTES);
+    expect_failure(path, "damaged PNG file");
+    assert_int_equal(cleat_image_probe(path, &got, &error), CLEAT_OK);
+    assert_int_equal(got.height, SIDE);
+    free(bytes);
+}
+
 static void other_files_are_refused(void **state) {
     (void)state;
     const char *path = test_path("x.png");
@@ -392,6 +419,7 @@ int main(void) {
         cmocka_unit_test(no_part_of_a_file_is_an_image),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(small_files_take_no_large_memory),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
         cmocka_unit_test(the_cache_keeps_to_its_limit),
         cmocka_unit_test(threads_share_the_cache),

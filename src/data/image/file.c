@@ -28,6 +28,17 @@ cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t wi
     return CLEAT_OK;
 }
 
+cleat_status cleat_image_check_contents(const char *name, const cleat_image *image, size_t size, cleat_error *error) {
+    const int64_t decoded = image->height * image->width * image->channels;
+    if (decoded <= CLEAT_IMAGE_FREE_BYTES || decoded / CLEAT_IMAGE_MAX_RATIO <= (int64_t)size) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s: %lld x %lld pixels of %lld bytes take %lld MiB, but the file has %zu KiB; above %d MiB a file "
+        "must have at least 1/%d of that; reduce the image",
+        name, (long long)image->width, (long long)image->height, (long long)image->channels, (long long)(decoded >> 20),
+        size >> 10, CLEAT_IMAGE_FREE_BYTES >> 20, CLEAT_IMAGE_MAX_RATIO);
+}
+
 cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error *error) {
     image->pixels = cleat_alloc((size_t)(image->height * image->width), (size_t)image->channels);
     if (image->pixels) return CLEAT_OK;

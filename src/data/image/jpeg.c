@@ -122,8 +122,9 @@ cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t si
                                cleat_image *image, cleat_error *error) {
     reader r = {.name = name, .error = error};
     begin(&r);
-    bool done = read_header(&r, bytes, size) && start_pixels(&r, channels, min_side) &&
-                !fails(cleat_image_alloc(name, &r.image, error), &r) && read_rows(&r);
+    bool done = read_header(&r, bytes, size) && !fails(cleat_image_check_contents(name, &r.image, size, error), &r) &&
+                start_pixels(&r, channels, min_side) && !fails(cleat_image_alloc(name, &r.image, error), &r) &&
+                read_rows(&r);
     jpeg_destroy_decompress(&r.jpeg);
     if (done)
         *image = r.image;

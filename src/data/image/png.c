@@ -20,8 +20,9 @@ typedef struct reader {
     size_t size, at;
     png_structp png;
     png_infop info;
-    bool ids;   /* values as they are stored, of a palette its indices */
-    int planes; /* planes per row: the channels of the image, and alpha if present */
+    bool ids;      /* values as they are stored, of a palette its indices */
+    int planes;    /* planes per row: the channels of the image, and alpha if present */
+    size_t stored; /* bytes of a row in the file, before compression */
     cleat_image image;
     cleat_error *error;
     cleat_status status;
@@ -81,7 +82,24 @@ static bool read_header(reader *r) {
     r->image.width = png_get_image_width(r->png, r->info);
     r->image.bits = png_get_bit_depth(r->png, r->info);
     r->image.channels = colours ? 3 : 1;
+    r->stored = png_get_rowbytes(r->png, r->info);
     return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
+}
+
+enum { DEFLATE_RATIO = 1032 }; /* the most that compression by deflate can reach */
+
+/* Whether the file can hold what its header says, before memory is reserved for it. */
+static bool is_possible(reader *r) {
+    cleat_image whole = r->image;
+    whole.channels = r->planes;
+    if ((int64_t)r->stored * r->image.height / DEFLATE_RATIO > (int64_t)r->size)
+        return !fails(
+            cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                       "%s: damaged or truncated PNG file: %zu bytes cannot hold %lld x %lld pixels; replace it "
+                       "or remove it",
+                       r->name, r->size, (long long)r->image.width, (long long)r->image.height),
+            r);
+    return !fails(cleat_image_check_contents(r->name, &whole, r->size, r->error), r);
 }
 
 /* Converts every kind of PNG to 8 bits per channel, with alpha if anything is transparent. */
@@ -135,7 +153,7 @@ static bool read_transparent(reader *r) {
 static cleat_status decode(const char *name, const uint8_t *bytes, size_t size, bool ids, cleat_image *image,
                            cleat_error *error) {
     reader r = {.name = name, .bytes = bytes, .size = size, .ids = ids, .error = error};
-    bool done = start(&r) && read_header(&r) && set_conversions(&r) &&
+    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) &&
                 (r.planes == r.image.channels ? read_opaque(&r) : read_transparent(&r));
     end(&r);
     if (done)
