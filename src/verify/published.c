@@ -65,6 +65,11 @@ static cleat_status find_array(const converter *c, const char *name, int min_ran
     if (!array || array->rank < min_rank || array->rank > max_rank)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/expected.safetensors: has no array '%s' of rank %d to %d",
                           cleat_weights_folder(c->weights), name, min_rank, max_rank);
+    const bool integers = strcmp(name, "labels") == 0 || strstr(name, "ids") || strcmp(name, "attention_mask") == 0;
+    if (integers ? array->dtype != CLEAT_ST_I64 && array->dtype != CLEAT_ST_I32 : array->dtype != CLEAT_ST_F32)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/expected.safetensors: %s must have %s",
+                          cleat_weights_folder(c->weights), name,
+                          integers ? "integers of 64 or 32 bits (I64, I32)" : "numbers of 32 bits (F32)");
     *found = array;
     return CLEAT_OK;
 }
@@ -80,11 +85,11 @@ static cleat_status read_sizes(converter *c, cleat_error *error) {
     c->length = input->shape[text ? 1 : 2];
     c->channels = text ? 0 : input->shape[1];
     c->classes = c->output->shape[c->output->rank == 4 ? 1 : c->output->rank - 1];
-    if (c->labels->dtype == CLEAT_ST_I64 && c->output->dtype == CLEAT_ST_F32 && c->batch > 0 &&
-        c->labels->shape[0] == c->batch && c->output->shape[0] == c->batch && (text || input->shape[3] == c->length))
+    if (c->batch > 0 && c->labels->shape[0] == c->batch && c->output->shape[0] == c->batch &&
+        (text || input->shape[3] == c->length))
         return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s/expected.safetensors: inputs, labels (I64) and output (F32) are not of one batch",
+                      "%s/expected.safetensors: inputs, labels and output are not of one batch",
                       cleat_weights_folder(c->weights));
 }
 
@@ -258,13 +263,32 @@ static int64_t integer_at(const cleat_st_tensor *array, int64_t i) {
     return array->dtype == CLEAT_ST_I32 ? ((const int32_t *)array->data)[i] : ((const int64_t *)array->data)[i];
 }
 
+static cleat_status not_this(const converter *c, const cleat_st_tensor *array, int64_t i, const char *range,
+                             cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/expected.safetensors: %s: value %lld is %lld; it must be %s",
+                      cleat_weights_folder(c->weights), array->name, (long long)i, (long long)integer_at(array, i),
+                      range);
+}
+
+/* Ids [B, L] as integers of 32 bits; whether they are in the vocabulary is checked with the trajectory. */
+static cleat_status copy_ids(const converter *c, const cleat_st_tensor *ids, int32_t *to, cleat_error *error) {
+    for (int64_t i = 0; i < c->batch * c->length; ++i) {
+        const int64_t id = integer_at(ids, i);
+        if (id < INT32_MIN || id > INT32_MAX) return not_this(c, ids, i, "an id of the vocabulary", error);
+        to[i] = (int32_t)id;
+    }
+    return CLEAT_OK;
+}
+
 /* Tokens behind the end of a text are -1 here; `lengths` counts the others. */
 static cleat_status add_texts(converter *c, cleat_error *error) {
     const int64_t shape[2] = {c->batch, c->length};
-    const cleat_st_tensor *ids = NULL, *mask = NULL, *types = cleat_safetensors_find(c->results, "token_type_ids");
+    const cleat_st_tensor *ids = NULL, *mask = NULL, *types = NULL;
     int32_t *tokens = NULL, *lengths = NULL, *copies = NULL;
     cleat_status status = find_array(c, "input_ids", 2, 2, &ids, error);
     if (!status) status = find_array(c, "attention_mask", 2, 2, &mask, error);
+    if (!status && cleat_safetensors_find(c->results, "token_type_ids"))
+        status = find_array(c, "token_type_ids", 2, 2, &types, error);
     if (!status && (cleat_st_elements(mask) != cleat_st_elements(ids) ||
                     (types && cleat_st_elements(types) != cleat_st_elements(ids))))
         status =
@@ -272,16 +296,17 @@ static cleat_status add_texts(converter *c, cleat_error *error) {
                        cleat_weights_folder(c->weights));
     if (!status) status = add_array(c, "", "tokens", CLEAT_ST_I32, 2, shape, &tokens, error);
     if (!status) status = add_array(c, "", "lengths", CLEAT_ST_I32, 1, shape, &lengths, error);
-    if (status) return status;
-    for (int64_t i = 0; i < c->batch * c->length; ++i) {
+    if (!status) status = copy_ids(c, ids, tokens, error);
+    for (int64_t i = 0; i < c->batch * c->length && !status; ++i) {
         const bool real = integer_at(mask, i) != 0;
-        tokens[i] = real ? (int32_t)integer_at(ids, i) : -1;
+        if (real && lengths[i / c->length] < i % c->length)
+            status = not_this(c, mask, i, "0 behind the end of a text", error);
+        if (!real) tokens[i] = -1;
         lengths[i / c->length] += real;
     }
-    if (!types) return CLEAT_OK;
+    if (status || !types) return status;
     status = add_array(c, "", "types", CLEAT_ST_I32, 2, shape, &copies, error);
-    for (int64_t i = 0; i < c->batch * c->length && !status; ++i) copies[i] = (int32_t)integer_at(types, i);
-    return status;
+    return status ? status : copy_ids(c, types, copies, error);
 }
 
 /* [B, C, H, W] -> [B, H, W, C] */
@@ -300,6 +325,8 @@ static cleat_status add_images(converter *c, cleat_error *error) {
     return CLEAT_OK;
 }
 
+enum { NO_CLASS = 255 }; /* of masks: the label that transformers' segmentation losses leave out */
+
 /* The loss is the mean over all labels that count: each has the weight 1 / their number. */
 static cleat_status add_labels(converter *c, cleat_error *error) {
     const int64_t elements = cleat_st_elements(c->labels);
@@ -314,6 +341,11 @@ static cleat_status add_labels(converter *c, cleat_error *error) {
     if (status) return status;
     for (int64_t i = 0; i < elements; ++i) {
         const int64_t label = integer_at(c->labels, i);
+        if (label >= c->classes && !(label == NO_CLASS && c->labels->rank == 3)) {
+            char range[64];
+            snprintf(range, sizeof range, "below %lld, or negative where there is no label", (long long)c->classes);
+            return not_this(c, c->labels, i, range, error);
+        }
         labels[i] = label >= 0 && label < c->classes ? (int32_t)label : field->field.pad;
         counted += label >= 0 && label < c->classes;
     }

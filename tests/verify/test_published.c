@@ -164,6 +164,36 @@ static void missing_results_are_named(void **state) {
     assert_refused(folder, CLEAT_ERR_FORMAT, "expected.safetensors: has no array 'labels'");
 }
 
+/* Each array of the batch is checked before a kernel reads it: what is wrong, where, and what may be there. */
+static int64_t wrong_value;
+static void put_wrong_value(cleat_st_tensor *tensor) {
+    ((int64_t *)(uintptr_t)tensor->data)[5] = wrong_value;
+}
+
+static void be_bytes(cleat_st_tensor *tensor) {
+    tensor->dtype = CLEAT_ST_U8;
+}
+
+static void integers_out_of_range_are_named(void **state) {
+    static const struct {
+        const char *array;
+        int64_t value;
+        const char *words;
+    } cases[] = {{"labels", 77, "labels: value 5 is 77; it must be below 5, or negative where there is no label"},
+                 {"input_ids", 40, "value 5 is 40; it must be -1 to 39"},
+                 {"input_ids", INT64_C(99999999999), "input_ids: value 5 is 99999999999; it must be an id"},
+                 {"token_type_ids", 2, "value 5 is 2; it must be -1 to 1"},
+                 {"attention_mask", 0, "attention_mask: value 6 is 1; it must be 0 behind the end of a text"}};
+    char folder[TINY_PATH];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        wrong_value = cases[i].value;
+        copy_folder(*state, "electra_tagger", "expected.safetensors", cases[i].array, put_wrong_value, folder);
+        assert_refused(folder, CLEAT_ERR_FORMAT, cases[i].words);
+    }
+    copy_folder(*state, "electra_tagger", "expected.safetensors", "attention_mask", be_bytes, folder);
+    assert_refused(folder, CLEAT_ERR_FORMAT, "attention_mask must have integers");
+}
+
 static void an_unknown_network_is_refused(void **state) {
     const tiny *t = *state;
     char folder[TINY_PATH], path[2 * TINY_PATH];
@@ -176,10 +206,11 @@ static void an_unknown_network_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_are_repeated),        cmocka_unit_test(networks_are_repeated_in_halves),
-        cmocka_unit_test(shared_networks_are_repeated), cmocka_unit_test(a_wrong_weight_is_found),
-        cmocka_unit_test(a_missing_tensor_is_named),    cmocka_unit_test(a_wrong_shape_is_named),
-        cmocka_unit_test(missing_results_are_named),    cmocka_unit_test(an_unknown_network_is_refused),
+        cmocka_unit_test(networks_are_repeated),           cmocka_unit_test(networks_are_repeated_in_halves),
+        cmocka_unit_test(shared_networks_are_repeated),    cmocka_unit_test(a_wrong_weight_is_found),
+        cmocka_unit_test(a_missing_tensor_is_named),       cmocka_unit_test(a_wrong_shape_is_named),
+        cmocka_unit_test(missing_results_are_named),       cmocka_unit_test(an_unknown_network_is_refused),
+        cmocka_unit_test(integers_out_of_range_are_named),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
