@@ -1,4 +1,5 @@
 /* cleat bench: times workloads, alternately with another command, or on several devices. */
+#include "bench_allreduce.h"
 #include "cli.h"
 
 #include <cleat/profile.h>
@@ -12,7 +13,7 @@
 enum { MAX_WORKLOADS = 256, MAX_DEVICES = 16, DEVICE_TEXT = 512 };
 
 typedef struct bench_command {
-    const char *device, *devices, *compare;
+    const char *device, *devices, *hosts, *compare;
     double seconds, steps, rounds;
     bool json, list;
     cli_list assignments, words;
@@ -72,10 +73,25 @@ static cleat_status select_subjects(const bench_command *bench, const char *word
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload matches '%s'; `cleat bench --list` lists them", word);
 }
 
+/* A workload of several ranks is none of the library's table: it has no device. */
+static bool find_workload(size_t i, cleat_bench_info *info, const char **kind) {
+    static const cleat_bench_info ranks = {
+        .name = BENCH_ALLREDUCE,
+        .what = "sum of gradients over several ranks (--devices, --hosts), for cleat plan --network"};
+    cleat_bench_info last;
+    if (cleat_bench_workload(i, info)) {
+        *kind = info->kind == CLEAT_BENCH_MICRO ? "micro" : "model";
+        return true;
+    }
+    *info = ranks;
+    *kind = "ranks";
+    return i == 0 || cleat_bench_workload(i - 1, &last);
+}
+
 static void list_workloads(bool json) {
     cleat_bench_info info;
-    for (size_t i = 0; cleat_bench_workload(i, &info); ++i) {
-        const char *kind = info.kind == CLEAT_BENCH_MICRO ? "micro" : "model";
+    const char *kind;
+    for (size_t i = 0; find_workload(i, &info, &kind); ++i) {
         if (json) {
             printf("{\"workload\": \"%s\", \"kind\": \"%s\", \"peer\": \"%s\", \"what\": ", info.name, kind, info.peer);
             cli_print_json_string(info.what);
@@ -334,7 +350,14 @@ static bool has_profile(const bench_command *bench) {
     return false;
 }
 
+static bool is_allreduce(const bench_command *bench) {
+    return bench->words.count == 1 && strcmp(bench->words.items[0], BENCH_ALLREDUCE) == 0;
+}
+
 static int check(const cli_command *command, const bench_command *bench) {
+    if (is_allreduce(bench) && (bench->compare || bench->device || bench->steps > 0 || bench->precision_name))
+        return cli_usage(command, BENCH_ALLREDUCE " takes --devices, --hosts, --seconds and --json only");
+    if (bench->hosts && !is_allreduce(bench)) return cli_usage(command, "--hosts is for " BENCH_ALLREDUCE " alone");
     if (bench->compare && bench->devices) return cli_usage(command, "--compare and --devices exclude each other");
     if (bench->device && bench->devices) return cli_usage(command, "--device and --devices exclude each other");
     if (bench->devices && strlen(bench->devices) >= DEVICE_TEXT) return cli_usage(command, "--devices is too long");
@@ -353,7 +376,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--list", CLI_FLAG, &bench.list, NULL, "list the workloads: name, kind, name for --compare, description"},
         {"--device", CLI_TEXT, &bench.device, "SEL", "device, as for `cleat train`"},
         {"--devices", CLI_TEXT, &bench.devices, "A,B,...",
-         "compare devices: one row each, with the speed relative to the first"},
+         "compare devices: one row each, with the speed relative to the first; allreduce: one rank each"},
+        {"--hosts", CLI_TEXT, &bench.hosts, "HOSTS", "allreduce: the machines of the ranks, e.g. a:2,b:1"},
         {"--compare", CLI_TEXT, &bench.compare, "CMD",
          "alternate with CMD (run by /bin/sh, with WORKLOAD set) and print the ratio of times"},
         {"--rounds", CLI_NUMBER, &bench.rounds, "N", "number of rounds with --compare (5)"},
@@ -368,6 +392,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &bench.words, &exit_code)) return exit_code;
     if ((exit_code = check(command, &bench)) != 0) return exit_code;
+    if (is_allreduce(&bench)) {
+        launch_options several = {.devices = bench.devices, .hosts = bench.hosts};
+        return bench_allreduce_run(command, &several, bench.seconds, bench.json, argc, argv);
+    }
     if (bench.precision_name && (exit_code = cli_precision(command, bench.precision_name, &bench.precision)) != 0)
         return exit_code;
     if (bench.list) {
@@ -387,7 +415,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_bench = {
     "bench",
-    "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B] "
+    "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B [--hosts HOSTS]] "
     "[--compare CMD [--rounds N]] "
     "[--seconds S | --steps N] [--precision TYPE] [--set SECTION.KEY=VALUE] [--json] | --list",
     "benchmark kernels and training steps, also against another program or on several devices", run};

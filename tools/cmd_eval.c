@@ -1,5 +1,6 @@
 /* cleat eval: computes loss terms and metrics of a checkpoint. */
 #include "cli.h"
+#include "launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static cleat_status use_data(cleat_profile *profile, const char *data, const cha
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *checkpoint = NULL, *split = NULL, *examples = NULL, *data = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
+    launch_options several = {.devices = NULL};
     bool json = false;
     const cli_option options[] = {
         {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
@@ -39,6 +41,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "
          "data than those of the training)"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        LAUNCH_OPTIONS(several, "evaluate"),
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {"--examples", CLI_TEXT, &examples, "FILE", "write predictions beside the truth, as JSON"},
@@ -47,6 +50,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
+    if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_metrics metrics = {0};
@@ -65,6 +69,6 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_eval = {
     "eval",
-    "[PROFILE] --checkpoint DIR [--data PATH] [--split NAME] [--device SEL] [--examples FILE] "
+    "[PROFILE] --checkpoint DIR [--data PATH] [--split NAME] [--device SEL | --devices LIST] [--examples FILE] "
     "[--set section.key=value ...] [--json]",
     "evaluate a checkpoint on labelled data", run};

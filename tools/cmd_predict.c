@@ -1,6 +1,7 @@
 /* cleat predict: writes a checkpoint's predictions for data without targets. "-" as data is the standard input, as output
  * folder the standard output; both are files in a temporary folder for the library. */
 #include "cli.h"
+#include "launch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -191,6 +192,7 @@ static cleat_status predict(const cleat_profile *profile, const char *checkpoint
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *checkpoint = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
+    launch_options several = {.devices = NULL};
     places at = {.data = NULL};
     const cli_option options[] = {
         {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
@@ -203,6 +205,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--out", CLI_TEXT, &at.out, "DIR",
          "output folder (predictions); -: print predictions.csv, which is the default for --data -"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        LAUNCH_OPTIONS(several, "predict"),
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -211,6 +214,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
     if (!at.data) return cli_usage(command, "--data is required: a file or folder, or - for the standard input");
     if (!at.out) at.out = is_stream(at.data) ? "-" : "predictions";
+    if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_ranks *ranks;
@@ -224,5 +228,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_predict = {
-    "predict", "[PROFILE] --checkpoint DIR --data PATH|- [--out DIR|-] [--device SEL] [--set section.key=value ...]",
+    "predict",
+    "[PROFILE] --checkpoint DIR --data PATH|- [--out DIR|-] [--device SEL | --devices LIST] "
+    "[--set section.key=value ...]",
     "write the predictions of a checkpoint", run};

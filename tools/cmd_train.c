@@ -131,47 +131,19 @@ static void join_command(int argc, char **argv, const cli_list *assignments, cha
 /* --- several devices --------------------------------------------------------------------------------------------- */
 
 typedef struct device_options {
-    const char *devices, *hosts, *progress;
+    launch_options where;
+    const char *progress;
     double restarts;
 } device_options;
 
-/* Whether argv[at] is an option of the supervisor; *count: its words. */
-static bool is_for_supervisor(char **argv, int at, int *count) {
-    static const char *const names[] = {"--devices", "--hosts", "--restarts"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-        const size_t length = strlen(names[i]);
-        if (strncmp(argv[at], names[i], length) != 0 || (argv[at][length] && argv[at][length] != '=')) continue;
-        *count = argv[at][length] ? 1 : 2;
-        return true;
-    }
-    return false;
-}
-
-static bool has_option(int argc, char **argv, const char *name) {
-    const size_t length = strlen(name);
-    for (int i = 0; i < argc; ++i)
-        if (strncmp(argv[i], name, length) == 0 && (!argv[i][length] || argv[i][length] == '=')) return true;
-    return false;
-}
-
-/* The command line of each rank: this one without the options of the supervisor, with a folder that the supervisor knows. A
- * rank writes to a pipe, so it is told whether somebody sees a bar. */
-static cleat_status write_words(int argc, char **argv, const device_options *options, const char *folder,
-                                bool given_folder, launch_words *words, cleat_error *error) {
-    char program[CLEAT_PATH], columns[16];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0) return cleat_fail(error, CLEAT_ERR_IO, "the file of this program cannot be found in /proc");
-    program[length] = 0;
-    launch_add(words, "%s", program);
-    launch_add(words, "train");
-    for (int i = 0, count; i < argc; ++i)
-        if (is_for_supervisor(argv, i, &count))
-            i += count - 1;
-        else
-            launch_add(words, "%s", argv[i]);
+/* The command line of each rank, with a folder that the supervisor knows. A rank writes to a pipe, so it is told whether
+ * somebody sees a bar. */
+static cleat_status write_words(const cli_command *command, int argc, char **argv, const device_options *options,
+                                const char *folder, bool given_folder, launch_words *words, cleat_error *error) {
+    char columns[16];
+    cleat_status status = launch_rank_words(command, argc, argv, words, error);
+    if (status) return status;
     if (!given_folder) launch_add(words, "--out=%s", folder);
-    if (cli_is_quiet() && !has_option(argc, argv, "--quiet")) launch_add(words, "--quiet");
-    if (cli_log_level() && !has_option(argc, argv, "--log")) launch_add(words, "--log=%s", cli_log_level());
     if (!options->progress && cli_can_redraw(STDERR_FILENO)) {
         launch_add(words, "--progress=bar");
         snprintf(columns, sizeof columns, "%d", cli_terminal_width());
@@ -191,8 +163,9 @@ static cleat_status choose_folder(const cleat_profile *profile, const cleat_trai
 }
 
 /* Starts one process for each device and waits for all. */
-static int train_on(const char *path, const cli_list *assignments, const cleat_train_options *options,
-                    const device_options *several, launch_ranks *ranks, int argc, char **argv) {
+static int train_on(const cli_command *command, const char *path, const cli_list *assignments,
+                    const cleat_train_options *options, const device_options *several, launch_ranks *ranks, int argc,
+                    char **argv) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     launch_words words = {.count = 0};
@@ -201,7 +174,7 @@ static int train_on(const char *path, const cli_list *assignments, const cleat_t
     int exit_code = 0;
     cleat_status status = open_profile(path, assignments, NULL, options, &profile, &error);
     if (status == CLEAT_OK) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
-    if (status == CLEAT_OK) status = write_words(argc, argv, several, folder, given, &words, &error);
+    if (status == CLEAT_OK) status = write_words(command, argc, argv, several, folder, given, &words, &error);
     if (status == CLEAT_OK)
         exit_code = launch_train(&(launch_request){.ranks = ranks,
                                                    .words = &words,
@@ -214,37 +187,22 @@ static int train_on(const char *path, const cli_list *assignments, const cleat_t
 }
 
 /* One device needs no other process, and no MPI. */
-static int train_several(const char *path, const cli_list *assignments, cleat_train_options *options,
-                         const device_options *several, bool json, int argc, char **argv) {
+static int train_several(const cli_command *command, const char *path, const cli_list *assignments,
+                         cleat_train_options *options, const device_options *several, bool json, int argc,
+                         char **argv) {
     launch_ranks *ranks = calloc(1, sizeof *ranks);
     cleat_error error = {0};
     int exit_code = 0;
-    cleat_status status = ranks ? launch_find_ranks(several->devices, several->hosts, ranks, &error)
+    cleat_status status = ranks ? launch_find_ranks(several->where.devices, several->where.hosts, ranks, &error)
                                 : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
     if (status != CLEAT_OK)
         exit_code = cli_finish(status, &error);
-    else if (ranks->count == 1 && !several->hosts)
+    else if (ranks->count == 1 && !several->where.hosts)
         exit_code = train(path, assignments, ranks->items[0].selector, json, options);
     else
-        exit_code = train_on(path, assignments, options, several, ranks, argc, argv);
+        exit_code = train_on(command, path, assignments, options, several, ranks, argc, argv);
     free(ranks);
     return exit_code;
-}
-
-static bool check_several(const cli_command *command, const device_options *several, const char *device,
-                          int *exit_code) {
-    if (!several->devices && !several->hosts) return true;
-    if (device)
-        *exit_code = cli_usage(command, "--device names one device, --devices several: give only one of them");
-    else if (!cli_is_count(several->restarts, 0, 64))
-        *exit_code = cli_usage(command, "--restarts %g: must be a whole number from 0 to 64", several->restarts);
-    else if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_RANK"))
-        *exit_code =
-            cli_usage(command, "--devices starts mpirun itself, but this process was started by it already; the "
-                               "devices of its ranks: CLEAT_RANK_DEVICES='0;1'");
-    else
-        return true;
-    return false;
 }
 
 static int print_profile_help(void) {
@@ -265,11 +223,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--device", CLI_TEXT, &device, "SEL",
          "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
-        {"--devices", CLI_TEXT, &several.devices, "LIST",
-         "train on several devices at once, one process each (MPI): numbers or names of `cleat devices`, 3*NAME, gpu "
-         "or all"},
-        {"--hosts", CLI_TEXT, &several.hosts, "HOSTS",
-         "the machines of these devices, each with its number of devices, e.g. a:2,b:1"},
+        LAUNCH_OPTIONS(several.where, "train"),
         {"--restarts", CLI_NUMBER, &several.restarts, "N",
          "starts after the loss of a rank within 10 minutes, with the devices that are left (3)"},
         {"--out", CLI_TEXT, &out, "DIR", "run folder"},
@@ -300,7 +254,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (help_profile) return print_profile_help();
     if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
     if (launch_guard(&exit_code)) return exit_code;
-    if (!check_several(command, &several, device, &exit_code)) return exit_code;
+    const bool on_several = launch_is_asked(command, &several.where, device, &exit_code);
+    if (exit_code) return exit_code;
+    if (!cli_is_count(several.restarts, 0, 64))
+        return cli_usage(command, "--restarts %g: must be a whole number from 0 to 64", several.restarts);
     if (resume && resume_from)
         return cli_usage(command,
                          "--resume continues in the run's own folder, --resume-from in a new one: give only one "
@@ -328,8 +285,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     exit_code = cli_progress(command, progress, &train_options);
     if (exit_code) return exit_code;
     several.progress = progress;
-    if (several.devices || several.hosts)
-        return train_several(words.items[0], &assignments, &train_options, &several, json, argc, argv);
+    if (on_several)
+        return train_several(command, words.items[0], &assignments, &train_options, &several, json, argc, argv);
     return train(words.items[0], &assignments, device, json, &train_options);
 }
 

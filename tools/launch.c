@@ -271,22 +271,48 @@ static bool choose_ranks(supervisor *s) {
     return left > 0;
 }
 
+static cleat_status prepare(supervisor *s, launch_job **job, cleat_error *error) {
+    *job = malloc(sizeof **job);
+    cleat_status status = *job ? launch_find_mpi(&s->mpi, error) : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory");
+    return status ? status : cleat_ranks_check(error);
+}
+
+/* *lost: whether ranks were lost, which is said. */
+static cleat_status start_and_explain(const supervisor *s, bool again, launch_job *job, int *code, bool *lost,
+                                      cleat_error *error) {
+    cleat_status status = start(s, again, job, error);
+    if (status) return status;
+    *code = exit_code_of(job);
+    *lost = is_loss(job);
+    if (!have_all_started(job) && !job->stops)
+        fprintf(stderr, "cleat: %s ended with exit code %d before all ranks had started\n", s->mpi.program,
+                job->launcher_code);
+    if (*lost) print_losses(s, job);
+    return CLEAT_OK;
+}
+
+int launch_command_once(const launch_request *request) {
+    supervisor s = {.request = request};
+    launch_job *job;
+    cleat_error error = {0};
+    int code = EXIT_FAILURE;
+    bool lost;
+    cleat_status status = prepare(&s, &job, &error);
+    if (!status) status = start_and_explain(&s, false, job, &code, &lost, &error);
+    free(job);
+    return status ? cli_finish(status, &error) : code;
+}
+
 int launch_train(const launch_request *request) {
     supervisor s = {.request = request};
-    launch_job *job = malloc(sizeof *job);
+    launch_job *job;
     cleat_error error = {0};
-    cleat_status status = job ? launch_find_mpi(&s.mpi, &error) : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory");
-    if (!status) status = cleat_ranks_check(&error);
     int code = EXIT_FAILURE;
+    bool lost = true;
+    cleat_status status = prepare(&s, &job, &error);
     for (bool again = false; !status; again = true) {
-        status = start(&s, again, job, &error);
-        if (status) break;
-        code = exit_code_of(job);
-        if (!have_all_started(job) && !job->stops)
-            fprintf(stderr, "cleat: %s ended with exit code %d before all ranks had started\n", s.mpi.program,
-                    job->launcher_code);
-        if (!is_loss(job)) break;
-        print_losses(&s, job);
+        status = start_and_explain(&s, again, job, &code, &lost, &error);
+        if (status || !lost) break;
         print_progress(&s);
         code = EXIT_RANK_LOST;
         if (!may_restart(&s)) break;

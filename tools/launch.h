@@ -29,9 +29,43 @@ typedef struct launch_words {
 void launch_add(launch_words *words, const char *format, ...) CLEAT_PRINTF(2, 3);
 void launch_words_free(launch_words *words);
 
+/* --- launch_options.c: --devices and --hosts of a command -------------------------------------------------------- */
+
+enum { LAUNCH_SELECTOR = 128 };
+
+typedef struct launch_options {
+    const char *devices, *hosts; /* as given, or NULL */
+    char selector[LAUNCH_SELECTOR];
+} launch_options;
+
+/* Both as rows of a command's table of options; `options` is a launch_options. */
+#define LAUNCH_OPTIONS(options, verb)                                                                                  \
+    {"--devices", CLI_TEXT, &(options).devices, "LIST",                                                                \
+     verb " on several devices at once, one process each (MPI): numbers or names of `cleat devices`, 3*NAME, gpu or "  \
+          "all"},                                                                                                      \
+    {                                                                                                                  \
+        "--hosts", CLI_TEXT, &(options).hosts, "HOSTS",                                                                \
+            "the machines of these devices, each with its number of devices, e.g. a:2,b:1"                             \
+    }
+
+/* Whether --devices or --hosts is given, and `device` (--device) is not; else false, with *exit_code other than 0 if this is a
+ * mistake, whose message was printed. */
+bool launch_is_asked(const cli_command *command, const launch_options *options, const char *device, int *exit_code);
+
+/* The command line of each rank: `argv` [argc] of `command` without the options of the supervisor. */
+cleat_status launch_rank_words(const cli_command *command, int argc, char **argv, launch_words *words,
+                               cleat_error *error);
+bool launch_has_option(int argc, char **argv, const char *name);
+
+/* For commands that leave no checkpoints, after cli_parse. True: the command exits with *exit_code, because the ranks have run,
+ * this process was a guard of one, or the options are a mistake. False: it goes on in this process; if --devices names one
+ * device, *device (that of --device, or NULL) becomes its selector, which lies in `options`. */
+bool launch_elsewhere(const cli_command *command, launch_options *options, int argc, char **argv, const char **device,
+                      int *exit_code);
+
 /* --- launch_devices.c: the device of each rank ----------------------------------------------------------------- */
 
-enum { LAUNCH_RANKS = 64, LAUNCH_HOST = 128, LAUNCH_SELECTOR = 128 };
+enum { LAUNCH_RANKS = 64, LAUNCH_HOST = 128 };
 
 typedef struct launch_rank {
     char host[LAUNCH_HOST];         /* "": this machine */
@@ -155,6 +189,8 @@ typedef struct launch_request {
 
 /* Trains on all ranks. Returns the exit code. */
 int launch_train(const launch_request *request);
+/* Runs another command on all ranks, once; only `ranks` and `words` of the request are used. */
+int launch_command_once(const launch_request *request);
 
 /* --- launch_check.c: after a loss ------------------------------------------------------------------------------ */
 

@@ -2,6 +2,8 @@
 #ifndef CLEAT_BENCH_H
 #define CLEAT_BENCH_H
 
+#include "cleat/distributed_plan.h"
+#include "cleat/ranks.h"
 #include "cleat/rates.h"
 #include "cleat/train.h"
 #include "cleat/tuning.h"
@@ -155,6 +157,28 @@ typedef struct cleat_batch_search_options {
  * whatever the status. CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY: not even a single sample can be trained. */
 CLEAT_API cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_search_options *options,
                                         cleat_batch_search *result, cleat_error *error);
+
+enum { CLEAT_ALLREDUCE_POINTS = 8 };
+
+/* A message size of cleat_bench_allreduce: the median of its runs, on the rank where that is longest. */
+typedef struct cleat_allreduce_point {
+    cleat_allreduce_time time;
+    int64_t runs;
+} cleat_allreduce_point;
+
+typedef struct cleat_allreduce_bench {
+    int ranks;
+    size_t count;
+    cleat_allreduce_point points[CLEAT_ALLREDUCE_POINTS]; /* [count], from 64 KiB to 256 MiB */
+    cleat_network network; /* that has these times; its name is what `cleat plan --network` takes */
+    double worst;          /* largest relative difference between its times and those measured */
+} cleat_allreduce_bench;
+
+/* Times the sum of gradients over all ranks, without devices, about `seconds` for each size; a size whose runs would take
+ * much longer ends the series. All ranks call it and receive the same points. CLEAT_ERR_ARGUMENT: there is one rank only;
+ * CLEAT_ERR_RANK_LOST. `bench` is written on success only. */
+CLEAT_API cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_allreduce_bench *bench,
+                                             cleat_error *error);
 
 enum { CLEAT_WORKER_POINTS = 16 };
 

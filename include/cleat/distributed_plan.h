@@ -45,6 +45,18 @@ CLEAT_API double cleat_allreduce_seconds(cleat_allreduce way, int ranks, int64_t
 /* The fastest way; of equal ones the first of the list. */
 CLEAT_API cleat_allreduce cleat_allreduce_best(int ranks, int64_t bytes, const cleat_network *network);
 
+/* One measured all-reduce. */
+typedef struct cleat_allreduce_time {
+    int64_t bytes;
+    double seconds;
+} cleat_allreduce_time;
+
+/* Finds the latency and bandwidth with which the model above is nearest to measured times [count] of `ranks` ranks, in
+ * relative differences; *worst: the largest of these. network->name is what cleat_network_parse reads, to three digits;
+ * host_bytes_per_second is 0. CLEAT_ERR_ARGUMENT: fewer than two ranks or sizes, or times that no network has. */
+CLEAT_API cleat_status cleat_network_fit(int ranks, size_t count, const cleat_allreduce_time *measured,
+                                         cleat_network *network, double *worst, cleat_error *error);
+
 enum { CLEAT_PLAN_DEVICES = 64 };
 
 /* A device to train on; all is borrowed. */

@@ -248,11 +248,6 @@ void cleat_ranks_set_timeouts(cleat_ranks *ranks, const cleat_ranks_timeouts *ti
     if (ranks) ranks->timeouts = *timeouts;
 }
 
-cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
-    if (!ranks) return CLEAT_OK;
-    return do_job(ranks, &(rank_job){.kind = JOB_SUM, .count = count}, values, count * sizeof *values, NULL, error);
-}
-
 cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
                                    cleat_error *error) {
     if (!ranks) {

@@ -21,8 +21,6 @@ typedef struct cleat_ranks_timeouts {
 } cleat_ranks_timeouts;
 void cleat_ranks_set_timeouts(cleat_ranks *ranks, const cleat_ranks_timeouts *timeouts);
 
-/* Sums values [count] over the ranks, element by element; every rank receives the same bits. */
-cleat_status cleat_ranks_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error);
 /* bytes [size] of rank 0 replace those of the others. */
 cleat_status cleat_ranks_broadcast(cleat_ranks *ranks, void *bytes, size_t size, cleat_error *error);
 /* bytes [size] of each rank -> all [ranks, size]. Alone, all is a copy of bytes. */
@@ -40,9 +38,9 @@ int cleat_ranks_try_again(cleat_ranks *ranks);
  * still have to agree. */
 cleat_status cleat_ranks_compare(cleat_ranks *ranks, const char *what, const char hash[33], cleat_error *error);
 
-/* A sum that goes on while the caller does other work. `values` belongs to the call until cleat_ranks_wait of the ticket
- * returns. *squares (may be NULL) receives the sum of the squares of the results, added in order in double precision. At most
- * CLEAT_RANKS_PENDING at a time, waited for in order. */
+/* Sums values [count] over the ranks, element by element, while the caller does other work; every rank receives the same bits.
+ * `values` belongs to the call until cleat_ranks_wait of the ticket returns. *squares (may be NULL) receives the sum of the
+ * squares of the results, added in order in double precision. At most CLEAT_RANKS_PENDING at a time, waited for in order. */
 enum { CLEAT_RANKS_PENDING = 64 };
 cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
                                    cleat_error *error);

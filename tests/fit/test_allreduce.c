@@ -62,6 +62,59 @@ static void other_texts_are_refused(void **state) {
     }
 }
 
+/* Times of the model itself, whatever ways it takes for them, give back its network; noise moves it little. */
+static void a_network_is_found_from_its_times(void **state) {
+    static const char *const networks[] = {"1Gb,50us", "1.1GB,30us", "25Gb,5us", "5GB,0us", "1GB,1ms"};
+    static const int ranks[] = {2, 3, 4, 7, 8, 64};
+    enum { SIZES = 7 };
+    cleat_allreduce_time times[SIZES];
+    (void)state;
+    for (size_t n = 0; n < sizeof networks / sizeof *networks; ++n)
+        for (size_t r = 0; r < sizeof ranks / sizeof *ranks; ++r)
+            for (int noisy = 0; noisy < 2; ++noisy) {
+                const cleat_network wanted = parse(networks[n]);
+                cleat_network found, read;
+                cleat_error error = {0};
+                double worst;
+                for (int i = 0; i < SIZES; ++i) {
+                    const int64_t bytes = INT64_C(65536) << 2 * i;
+                    const cleat_allreduce way = cleat_allreduce_best(ranks[r], bytes, &wanted);
+                    times[i] = (cleat_allreduce_time){bytes, cleat_allreduce_seconds(way, ranks[r], bytes, &wanted)};
+                    if (noisy) times[i].seconds *= i % 2 ? 1.02 : 0.98;
+                }
+                assert_int_equal(cleat_network_fit(ranks[r], SIZES, times, &found, &worst, &error), CLEAT_OK);
+                const double limit = noisy ? 0.1 : 1e-6, latency_limit = noisy ? 0.05 * times[0].seconds : 1e-12;
+                if (fabs(found.bytes_per_second / wanted.bytes_per_second - 1) > limit ||
+                    fabs(found.latency_seconds - wanted.latency_seconds) > latency_limit)
+                    fail_msg("%s, %d ranks: found %g s, %g B/s", networks[n], ranks[r], found.latency_seconds,
+                             found.bytes_per_second);
+                assert_true(noisy ? worst > 0.01 && worst < 0.05 : worst < 1e-6);
+                read = parse(found.name); /* three digits, and a tenth of a microsecond */
+                assert_true(fabs(read.bytes_per_second / found.bytes_per_second - 1) < 0.006);
+                assert_true(fabs(read.latency_seconds - found.latency_seconds) <= 0.51e-7);
+            }
+}
+
+static void times_of_no_network_are_refused(void **state) {
+    static const cleat_allreduce_time rows[][2] = {
+        {{65536, 1e-3}, {65536, 1e-3}}, /* one size */
+        {{65536, 1e-3}, {1048576, 0}},  /* no time */
+        {{65536, 1e-3}, {1048576, INFINITY}}, {{0, 1e-3}, {1048576, 1e-2}},
+        {{65536, 1}, {1048576, 1e-9}}, /* the larger takes less */
+    };
+    cleat_network network = {.bytes_per_second = -7};
+    double worst = -1;
+    cleat_error error = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+        if (cleat_network_fit(2, 2, rows[i], &network, &worst, &error) != CLEAT_ERR_ARGUMENT) fail_msg("row %zu", i);
+    const cleat_allreduce_time good[] = {{65536, 1e-3}, {1048576, 1e-2}};
+    assert_int_equal(cleat_network_fit(1, 2, good, &network, &worst, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_network_fit(2, 1, good, &network, &worst, &error), CLEAT_ERR_ARGUMENT);
+    assert_true(network.bytes_per_second == -7 && worst == -1);
+    assert_int_equal(cleat_network_fit(2, 2, good, &network, &worst, &error), CLEAT_OK);
+}
+
 /* --- one all-reduce ----------------------------------------------------------------------------------------------- */
 
 /* 100 MB over 1 GB/s with 1 ms: a message of the whole takes 101 ms. */
@@ -179,6 +232,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_read),
         cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(a_network_is_found_from_its_times),
+        cmocka_unit_test(times_of_no_network_are_refused),
         cmocka_unit_test(times_are_those_calculated_by_hand),
         cmocka_unit_test(the_best_way_is_the_fastest),
         cmocka_unit_test(times_are_monotone),

@@ -51,6 +51,9 @@ evaluated() {
     says err "shares of the samples: 1 : 4 (distribute.shares)"
     cp out other.json
     figures other.json one.json "$@"
+    exits 0 "$cleat" eval --checkpoint "$run" --devices '2*cpu' --json # the same, started by the program itself
+    cp out launched.json
+    figures launched.json one.json "$@"
     exits 0 cmp one_examples.json two_examples.json
     exits 0 cmp one_examples.json "$run/examples.json"
 }

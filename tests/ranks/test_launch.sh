@@ -329,6 +329,29 @@ test_signals() {
     done
 }
 
+# Other commands on several devices: started once, and not again after a loss.
+test_other_commands() {
+    plays "" "start; end 1 signal 9; await USR1; end 0 exit 8" ""
+    exits 0 "$cleat" eval --checkpoint "$scratch/run" --devices 0,2 --split train --quiet
+    called 0 "-n 2 $(readlink -f "$cleat") eval --checkpoint $scratch/run --split train --quiet"
+    not_called 0 --devices
+    not_called 0 --out
+    had 0 "CLEAT_RANKS_SELECTORS=0;2"
+    exits 8 "$cleat" predict --checkpoint "$scratch/run" --hosts a:2 --devices t4 --data x --out "$scratch/y"
+    called 1 "--host a:2"
+    called 1 "predict --checkpoint $scratch/run --data x --out $scratch/y"
+    says err ") was killed by signal 9"
+    lacks err restarts
+    exits 0 "$cleat" bench allreduce --devices 0,1 --seconds 0.1
+    called 2 "bench allreduce --seconds 0.1"
+    calls 3
+    exits 2 "$cleat" eval --checkpoint "$scratch/run" --devices 0,1 --device 0
+    says err "give only one of them"
+    exits 1 "$cleat" eval --checkpoint "$scratch/none" --devices 0 # one device: in this process
+    says err "$scratch/none"
+    calls 3
+}
+
 export CLEAT_RANKS_LIBRARY=$stub # its file is enough: the ranks are played
 make_devices
 make_launcher
@@ -344,4 +367,5 @@ test_shares_of_those_left
 test_limits
 test_codes
 test_signals
+test_other_commands
 finish

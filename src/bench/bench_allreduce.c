@@ -1,0 +1,118 @@
+/* The all-reduce of a run's gradients, timed by itself: what `cleat plan --network` needs to know of a network. */
+#include "cleat/bench.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "ranks/ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const int64_t SMALLEST = 64 << 10, LARGEST = 256 << 20;
+enum { GROWTH = 4, WARM_UP_RUNS = 3, MIN_RUNS = 5, MAX_RUNS = 1000, MIN_SIZES = 3 };
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, int64_t count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+/* Seconds after which a rank that does not answer, or is stopped, is lost. */
+static const double LONGEST_WAIT = 300, STOPPED = 20;
+
+/* As the exchange of a step does it: in place, on the thread that talks to MPI. */
+static cleat_status sum_once(cleat_ranks *ranks, float *values, size_t count, double *seconds, cleat_error *error) {
+    uint64_t ticket;
+    const double started = cleat_seconds();
+    cleat_status status = cleat_ranks_sum_start(ranks, values, count, NULL, &ticket, error);
+    if (!status) status = cleat_ranks_wait(ranks, ticket, error);
+    *seconds = cleat_seconds() - started;
+    return status;
+}
+
+/* Rank r contributes r + 1. Afterwards the values are 0, and stay so: sums of sums would overflow. */
+static cleat_status check_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
+    const float each = (float)cleat_ranks_rank(ranks) + 1;
+    const double n = cleat_ranks_count(ranks), sum = n * (n + 1) / 2;
+    double seconds;
+    for (size_t i = 0; i < count; ++i) values[i] = each;
+    cleat_status status = sum_once(ranks, values, count, &seconds, error);
+    for (size_t i = 0; i < count && !status; ++i)
+        if ((double)values[i] != sum)
+            status =
+                cleat_fail(error, CLEAT_ERR_DEVICE, "MPI's sum of %zu values is wrong at value %zu: %g instead of %g",
+                           count, i, (double)values[i], sum);
+    for (size_t i = 0; i < count; ++i) values[i] = 0;
+    return cleat_ranks_agree(ranks, status, error);
+}
+
+/* Rank 0 chooses the number of runs, which has to be the same everywhere. */
+static cleat_status choose_runs(cleat_ranks *ranks, double once, double seconds, int64_t *runs, cleat_error *error) {
+    const double wanted = once > 0 ? seconds / once : MAX_RUNS;
+    *runs = wanted < MIN_RUNS ? MIN_RUNS : wanted < MAX_RUNS ? (int64_t)wanted : MAX_RUNS;
+    return cleat_ranks_broadcast(ranks, runs, sizeof *runs, error);
+}
+
+/* The time of a size is the median of the runs on the rank where that is longest. */
+static cleat_status measure(cleat_ranks *ranks, float *values, int64_t bytes, double seconds, double *times,
+                            double *of_ranks, cleat_allreduce_point *point, cleat_error *error) {
+    const size_t count = (size_t)bytes / sizeof *values;
+    double once = INFINITY, last = 0;
+    *point = (cleat_allreduce_point){.time.bytes = bytes};
+    cleat_status status = check_sum(ranks, values, count, error);
+    for (int i = 0; i < WARM_UP_RUNS && !status; ++i) {
+        status = sum_once(ranks, values, count, &last, error);
+        once = fmin(once, last);
+    }
+    if (!status) status = choose_runs(ranks, once, seconds, &point->runs, error);
+    for (int64_t i = 0; i < point->runs && !status; ++i) status = sum_once(ranks, values, count, &times[i], error);
+    if (status) return status;
+    const double own = median_of(times, point->runs);
+    status = cleat_ranks_gather(ranks, &own, sizeof own, of_ranks, error);
+    for (int r = 0; r < cleat_ranks_count(ranks) && !status; ++r)
+        point->time.seconds = fmax(point->time.seconds, of_ranks[r]);
+    return status;
+}
+
+/* Sizes grow until the runs of the next one would take far longer than `seconds`. All ranks know the same times. */
+static cleat_status measure_all(cleat_ranks *ranks, double seconds, float *values, double *times, double *of_ranks,
+                                cleat_allreduce_bench *bench, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int64_t bytes = SMALLEST; bytes <= LARGEST && !status; bytes *= GROWTH) {
+        cleat_allreduce_point *point = &bench->points[bench->count];
+        status = measure(ranks, values, bytes, seconds, times, of_ranks, point, error);
+        if (!status) ++bench->count;
+        if (GROWTH * MIN_RUNS * point->time.seconds > 3 * seconds && bench->count >= MIN_SIZES) break;
+    }
+    return status;
+}
+
+cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_allreduce_bench *bench,
+                                   cleat_error *error) {
+    const size_t count = (size_t)cleat_ranks_count(ranks);
+    cleat_allreduce_bench made = {.ranks = (int)count};
+    if (count < 2)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "an all-reduce needs several ranks: cleat bench allreduce --devices 0,1, or mpirun -n 2 "
+                          "cleat bench allreduce");
+    float *values = cleat_alloc((size_t)LARGEST / sizeof *values, sizeof *values);
+    double *times = cleat_alloc(MAX_RUNS, sizeof *times), *of_ranks = cleat_alloc(count, sizeof *of_ranks);
+    cleat_status status = values && times && of_ranks
+                              ? CLEAT_OK
+                              : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an all-reduce of 256 MiB");
+    status = cleat_ranks_agree(ranks, status, error);
+    cleat_ranks_set_timeouts(ranks, &(cleat_ranks_timeouts){.seconds = LONGEST_WAIT, .stopped = STOPPED});
+    if (!status) status = measure_all(ranks, seconds, values, times, of_ranks, &made, error);
+    cleat_allreduce_time measured[CLEAT_ALLREDUCE_POINTS];
+    for (size_t i = 0; i < made.count; ++i) measured[i] = made.points[i].time;
+    if (!status) status = cleat_network_fit(made.ranks, made.count, measured, &made.network, &made.worst, error);
+    cleat_free(of_ranks);
+    cleat_free(times);
+    if (!cleat_ranks_are_broken(ranks)) cleat_free(values); /* else MPI may still write */
+    if (!status) *bench = made;
+    return status;
+}
