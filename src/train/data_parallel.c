@@ -132,36 +132,124 @@ int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t sa
     return count > 0 ? count : 1;
 }
 
+/* The ranks with a share, and their times. */
+typedef struct members {
+    int count, ranks[CLEAT_MAX_RANKS];
+    cleat_rank_time times[CLEAT_MAX_RANKS];
+    int64_t shares[CLEAT_MAX_RANKS]; /* [count] */
+    double step;                     /* seconds of the slowest with these shares */
+} members;
+
+/* False: the speed of a rank is not known, since it had no samples. */
+static bool find_members(const cleat_data_parallel *parallel, const double *seconds, members *found) {
+    found->count = 0;
+    for (int r = 0; r < cleat_ranks_count(parallel->ranks); ++r) {
+        if (parallel->shares[r] == 0) continue;
+        if (!(seconds[r] > 0)) return false;
+        found->times[found->count] = (cleat_rank_time){.seconds_per_sample = seconds[r]};
+        found->ranks[found->count++] = r;
+    }
+    return true;
+}
+
+/* A rank that is left out stays in the sums, so that communication is the same for all choices. */
+static cleat_status solve(members *all, int64_t samples, bool may_leave_out, cleat_error *error) {
+    static const double communication[CLEAT_MAX_RANKS] = {0};
+    if (!may_leave_out) return cleat_shares_solve(all->count, all->times, samples, all->shares, &all->step, error);
+    return cleat_shares_choose(all->count, all->times, samples, communication, all->shares, &all->step, NULL, error);
+}
+
+static double step_now(const cleat_data_parallel *parallel, const double *seconds, int64_t samples) {
+    double sum = 0, slowest = 0;
+    for (int r = 0; r < cleat_ranks_count(parallel->ranks); ++r) {
+        sum += (double)parallel->shares[r];
+        slowest = fmax(slowest, seconds[r] * (double)parallel->shares[r]);
+    }
+    return slowest * (double)samples / sum;
+}
+
+static void log_left_out(const members *all) {
+    for (int i = 0; i < all->count; ++i)
+        if (all->shares[i] == 0)
+            cleat_log(
+                CLEAT_LOG_WARNING,
+                "rank %d is left out, because it would slow the step: one sample takes it %.3g ms, a step without it "
+                "%.3g ms; it gets no samples until the run is started again",
+                all->ranks[i], 1e3 * all->times[i].seconds_per_sample, 1e3 * all->step);
+}
+
+/* The exchange of a step is what the rank sees of it that waits least for others. */
+static cleat_status warn_if_alone_is_faster(cleat_data_parallel *parallel, const members *all, int64_t samples,
+                                            double exposed, cleat_error *error) {
+    double exposures[CLEAT_MAX_RANKS], exchange = INFINITY, alone = INFINITY;
+    int fastest = 0;
+    cleat_status status = cleat_ranks_gather(parallel->ranks, &exposed, sizeof exposed, exposures, error);
+    if (status) return status;
+    for (int r = 0; r < cleat_ranks_count(parallel->ranks); ++r) exchange = fmin(exchange, exposures[r]);
+    for (int i = 0; i < all->count; ++i) {
+        const double seconds = all->times[i].seconds_per_sample * (double)samples;
+        if (!(seconds < alone)) continue;
+        alone = seconds;
+        fastest = all->ranks[i];
+    }
+    if (parallel->has_warned || alone >= WORTH * (all->step + exchange)) return CLEAT_OK;
+    parallel->has_warned = true;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "a step of these %d ranks takes %.3g ms, of which the exchange of gradients takes %.3g ms; rank %d alone would "
+        "take %.3g ms: train with its device alone, or with larger global batches",
+        cleat_ranks_count(parallel->ranks), 1e3 * (all->step + exchange), 1e3 * exchange, fastest, 1e3 * alone);
+    return CLEAT_OK;
+}
+
+static void take_shares(cleat_data_parallel *parallel, const members *all) {
+    for (int i = 0; i < all->count; ++i) parallel->shares[all->ranks[i]] = all->shares[i];
+    log_left_out(all);
+    log_shares(parallel, GLOBAL_BATCH, "measured");
+}
+
+/* `seconds` [ranks] of a sample. One measurement may have met a pause of a rank: it is left out after the second. */
+static cleat_status choose_shares(cleat_data_parallel *parallel, const double *seconds, int64_t samples, double exposed,
+                                  members *all, members *some, bool *changed, cleat_error *error) {
+    const bool was_doubted = parallel->is_doubted;
+    parallel->is_doubted = false;
+    if (!find_members(parallel, seconds, all)) return CLEAT_OK;
+    *some = *all;
+    cleat_status status = solve(all, samples, false, error);
+    if (!status) status = solve(some, samples, true, error);
+    if (status) return status;
+    const bool is_slowed = some->step < WORTH * all->step;
+    if (is_slowed && !was_doubted) {
+        parallel->is_doubted = true;
+        return CLEAT_OK;
+    }
+    const members *chosen = is_slowed ? some : all;
+    status = warn_if_alone_is_faster(parallel, chosen, samples, exposed, error);
+    if (status) return status;
+    parallel->is_measured = true;
+    *changed = is_slowed || chosen->step <= WORTH * step_now(parallel, seconds, samples);
+    if (*changed) take_shares(parallel, chosen);
+    return CLEAT_OK;
+}
+
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
+    const int enough = parallel->is_measured && !parallel->is_doubted ? STEPS_BETWEEN : STEPS_TO_MEASURE;
     *changed = false;
-    const int enough = parallel->is_measured ? STEPS_BETWEEN : STEPS_TO_MEASURE;
     if (!parallel->ranks || parallel->is_given || parallel->steps < enough) return CLEAT_OK;
-    const int count = cleat_ranks_count(parallel->ranks);
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;
-    double seconds[CLEAT_MAX_RANKS], now = 0, then = 0;
-    cleat_rank_time times[CLEAT_MAX_RANKS] = {{0}};
-    int64_t shares[CLEAT_MAX_RANKS];
-    cleat_status status = cleat_ranks_gather(parallel->ranks, &own, sizeof own, seconds, error);
+    const double exposed = (parallel->exposed - parallel->exposed_before) / parallel->steps;
+    double seconds[CLEAT_MAX_RANKS];
+    parallel->exposed_before = parallel->exposed;
     parallel->computing = 0;
     parallel->computed = parallel->steps = 0;
-    if (status) return status;
-    for (int r = 0; r < count; ++r) {
-        if (!(seconds[r] > 0)) return CLEAT_OK; /* it had no samples, so its speed is not known */
-        times[r].seconds_per_sample = seconds[r];
-    }
-    status = cleat_shares_solve(count, times, samples, shares, &then, error);
-    if (status) return status;
-    int64_t sum = 0;
-    for (int r = 0; r < count; ++r) sum += parallel->shares[r];
-    for (int r = 0; r < count; ++r)
-        now = fmax(now, seconds[r] * (double)parallel->shares[r] * (double)samples / (double)sum);
-    parallel->is_measured = true;
-    if (then > WORTH * now) return CLEAT_OK;
-    memcpy(parallel->shares, shares, (size_t)count * sizeof *shares);
-    log_shares(parallel, GLOBAL_BATCH, "measured");
-    *changed = true;
-    return CLEAT_OK;
+    members *all = cleat_alloc(2, sizeof *all);
+    cleat_status status = all ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
+    status = cleat_ranks_agree(parallel->ranks, status, error);
+    if (!status) status = cleat_ranks_gather(parallel->ranks, &own, sizeof own, seconds, error);
+    if (!status) status = choose_shares(parallel, seconds, samples, exposed, all, all + 1, changed, error);
+    cleat_free(all);
+    return status;
 }
 
 /* --- replicas ------------------------------------------------------------------------------------------------- */
@@ -225,7 +313,10 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
     const double seconds = cleat_seconds() - parallel->step_started;
     parallel->typical_step = parallel->all_steps ? 0.9 * parallel->typical_step + 0.1 * seconds : seconds;
     const bool is_first = parallel->all_steps < FIRST_CHECKS;
-    if (parallel->all_steps >= STEPS_TO_SETTLE) ++parallel->steps;
+    if (parallel->all_steps >= STEPS_TO_SETTLE)
+        ++parallel->steps;
+    else
+        parallel->exposed_before = parallel->exposed;
     ++parallel->all_steps;
     parallel->all_seconds += seconds;
     if (parallel->drifts) return send_parameters(parallel, session, error);

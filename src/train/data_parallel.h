@@ -27,6 +27,8 @@ typedef struct cleat_data_parallel {
     int64_t *shares;                  /* [ranks] */
     bool is_given;                    /* the shares are distribute.shares, and stay */
     bool is_measured;                 /* the shares follow from measured steps */
+    bool is_doubted;                  /* without one of the ranks a step would be shorter, measured once */
+    bool has_warned;                  /* that one rank alone would be faster */
     cleat_staging *gradients;         /* f32 [trained parameters] in pinned memory */
     cleat_pieces pieces;              /* of the gradient */
     cleat_copy *copies[CLEAT_PIECES]; /* of this step, from the device */
@@ -43,7 +45,8 @@ typedef struct cleat_data_parallel {
     double typical_step;      /* seconds: moving average */
     int64_t all_steps;        /* of this process */
     double *squares;          /* [CLEAT_PIECES] of the summed gradient */
-    double exposed;           /* seconds of this process in which only the exchange went on */
+    double exposed;           /* seconds of this process in which only the exchange went on ... */
+    double exposed_before;    /* ... up to the steps that are measured for the shares */
     const volatile int *stop; /* stop request, or NULL */
     bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
 } cleat_data_parallel;
@@ -86,8 +89,10 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
 cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_session *session, int64_t step,
                                      cleat_error *error);
 
-/* Chooses shares from measured steps; *changed: they are others, and the run has to be planned again. All ranks call it after
- * the same steps. */
+/* Chooses shares from measured steps; *changed: they are others, and the run has to be planned again. A rank without which a
+ * step is shorter, in two measurements, gets a share of 0 and is told so: it computes nothing any more, but stays in the sums,
+ * which take as long as before, and keeps its parameters equal. Its speed is not measured again. A warning says if one rank
+ * alone would be faster, because of the sums. All ranks call it after the same steps. */
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error);
 /* Logs how long the exchange took, and how much of it nothing hid. */
