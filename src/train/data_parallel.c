@@ -202,7 +202,7 @@ static cleat_status warn_if_alone_is_faster(cleat_data_parallel *parallel, const
     return CLEAT_OK;
 }
 
-static void take_shares(cleat_data_parallel *parallel, const members *all) {
+static void apply_shares(cleat_data_parallel *parallel, const members *all) {
     for (int i = 0; i < all->count; ++i) parallel->shares[all->ranks[i]] = all->shares[i];
     log_left_out(all);
     log_shares(parallel, GLOBAL_BATCH, "measured");
@@ -228,7 +228,7 @@ static cleat_status choose_shares(cleat_data_parallel *parallel, const double *s
     if (status) return status;
     parallel->is_measured = true;
     *changed = is_slowed || chosen->step <= WORTH * step_now(parallel, seconds, samples);
-    if (*changed) take_shares(parallel, chosen);
+    if (*changed) apply_shares(parallel, chosen);
     return CLEAT_OK;
 }
 
