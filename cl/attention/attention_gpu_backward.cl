@@ -16,16 +16,17 @@
 #endif
 
 /* Rows of a tile. Local memory is at most 30 KiB with 32 of heads of up to 64 elements and with 16 of larger
- * heads. */
+ * heads. Two streamed tiles of those, with as many columns as rows, would not fit: they take turns in one (TURNS), and one
+ * of them is loaded twice where it is needed twice. Half as many columns in two tiles cost more: every float4 from local
+ * memory would serve half as many products. */
 #ifndef ROWS
 #define ROWS 16
 #endif
+#define TURNS (DH > 64 && !FEW_COLS)
 #if DH <= 32
 #define COLS (FEW_COLS ? 16 : 32)
-#elif DH <= 64
-#define COLS (FEW_COLS ? 8 : 16)
 #else
-#define COLS 8
+#define COLS (FEW_COLS ? 8 : 16)
 #endif
 #define HELD_STRIDE VEC4S
 #include "attention/attention_gpu.clh"
@@ -34,14 +35,15 @@
 #error the sums of delta pass through the memory of the weights
 #endif
 
-/* The tiles of a group in local memory: rows that it holds, rows that it streams, weights and their gradients. */
+/* The tiles of a group in local memory: rows that it holds, rows that it streams (two tiles, or the same one twice),
+ * weights and their gradients. */
 typedef struct tiles_of_group {
     __local float4 *held[2], *streamed[2], *weight, *dscore;
-    __local float *parts; /* of delta, [COLS, PARTS_STRIDE] */
+    __local float *parts; /* of delta, [COLS, TX] */
 } tiles_of_group;
-#define PARTS_STRIDE (VEC4S + 1)
+#define STREAMED (TURNS ? 1 : 2)
 #define LOCAL_TILES(name)                                                                                              \
-    __local float4 name##_held[2][ROWS * HELD_STRIDE], name##_streamed[2][COLS * STRIDE];                              \
+    __local float4 name##_held[2][ROWS * HELD_STRIDE], name##_streamed[STREAMED][COLS * STRIDE];                       \
     __local float4 name##_dscore[ROWS * WEIGHT_STRIDE]
 
 /* A tensor as two arguments of a function whose parameter is TENSOR(). */
@@ -88,11 +90,16 @@ static inline void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(
     for (int j0 = 0; j0 < length; j0 += COLS) {
         const int m = min(COLS, length - j0);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
-        load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+        if (!TURNS) load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
-        scores s = multiply(queries, keys);
         const scores ds = multiply(douts, values);
+#if TURNS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the values may be overwritten */
+        load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        scores s = multiply(queries, keys);
         if (m < COLS) mask_columns(&s, m);
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; ++i)
@@ -111,8 +118,9 @@ MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel voi
 attention_gpu_dq(INPUTS, TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T, dq), const int heads, const int lq,
                  const int lk, const float softmax_scale) {
     LOCAL_TILES(tile);
-    const tiles_of_group t = {
-        .held = {tile_held[0], tile_held[1]}, .streamed = {tile_streamed[0], tile_streamed[1]}, .dscore = tile_dscore};
+    const tiles_of_group t = {.held = {tile_held[0], tile_held[1]},
+                              .streamed = {tile_streamed[0], tile_streamed[STREAMED - 1]},
+                              .dscore = tile_dscore};
     dq_of_tile(&t, get_group_id(0), PASS_INPUTS(PASS(y)), PASS(delta), PASS(accum), PASS(dq), heads, lq, lk,
                softmax_scale);
 }
@@ -126,21 +134,40 @@ static inline void clear_rows(sums *o, int n) {
             if (own_row(i) >= n) o->at[i][c] = (float4)(0.0f);
 }
 
-/* As load_rows, of dy; if y is not NULL, parts of delta, too: sums of four elements each. */
-static inline void load_douts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row, int n) {
+/* As load_rows, of dy; parts of delta = dy * y, too: each of the TX work-items of a row sums the elements that it loads. */
+static inline void load_douts_and_parts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row,
+                                        int n, bool whole) {
+    const int lane = own_column(0);
     LOADS_UNROLLED
-    for (int pass = 0; pass < (COLS * VEC4S + THREADS - 1) / THREADS; ++pass) {
-        const int e = (int)get_local_id(0) + pass * THREADS, r = e / VEC4S, vec4 = e % VEC4S;
-        if (COLS * VEC4S % THREADS != 0 && e >= COLS * VEC4S) continue;
-        const float4 d = r < n ? load_vec4(dy + (ulong)r * row, vec4) : (float4)(0.0f);
-        t->streamed[1][r * STRIDE + vec4] = d;
-        if (y) t->parts[r * PARTS_STRIDE + vec4] = r < n ? dot(d, load_vec4(y + (ulong)r * row, vec4)) : 0.0f;
+    for (int first = 0; first < COLS; first += TY) {
+        const int r = first + own_row(0);
+        if (COLS % TY != 0 && r >= COLS) continue;
+        const bool there = whole || r < n;
+        float part = 0.0f;
+        LOADS_UNROLLED
+        for (int c = 0; c < OWN_VEC4S; ++c) {
+            const int vec4 = own_column(c);
+            if (VEC4S % TX != 0 && vec4 >= VEC4S) continue;
+            const float4 d = there ? load_vec4(dy + (ulong)r * row, vec4) : (float4)(0.0f);
+            t->streamed[1][r * STRIDE + vec4] = d;
+            if (there) part += dot(d, load_vec4(y + (ulong)r * row, vec4));
+        }
+        t->parts[r * TX + lane] = part;
     }
+}
+/* y: NULL if delta is known. */
+static inline void load_douts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row, int n) {
+    if (!y)
+        load_rows(t->streamed[1], COLS, dy, row, n, 1.0f);
+    else if (UNROLL == 8 && n >= COLS)
+        load_douts_and_parts(t, y, dy, row, n, true);
+    else
+        load_douts_and_parts(t, y, dy, row, n, false);
 }
 static inline float delta_of_column(const tiles_of_group *t, int c) {
     float sum = 0.0f;
-    PRODUCTS_UNROLLED
-    for (int vec4 = 0; vec4 < VEC4S; ++vec4) sum += t->parts[c * PARTS_STRIDE + vec4];
+#pragma unroll
+    for (int lane = 0; lane < TX; ++lane) sum += t->parts[c * TX + lane];
     return sum;
 }
 
@@ -171,9 +198,15 @@ static inline void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENS
         const int m = min(COLS, length - i0);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+        if (!TURNS) load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const scores s = multiply(keys, queries);
+#if TURNS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the queries may be overwritten */
         load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
         barrier(CLK_LOCAL_MEM_FENCE);
-        const scores s = multiply(keys, queries), ds = multiply(values, douts);
+#endif
+        const scores ds = multiply(values, douts);
 #pragma unroll
         for (int j = 0; j < OWN_COLS; ++j) {
             const int c = own_column(j);
@@ -189,6 +222,11 @@ static inline void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENS
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         sum_v = add_weighted(sum_v, weight, douts);
+#if TURNS
+        barrier(CLK_LOCAL_MEM_FENCE); /* the gradients of y may be overwritten */
+        load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
         sum_k = add_weighted(sum_k, dscore, queries);
     }
     clear_rows(&sum_k, n), clear_rows(&sum_v, n);
@@ -210,7 +248,7 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     LOCAL_TILES(tile);
     __local float4 tile_weight[ROWS * WEIGHT_STRIDE];
     const tiles_of_group t = {.held = {tile_held[0], tile_held[1]},
-                              .streamed = {tile_streamed[0], tile_streamed[1]},
+                              .streamed = {tile_streamed[0], tile_streamed[STREAMED - 1]},
                               .weight = tile_weight,
                               .dscore = tile_dscore};
     keys_of_tile(&t, get_group_id(0), PASS_INPUTS(NO_TENSOR), PASS(delta), PASS(accum_k), PASS(accum_v), PASS(dk),
@@ -226,9 +264,9 @@ attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k)
                         const int dq_groups) {
     LOCAL_TILES(tile);
     __local float4 tile_weight[ROWS * WEIGHT_STRIDE];
-    __local float parts_of_delta[COLS * PARTS_STRIDE];
+    __local float parts_of_delta[COLS * TX];
     const tiles_of_group t = {.held = {tile_held[0], tile_held[1]},
-                              .streamed = {tile_streamed[0], tile_streamed[1]},
+                              .streamed = {tile_streamed[0], tile_streamed[STREAMED - 1]},
                               .weight = tile_weight,
                               .dscore = tile_dscore,
                               .parts = parts_of_delta};

@@ -203,7 +203,7 @@ if [[ $card == rx7900xt ]]; then
     unit amd_wmma lib/mma_amd.clh 'c->x[6] = z.s6, c->x[7] = z.s7' 'c->x[6] = z.s7, c->x[7] = z.s6'
 fi
 
-if [[ $card == t4 ]]; then # products without matrix units: the same row has a bias, a residual, and extents that fill no tile
+if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a bias, a residual, and extents that fill no tile
     export CLEAT_TEST_VARIANT=gpu CLEAT_TEST_STORAGE=f32
     passes linear $linear || { tail -n 20 "$work/log" && exit 1; }
     barriers linear $linear lib/gemm_gpu.clh
@@ -212,6 +212,21 @@ if [[ $card == t4 ]]; then # products without matrix units: the same row has a b
     mutant linear $linear lib/gemm_gpu.clh 'clamp(after, 0, 2)' 'clamp(after, 0, 3)'
     mutant linear $linear lib/gemm_gpu.clh 'i < WG; i += across' 'i < across; i += across'
     mutant linear $linear linear/linear.cl '(o->depth - 1) % TILE_K + 1' '(o->depth - 1) % TILE_K'
+    wide=2 # heads of 128 elements, whose streamed tiles take turns
+    passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
+    barriers attention $wide attention/attention_gpu_backward.cl
+    mutant attention $wide attention/attention_gpu.clh 'UNROLL == 8 && n >= count' 'UNROLL == 8'
+    mutant attention $wide attention/attention_gpu_backward.cl 'UNROLL == 8 && n >= COLS' 'UNROLL == 8'
+    mutant attention $wide attention/attention_gpu_backward.cl 't->parts[c * TX + lane]' 't->parts[c * TX]'
+    patches=5 # several parts of a split sum, tiles that channels do not fill
+    passes conv $patches || { tail -n 20 "$work/log" && exit 1; }
+    mutant conv $patches conv/conv_gemm.clh 'if (o->at >= o->wrap_at)' 'if (o->at > o->wrap_at)'
+    mutant conv $patches conv/conv_gemm.clh 'if (o->row >= o->wrap_row)' 'if (o->row > o->wrap_row)'
+    mutant conv $patches conv/conv_gemm.clh '(uint)o->row < (uint)g->H' 'o->row < g->H'
+    mutant conv $patches conv/conv_gemm.clh '(uint)(o->row[i] + o->r) < (uint)o->g.H' 'o->row[i] + o->r < o->g.H'
+    mutant conv $patches conv/conv_gemm.clh '(uint)(o->column[i] - o->column_tap) < (uint)g->Q' 'o->column[i] - o->column_tap < g->Q'
+    mutant conv $patches conv/conv_gemm.clh 'o->a_offset += o->g.W * o->g.C - o->j;' 'o->a_offset += o->g.W * o->g.C;'
+    mutant conv $patches conv/conv_gemm.clh '((uint)((chunk)->at + (i)) < (uint)(chunk)->end)' '((chunk)->at + (i) < (chunk)->end)'
 fi
 
 echo "$died of $((died + survived)) mutants died"

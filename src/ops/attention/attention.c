@@ -404,8 +404,8 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
 
 static const char gpu_backward[] = "attention/attention_gpu_backward.cl";
 
-/* dQ, dK and dV in one launch, with the registers of the larger kernel. ptxas 12.9 spills a few of them (sm_75) only where rows
- * are not whole vec4s; elsewhere than on NVIDIA's cards it was not tried. */
+/* dQ, dK and dV in one launch, with the registers of the larger kernel. Where rows are not whole vec4s ptxas 12.9 spills many of
+ * them (sm_75); else at most 8 bytes (heads of 68 and 116). Elsewhere than on NVIDIA's cards it was not tried. */
 static bool is_one_launch(const cleat_node *node, const cleat_device_facts *facts) {
     enum { VEC4 = 4 };
     return facts->vendor == CLEAT_VENDOR_NVIDIA && cleat_attention_problem_of(node).head % VEC4 == 0 &&
