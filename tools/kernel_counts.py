@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kernels issue, counted on a virtual card: which share of a card's peak their instructions allow.
+"""What kernels issue, counted on a virtual card or in a listing: which share of a card's peak their instructions allow.
 
   tools/kernel_counts.py [--card t4] [--storage f32] WORKLOAD...
 
@@ -40,6 +40,16 @@ not counted. Their columns:
   shared    as above; the four SIMDs of gfx90a, the two of the others share LDS, which serves one wavefront a clock
   LDS       instructions of LDS (loads, stores) for each useful one;  wide: 16 bytes a lane, of its loads
   VGPR      of a lane, AGPRs included, "!N": N bytes of scratch;  SGPR;  waves: that a SIMD holds, by clang
+Intel's cards (arc_a770, max1550) have no virtual one: the listing of ocloc and iga64 is counted, and nothing runs, so that
+a workload is an operation without sizes (linear, conv_dx, attention:WIDTH), in its largest tile. It needs `ninja -C build
+list_programs` and the packages intel-opencl-icd and libigc-tools. Columns:
+  loop      dpas, or f32 mad, of all instructions of the innermost loop that has most of them (sync.nop left out)
+  peak      clocks of the useful instructions / clocks of the pipe that is busiest (`pipe`). An engine issues to its pipes for
+            floats, integers, matrices and messages at once, to threads that it chooses; a pipe takes 8 lanes a clock
+            (arc_a770) or 16 (max1550), a quarter of that for `math`; a dpas occupies 16 or 8 clocks
+  SLM       messages of SLM (loads, stores) for each useful instruction;  wide: of its loads, those that bring 16 bytes a lane
+            or a block
+  GRF       registers of a thread, "!N": N spilled;  SIMD: lanes;  scratch: bytes of a thread
 The clang of the virtual card stands in for NVIDIA's compiler, and counts of PTX include what ptxas removes (mov): where
 the SASS columns differ, they are nearer to the card. Rows with less than 1 % of a workload's instructions are left out.
 
@@ -61,6 +71,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import intel_listing
 
 # sm, slots of an FMA, multiply-adds of a scheduler's matrix unit a clock, warps, groups and KiB of shared memory of an SM
 CARDS = {"t4": (75, 2, 128, 32, 16, 64), "v100": (70, 2, 128, 64, 32, 96),
@@ -371,6 +384,23 @@ def tabulate(workload, arguments, tools, folder):
     return rows
 
 
+def tabulate_intel(arguments, folder):
+    """The rows of all workloads, for a card of Intel's."""
+    try:
+        (folder / "programs").mkdir(exist_ok=True)
+        programs = intel_listing.list_programs(arguments.build, folder / "programs")
+        rows = []
+        for workload in arguments.workloads:
+            if not re.fullmatch(rf"({'|'.join(intel_listing.OPERATIONS)})(:\d+)?", workload):
+                stop(2, f"'{workload}' is no workload for {arguments.card} (--help lists them)")
+            rows += intel_listing.cells_of(programs, arguments.card, arguments.storage, workload, folder)
+        return rows
+    except intel_listing.Missing as missing:
+        stop(77, missing)
+    except RuntimeError as failed:
+        stop(1, failed)
+
+
 def print_text(rows):
     names = list(rows[0])
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
@@ -406,7 +436,7 @@ def update(path):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("workloads", nargs="*")
-    parser.add_argument("--card", default="t4", choices=[*CARDS, *AMD])
+    parser.add_argument("--card", default="t4", choices=[*CARDS, *AMD, *intel_listing.CARDS])
     parser.add_argument("--storage", default="f32", choices=("f32", "f16", "bf16"))
     parser.add_argument("--build", default="build")
     parser.add_argument("--variant", default="-")
@@ -430,8 +460,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        rows = []
-        for word in arguments.workloads:
+        rows = tabulate_intel(arguments, folder) if arguments.card in intel_listing.CARDS else []
+        for word in arguments.workloads if not rows else []:
             for workload in GROUPS.get(word, [word]):
                 rows += tabulate(workload, arguments, tools, folder)
     if not rows:
