@@ -80,6 +80,25 @@ typedef struct cleat_attribute {
 #define CLEAT_ATTRIBUTE(TYPE, MEMBER, KIND)                                                                            \
     { .name = #MEMBER, .type = KIND, .offset = offsetof(TYPE, MEMBER), .count = 1 }
 
+/* The host's copies of a node's inputs, as they were before the node ran: float types as f32. */
+typedef union cleat_host_array {
+    const float *f;
+    const int32_t *i;
+    const uint32_t *u;
+} cleat_host_array;
+
+typedef struct cleat_host_values {
+    cleat_host_array in[CLEAT_MAX_IN]; /* a null pointer where the input is NULL */
+    double work;                       /* multiplications so far: `define` adds its own, so that they can be limited */
+} cleat_host_values;
+
+/* What an element of an output must be. A kernel's result may differ by some roundings of `size` and `rounded`. */
+typedef struct cleat_defined {
+    double value;
+    double size; /* the terms' magnitudes, added up, with the factor by which the rest of the formula amplifies them */
+    double rounded; /* the same for terms that a kernel may round to the storage type */
+} cleat_defined;
+
 /* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
 #define CLEAT_EVERY_INPUT UINT32_MAX
@@ -136,6 +155,10 @@ struct cleat_op {
      * they take one pass over the inputs, which the gradient reads, while it does not read out[0], and every kernel of
      * the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
+    /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
+     * the way the kernels take. It is what a device is checked against before it trains (src/verify/sampled.h). A
+     * graph with an op without it is checked in another, slower way. */
+    cleat_defined (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
 };
 
 /* --- nodes ---------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* Metric accumulation: adds scalars to elements of a state. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 enum { MAX_SCALARS = 10 };
@@ -44,9 +45,18 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined sum = cleat_define_begin(values, STATE, element);
+    (void)output;
+    for (int i = SCALARS; i < node->n_in; ++i)
+        if (((const record_attr *)node->attr)->index[i - SCALARS] == element)
+            cleat_define_add(&sum, cleat_host_value(values, i, 0));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
 static const cleat_op accumulate_metric = {
-    .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants};
+    .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants, .define = define};
 
 void cleat_accumulate_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count,
                               cleat_tensor *state) {

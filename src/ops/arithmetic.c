@@ -1,6 +1,7 @@
 /* Sum, difference and product of two tensors, and the sum of two gradients of one tensor. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -37,6 +38,13 @@ static void bind_sum(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "arithmetic.cl", "add_elements", tensors, 3);
 }
 
+static cleat_defined define_sum(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    cleat_defined sum = cleat_define_begin(values, 0, element);
+    cleat_define_add(&sum, cleat_host_value(values, 1, element));
+    return sum;
+}
+
 static const cleat_variant sum_variants[] = {{.name = "elements", .bind = bind_sum}, {0}};
 
 /* in = {dy, accum}, out = {dx}: dx = accum + dy. */
@@ -44,6 +52,7 @@ static const cleat_op add_grad = {.name = "add_grad",
                                   .infer = cleat_infer_same_as_dout,
                                   .cost = cost,
                                   .variants = sum_variants,
+                                  .define = define_sum,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
@@ -65,6 +74,7 @@ const cleat_op cleat_add_op = {.name = "add",
                                .backward = backward_sum,
                                .cost = cost,
                                .variants = sum_variants,
+                               .define = define_sum,
                                .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
                                .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
@@ -89,6 +99,21 @@ static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
     launch_difference(binder, node, cleat_accum(node, 1, 0), node->in[0]);
 }
 
+static cleat_defined define_difference(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    cleat_defined difference = cleat_define_begin(values, 0, element);
+    cleat_define_add(&difference, -cleat_host_value(values, 1, element));
+    return difference;
+}
+
+static cleat_defined define_difference_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                            int64_t element) {
+    (void)node, (void)output;
+    cleat_defined db = cleat_define_begin(values, 1, element);
+    cleat_define_add(&db, -cleat_host_value(values, 0, element));
+    return db;
+}
+
 static const cleat_variant difference_variants[] = {{.name = "elements", .bind = bind_difference}, {0}};
 static const cleat_variant difference_grad_variants[] = {{.name = "elements", .bind = bind_difference_grad}, {0}};
 
@@ -96,6 +121,7 @@ static const cleat_op subtract_grad = {.name = "subtract_grad",
                                        .infer = cleat_infer_same_as_dout,
                                        .cost = cost,
                                        .variants = difference_grad_variants,
+                                       .define = define_difference_grad,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -111,6 +137,7 @@ static const cleat_op subtract = {.name = "subtract",
                                   .backward = backward_difference,
                                   .cost = cost,
                                   .variants = difference_variants,
+                                  .define = define_difference,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
                                   .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
@@ -136,6 +163,14 @@ static void bind_product_grad(const cleat_node *node, cleat_binder *binder) {
     launch_product(binder, node, cleat_accum(node, PRODUCT_GRAD_IN, 0));
 }
 
+static cleat_defined define_product(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined product = {.value = 0};
+    (void)output;
+    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN, element);
+    cleat_define_add(&product, cleat_host_value(values, 0, element) * cleat_host_value(values, 1, element));
+    return product;
+}
+
 static const cleat_variant product_variants[] = {{.name = "elements", .bind = bind_product}, {0}};
 static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind = bind_product_grad}, {0}};
 
@@ -143,6 +178,7 @@ static const cleat_op multiply_grad = {.name = "multiply_grad",
                                        .infer = cleat_infer_same_as_dout,
                                        .cost = cost_product_grad,
                                        .variants = product_grad_variants,
+                                       .define = define_product,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(PRODUCT_GRAD_IN)};
 
 static void backward_product(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -161,6 +197,7 @@ static const cleat_op multiply = {.name = "multiply",
                                   .backward = backward_product,
                                   .cost = cost,
                                   .variants = product_variants,
+                                  .define = define_product,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
                                   .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 

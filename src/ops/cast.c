@@ -1,6 +1,7 @@
 /* Conversion of x to another storage type, explicit or by autocast. One of the two types must be f32: f16 <->
  * bf16 takes two nodes. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 typedef struct cast_attr {
@@ -37,10 +38,18 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elementwise(binder, elements);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined y = cleat_define_begin(values, 0, element);
+    (void)output;
+    if (node->n_in > 1) cleat_define_add(&y, cleat_host_value(values, 1, element));
+    return y;
+}
+
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, accum}, out = {dx} */
-static const cleat_op cast_grad = {.name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants};
+static const cleat_op cast_grad = {
+    .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants, .define = define};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
@@ -48,8 +57,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
         graph, &(cleat_grads_spec){.op = &cast_grad, .in = dout, .n_in = 1, .targets = &node->in[0], .n_targets = 1});
 }
 
-static const cleat_op cast = {
-    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
+static const cleat_op cast = {.name = "cast",
+                              .infer = infer,
+                              .backward = backward,
+                              .cost = cost,
+                              .variants = variants,
+                              .define = define,
+                              .no_autocast = true};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
     if (x && x->dtype == dtype) return x;

@@ -1,9 +1,11 @@
 /* Cross entropy of rows with class labels. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MAX_WIDTH = 1 << 20 };
@@ -86,12 +88,66 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     end(binder, node);
 }
 
+/* The largest logit of a row, and the sum of exp(x - largest). */
+static double define_statistics(const cleat_node *node, cleat_host_values *values, int64_t row, double *sum) {
+    const int64_t width = cleat_width(node->in[X]);
+    const float *x = values->in[X].f + row * width;
+    double top = (double)x[0];
+    *sum = 0;
+    for (int64_t c = 1; c < width; ++c) top = fmax(top, (double)x[c]);
+    for (int64_t c = 0; c < width; ++c) *sum += exp((double)x[c] - top);
+    values->work += 8.0 * (double)width;
+    return top;
+}
+
+static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row, cleat_defined *loss) {
+    const int64_t width = cleat_width(node->in[X]), label = values->in[LABELS].i[row];
+    const double smoothing = (double)smoothing_of(node), weight = cleat_host_value(values, SAMPLE_WEIGHT, row);
+    double sum, distances = 0, sizes = 0;
+    if (label < 0 || label >= width) return;
+    const double top = define_statistics(node, values, row, &sum);
+    for (int64_t c = 0; c < width; ++c) {
+        const double share = (c == label ? 1 - smoothing : 0) + smoothing / (double)width;
+        distances += share * (cleat_host_value(values, X, row * width + c) - top);
+        sizes += share * (fabs(cleat_host_value(values, X, row * width + c)) + fabs(top));
+    }
+    loss->value += weight * (log(sum) - distances);
+    loss->size += fabs(weight) * (1 + fabs(log(sum)) + sizes);
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t rows = cleat_rows(node->in[X]);
+    cleat_defined loss = {.value = 0};
+    double sum;
+    for (int64_t row = 0; output == 0 && row < rows; ++row) define_row_loss(node, values, row, &loss);
+    if (output == 0) return loss;
+    const double top = define_statistics(node, values, element % rows, &sum);
+    if (element < rows) return (cleat_defined){.value = top, .size = fabs(top)};
+    return (cleat_defined){.value = 1 / sum, .size = (1 + fabs(top)) / sum};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[X]), row = element / width, label = values->in[LABELS].i[row];
+    const double smoothing = (double)smoothing_of(node);
+    const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, row);
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    double sum;
+    (void)output;
+    if (label < 0 || label >= width) return dx;
+    const double top = define_statistics(node, values, row, &sum), x = cleat_host_value(values, X, element);
+    const double p = exp(x - top) / sum;
+    dx.value += weight * (p - smoothing / (double)width - (element % width == label ? 1 - smoothing : 0));
+    dx.size += fabs(weight) * (p * (1 + fabs(x) + fabs(top)) + (element % width == label) + smoothing);
+    return dx;
+}
+
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .cost = cost_grad,
                                             .variants = grad_variants,
+                                            .define = define_grad,
                                             .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -111,6 +167,7 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
                                        .backward = backward,
                                        .cost = cost,
                                        .variants = variants,
+                                       .define = define,
                                        .fused_bytes = fused_bytes};
 
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,

@@ -1,6 +1,8 @@
 /* Dropout with a mask that is regenerated in backward instead of stored. */
 #include "cleat/ops.h"
+#include "core/philox.h"
 #include "ops/fusible.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
@@ -53,12 +55,29 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const dropout_attr *attr = (const dropout_attr *)node->attr;
+    const uint32_t *rng = values->in[RNG].u;
+    const uint64_t before = attr->shared ? 0 : (uint64_t)counters_per_sample(node->out[0]) * rng[3];
+    const uint64_t at = before + (uint64_t)element / 4;
+    const uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), attr->stream, rng[2]};
+    uint32_t words[4];
+    (void)output;
+    cleat_philox(counter, rng, words);
+    cleat_defined y = {.value = 0};
+    if (node->n_in > ACCUM) y = cleat_define_begin(values, ACCUM, element);
+    if ((double)words[element % 4] >= floor((double)attr->rate * 0x1p32))
+        cleat_define_add(&y, cleat_host_value(values, X, element) / (1 - (double)attr->rate));
+    return y;
+}
+
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 static const cleat_op dropout_grad = {.name = "dropout_grad",
                                       .infer = cleat_infer_same_as_dout,
                                       .cost = cost,
                                       .variants = variants,
+                                      .define = define,
                                       .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -73,8 +92,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
-static const cleat_op dropout_add = {
-    .name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
+static const cleat_op dropout_add = {.name = "dropout_add",
+                                     .cost = cost,
+                                     .variants = variants,
+                                     .define = define,
+                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
 /* Fuses the addition of a residual connection. */
 static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
@@ -91,6 +113,7 @@ static const cleat_op dropout = {.name = "dropout",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = variants,
+                                 .define = define,
                                  .inplace_inputs = CLEAT_IN(X),
                                  .fuse = fuse,
                                  .autocast_inputs = CLEAT_IN(X)};

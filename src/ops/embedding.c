@@ -3,6 +3,7 @@
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 typedef struct embedding_attr {
@@ -51,6 +52,13 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)width);
     cleat_launch_i32(binder, (int32_t)table->shape[0]);
     cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[TABLE]), token = values->in[TOKENS].i[element / width];
+    (void)output;
+    if (token < 0 || token >= node->in[TABLE]->shape[0]) return (cleat_defined){.value = 0};
+    return cleat_define_begin(values, TABLE, token * width + element % width);
 }
 
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
@@ -186,8 +194,20 @@ static const cleat_variant grad_variants[] = {
     {.name = "gather", .bind = bind_gather},
     {0}};
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->out[0]), token = element / width;
+    const int64_t count = token == padding_of(node) ? 0 : cleat_tensor_elements(node->in[G_TOKENS]);
+    (void)output;
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    for (int64_t i = 0; i < count; ++i)
+        if (values->in[G_TOKENS].i[i] == token)
+            cleat_define_add(&sum, cleat_host_value(values, G_DY, i * width + element % width));
+    values->work += (double)count;
+    return sum;
+}
+
 static const cleat_op embedding_grad = {
-    .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};
+    .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants, .define = define_grad};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[TABLE])) return;
@@ -201,14 +221,19 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
-static const cleat_op embedding = {
-    .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
+static const cleat_op embedding = {.name = "embedding",
+                                   .infer = infer,
+                                   .backward = backward,
+                                   .cost = cost,
+                                   .variants = forward_variants,
+                                   .define = define};
 
 /* A frozen table is read as half weights where the rows are halves, so that no f32 table is needed: the same bits. */
 static const cleat_op embedding_of_frozen = {.name = "embedding",
                                              .infer = infer,
                                              .cost = cost,
                                              .variants = forward_variants,
+                                             .define = define,
                                              .autocast_inputs = CLEAT_IN(TABLE),
                                              .weight_inputs = CLEAT_IN(TABLE)};
 

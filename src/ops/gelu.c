@@ -1,6 +1,7 @@
 /* Gaussian error linear unit, exact form with the error function. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -36,6 +37,21 @@ static void bind_backward(const cleat_node *node, cleat_binder *binder) {
                            cleat_accum(node, CLEAT_SLOPE_IN, 0), node->out[0]);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    const double x = cleat_host_value(values, 0, element);
+    return (cleat_defined){.value = cleat_define_gelu(x), .size = fabs(x)};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    cleat_defined dx = cleat_define_begin(values, CLEAT_SLOPE_IN, element);
+    const double dy = cleat_host_value(values, CLEAT_SLOPE_DY, element);
+    dx.value += dy * cleat_define_gelu_slope(cleat_host_value(values, CLEAT_SLOPE_OF, element));
+    dx.size += 2 * fabs(dy);
+    return dx;
+}
+
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
@@ -43,6 +59,7 @@ const cleat_op cleat_gelu_grad_op = {.name = "gelu_grad",
                                      .infer = cleat_infer_same_as_dout,
                                      .cost = cost_grad,
                                      .variants = backward_variants,
+                                     .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(CLEAT_SLOPE_DY) | CLEAT_IN(CLEAT_SLOPE_OF) |
                                                        CLEAT_IN(CLEAT_SLOPE_IN)};
 
@@ -65,6 +82,7 @@ const cleat_op cleat_gelu_op = {.name = "gelu",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = forward_variants,
+                                .define = define,
                                 .inplace_inputs = CLEAT_IN(0),
                                 .autocast_inputs = CLEAT_IN(0),
                                 .cheap = is_cheap};

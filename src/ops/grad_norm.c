@@ -1,5 +1,6 @@
 /* Norm of the store's whole gradient. */
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -44,8 +45,19 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
+/* The root halves the relative error of the sum. */
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t count = cleat_tensor_elements(node->in[0]);
+    double sum = 0;
+    (void)output, (void)element;
+    for (int64_t i = 0; i < count; ++i) sum += (double)values->in[0].f[i] * (double)values->in[0].f[i];
+    values->work += (double)count;
+    return (cleat_defined){.value = sqrt(sum), .size = sqrt(sum)};
+}
+
 static const cleat_variant variants[] = {{.name = "partial sums", .workspace = workspace, .bind = bind}, {0}};
-static const cleat_op grad_norm = {.name = "grad_norm", .infer = infer, .cost = cost, .variants = variants};
+static const cleat_op grad_norm = {
+    .name = "grad_norm", .infer = infer, .cost = cost, .variants = variants, .define = define};
 
 cleat_tensor *cleat_grad_norm(cleat_graph *graph) {
     cleat_tensor *gradient = &graph->store->flat[CLEAT_FLAT_GRADIENTS];

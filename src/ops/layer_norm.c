@@ -2,6 +2,7 @@
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -58,6 +59,32 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
     cleat_launch_rows(binder, rows, width);
+}
+
+/* Sums of a row of x: mean, and 1 / sqrt(variance + eps). */
+static void define_statistics(const cleat_node *node, cleat_host_values *values, int64_t row, double *mean,
+                              double *rstd) {
+    const int64_t width = cleat_width(node->in[X]);
+    const float *x = values->in[X].f + row * width;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < width; ++i) sum += (double)x[i];
+    *mean = sum / (double)width;
+    for (int64_t i = 0; i < width; ++i) squares += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *rstd = 1 / sqrt(squares / (double)width + (double)((const layer_norm_attr *)node->attr)->eps);
+    values->work += 2.0 * (double)width;
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[X]), column = element % width;
+    double mean, rstd;
+    define_statistics(node, values, output == Y ? element / width : element, &mean, &rstd);
+    if (output == MEAN) return (cleat_defined){.value = mean, .size = fabs(mean) + 1 / rstd};
+    if (output == RSTD) return (cleat_defined){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
+    const double x = cleat_host_value(values, X, element), gamma = cleat_host_value(values, GAMMA, column);
+    cleat_defined y = cleat_define_begin(values, BETA, column);
+    y.value += (x - mean) * rstd * gamma;
+    y.size += (fabs(x) + fabs(mean)) * rstd * fabs(gamma) * (1 + fabs(mean) * rstd);
+    return y;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
@@ -118,6 +145,42 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (has_parameters && !one_launch) bind_parameters(node, binder);
 }
 
+/* dgamma or dbeta: a sum over all rows. */
+static cleat_defined define_parameter(const cleat_node *node, cleat_host_values *values, int output, int64_t column) {
+    const int64_t width = cleat_width(node->in[G_X]), rows = cleat_rows(node->in[G_X]);
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, column);
+    for (int64_t row = 0; row < rows; ++row) {
+        const double dy = cleat_host_value(values, G_DY, row * width + column);
+        const double x = cleat_host_value(values, G_X, row * width + column);
+        const double mean = cleat_host_value(values, G_MEAN, row), rstd = cleat_host_value(values, G_RSTD, row);
+        sum.value += output == DGAMMA ? dy * (x - mean) * rstd : dy;
+        sum.size += fabs(dy) * (output == DGAMMA ? (fabs(x) + fabs(mean)) * rstd : 1);
+    }
+    values->work += 2.0 * (double)rows;
+    return sum;
+}
+
+/* dx = accum + rstd (g - mean(g) - n mean(g n)), g = dy gamma, n = (x - mean) rstd */
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[G_X]), row = element / width, column = element % width;
+    if (output != DX) return define_parameter(node, values, output, element);
+    const double mean = cleat_host_value(values, G_MEAN, row), rstd = cleat_host_value(values, G_RSTD, row);
+    double sum = 0, products = 0, sizes = 0, own = 0, own_n = 0;
+    for (int64_t i = 0; i < width; ++i) {
+        const double x = cleat_host_value(values, G_X, row * width + i), n = (x - mean) * rstd;
+        const double g = cleat_host_value(values, G_DY, row * width + i) * cleat_host_value(values, G_GAMMA, i);
+        sum += g / (double)width;
+        products += g * n / (double)width;
+        sizes += fabs(g) * (1 + (fabs(x) + fabs(mean)) * rstd) / (double)width;
+        if (i == column) own = g, own_n = n;
+    }
+    values->work += 3.0 * (double)width;
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN + DX, element);
+    dx.value += rstd * (own - sum - own_n * products);
+    dx.size += rstd * (fabs(own) + sizes * (1 + fabs(own_n) + fabs(mean) * rstd));
+    return dx;
+}
+
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
     if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
     return refuse(node, facts);
@@ -137,6 +200,7 @@ static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .infer = infer_grad,
                                          .cost = grad_cost,
                                          .variants = grad_variants,
+                                         .define = define_grad,
                                          .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -164,6 +228,7 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
+                                    .define = define,
                                     .inplace_inputs = CLEAT_IN(X),
                                     .autocast_inputs = CLEAT_IN(X),
                                     .attributes = attributes,

@@ -1,4 +1,5 @@
 /* Copies the metrics of a step to a ring buffer that the host reads every few steps. */
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -39,9 +40,22 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t terms = node->in[TERMS]->shape[0], rows = node->in[RING]->shape[0], width = node->in[RING]->shape[1];
+    if (output == 0) return (cleat_defined){.value = 0};
+    const int64_t column = element % width;
+    if (element / width != values->in[SLOT].u[0] % (uint32_t)rows) return cleat_define_begin(values, RING, element);
+    if (column < terms) return cleat_define_begin(values, TERMS, column);
+    return cleat_define_begin(values, column == terms ? NORM : LOSS_SCALE, 0);
+}
+
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
-static const cleat_op log_step = {
-    .name = "log_step", .optional_inputs = CLEAT_IN(LOSS_SCALE), .infer = infer, .cost = cost, .variants = variants};
+static const cleat_op log_step = {.name = "log_step",
+                                  .optional_inputs = CLEAT_IN(LOSS_SCALE),
+                                  .infer = infer,
+                                  .cost = cost,
+                                  .variants = variants,
+                                  .define = define};
 
 void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                     cleat_tensor *slot, cleat_tensor *ring) {

@@ -1,5 +1,6 @@
 /* Dynamic loss scaling: the nodes before and after an AdamW step with a scaled gradient. */
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -40,9 +41,25 @@ static void bind_unscale(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
+static cleat_defined define_unscale(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const double steps = (double)values->in[UPDATES].i[0] + 1;
+    (void)node;
+    if (output == 0) {
+        const double norm = cleat_host_value(values, NORM, 0) / cleat_host_value(values, LOSS_SCALE, 0);
+        return (cleat_defined){.value = norm, .size = fabs(norm)};
+    }
+    if (element != HYPER_CORRECTION1 && element != HYPER_CORRECTION2) return cleat_define_begin(values, HYPER, element);
+    const double beta = cleat_host_value(values, HYPER, element == HYPER_CORRECTION1 ? HYPER_BETA1 : HYPER_BETA2);
+    const double correction = 1 - pow(beta, steps);
+    return (cleat_defined){.value = correction, .size = correction};
+}
+
 static const cleat_variant unscale_variants[] = {{.name = "one item", .bind = bind_unscale}, {0}};
-static const cleat_op unscale = {
-    .name = "loss_scale_unscale", .infer = infer_unscale, .cost = cost, .variants = unscale_variants};
+static const cleat_op unscale = {.name = "loss_scale_unscale",
+                                 .infer = infer_unscale,
+                                 .cost = cost,
+                                 .variants = unscale_variants,
+                                 .define = define_unscale};
 
 void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
                               cleat_tensor **hyper) {
@@ -82,9 +99,23 @@ static void bind_update(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
+static cleat_defined define_update(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const bool finite = isfinite(cleat_host_value(values, NORM, 0));
+    const int32_t clean = values->in[CLEAN_STEPS].i[0] + 1, interval = ((const update_attr *)node->attr)->interval;
+    const double scale = cleat_host_value(values, LOSS_SCALE, 0);
+    (void)element;
+    if (output == UPDATES - LOSS_SCALE) return (cleat_defined){.value = values->in[UPDATES].i[0] + (finite ? 1 : 0)};
+    if (output == CLEAN_STEPS - LOSS_SCALE) return (cleat_defined){.value = finite && clean < interval ? clean : 0};
+    if (!finite) return (cleat_defined){.value = fmax(scale / 2, 1)};
+    return (cleat_defined){.value = clean >= interval ? fmin(scale * 2, 0x1p40) : scale};
+}
+
 static const cleat_variant update_variants[] = {{.name = "one item", .bind = bind_update}, {0}};
-static const cleat_op update = {
-    .name = "loss_scale_update", .infer = infer_update, .cost = cost, .variants = update_variants};
+static const cleat_op update = {.name = "loss_scale_update",
+                                .infer = infer_update,
+                                .cost = cost,
+                                .variants = update_variants,
+                                .define = define_update};
 
 void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
     cleat_tensor *in[UNSCALE_IN] = {[NORM] = norm,

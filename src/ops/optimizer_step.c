@@ -1,6 +1,7 @@
 /* One step of an optimizer, AdamW or SGD, over the store's flat buffers. */
 #include "graph/store.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -70,6 +71,44 @@ static void bind_sgd(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "sgd.cl", "sgd_step", MOMENT2);
 }
 
+/* The gradient as the formulas see it: clipped, without the loss scale. */
+static double define_gradient(const cleat_node *node, const cleat_host_values *values, int64_t element) {
+    const double most = cleat_host_value(values, HYPER, HYPER_MAX_NORM), norm = cleat_host_value(values, NORM, 0);
+    const double scale = node->in[LOSS_SCALE] ? cleat_host_value(values, LOSS_SCALE, 0) : 1;
+    const double clip = most > 0 ? fmin(1, most / (norm + 1e-6)) : 1;
+    return cleat_host_value(values, GRADIENTS, element) * clip / scale;
+}
+
+/* A norm that is not finite changes nothing but the gradient. */
+static bool define_unchanged(const cleat_host_values *values, int output, int64_t element, cleat_defined *same) {
+    *same = (cleat_defined){.value = 0};
+    if (output == GRADIENTS) return true;
+    if (isfinite(cleat_host_value(values, NORM, 0))) return false;
+    *same = cleat_define_begin(values, output > MOMENT2 ? HALF_WEIGHTS : output, element);
+    return true;
+}
+
+static cleat_defined define_adamw(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const step_attr *attr = (const void *)node->attr;
+    cleat_defined same;
+    if (define_unchanged(values, output, element, &same)) return same;
+    const double g = define_gradient(node, values, element), b1 = cleat_host_value(values, HYPER, HYPER_BETA1),
+                 b2 = cleat_host_value(values, HYPER, HYPER_BETA2),
+                 rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
+                 decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
+    const double old_m = cleat_host_value(values, MOMENT1, element), old_v = cleat_host_value(values, MOMENT2, element);
+    const double m = b1 * old_m + (1 - b1) * g, v = b2 * old_v + (1 - b2) * g * g;
+    const double m_size = fabs(b1 * old_m) + fabs((1 - b1) * g);
+    if (output == MOMENT1) return (cleat_defined){.value = m, .size = m_size};
+    if (output == MOMENT2) return (cleat_defined){.value = v, .size = v};
+    const double p = cleat_host_value(values, PARAMETERS, element),
+                 step = rate / cleat_host_value(values, HYPER, HYPER_CORRECTION1),
+                 root = sqrt(v / cleat_host_value(values, HYPER, HYPER_CORRECTION2)),
+                 below = root + cleat_host_value(values, HYPER, HYPER_EPS);
+    return (cleat_defined){.value = p * (1 - rate * decay) - step * m / below,
+                           .size = fabs(p) + fabs(step) * m_size / below};
+}
+
 static const cleat_variant adamw_variants[] = {{.name = "one pass", .bind = bind_adamw}, {0}};
 static const cleat_variant sgd_variants[] = {{.name = "one pass", .bind = bind_sgd}, {0}};
 static const cleat_op adamw = {.name = "adamw",
@@ -77,6 +116,7 @@ static const cleat_op adamw = {.name = "adamw",
                                .infer = infer,
                                .cost = cost_adamw,
                                .variants = adamw_variants,
+                               .define = define_adamw,
                                .no_autocast = true};
 static const cleat_op sgd = {.name = "sgd",
                              .optional_inputs =

@@ -1,6 +1,7 @@
 /* Pooling of sequences to one row per sample: the mean of the rows, the first, or the last. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -59,6 +60,39 @@ static void launch(const cleat_node *node, cleat_binder *binder, const char *ker
     cleat_launch_rows(binder, rows, x->shape[2]);
 }
 
+/* The rows [begin, end) of sample b that the mode selects, and their weight. */
+static double define_rows(const cleat_node *node, cleat_host_values *values, int64_t b, int64_t length, int64_t *begin,
+                          int64_t *end) {
+    const pool_mode mode = ((const pool_attr *)node->attr)->mode;
+    const int64_t n = cleat_define_length(values, LENGTHS, b, length);
+    *begin = mode == LAST && n > 0 ? n - 1 : 0;
+    *end = mode == FIRST && n > 1 ? 1 : n;
+    return mode == MEAN && n > 0 ? 1 / (double)n : 1;
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = node->in[X]->shape[2], length = node->in[X]->shape[1], b = element / width;
+    int64_t begin, end;
+    const double weight = define_rows(node, values, b, length, &begin, &end);
+    cleat_defined sum = {.value = 0};
+    (void)output;
+    for (int64_t l = begin; l < end; ++l)
+        cleat_define_add(&sum, weight * cleat_host_value(values, X, (b * length + l) * width + element % width));
+    values->work += (double)length;
+    return sum;
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
+    int64_t begin, end;
+    const double weight = define_rows(node, values, row / length, length, &begin, &end);
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    if (row % length >= begin && row % length < end)
+        cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
+    return dx;
+}
+
 static void bind(const cleat_node *node, cleat_binder *binder) {
     launch(node, binder, "pool_forward", node->in[X], node->in[X]->shape[0]);
 }
@@ -74,6 +108,7 @@ static const cleat_op pool_grad = {.name = "pool_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = grad_variants,
+                                   .define = define_grad,
                                    .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -96,6 +131,7 @@ static const cleat_op pool = {.name = "pool",
                               .backward = backward,
                               .cost = cost,
                               .variants = variants,
+                              .define = define,
                               .autocast_inputs = CLEAT_IN(X),
                               .attributes = attributes};
 

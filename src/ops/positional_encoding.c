@@ -1,5 +1,6 @@
 /* Sinusoidal positional encoding, added to x. The gradient is dy. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
@@ -56,6 +57,23 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, length * columns);
 }
 
+/* The second half of the columns, if there are two, counts positions from the end of the sample. */
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[X];
+    const int64_t width = cleat_width(x), length = x->shape[x->rank - 2], row = element / width;
+    const int64_t half = node->in[LENGTHS] ? width / 2 : width;
+    int64_t column = element % width, position = row % length;
+    (void)output;
+    if (column >= half) {
+        const int64_t back = values->in[LENGTHS].i[row / length] - 1 - position;
+        column -= half;
+        position = back > 0 ? back : 0;
+    }
+    const double angle = (double)position * pow(10000.0, -2.0 * (double)(column / 2) / (double)half);
+    const double x_value = cleat_host_value(values, X, element);
+    return (cleat_defined){.value = x_value + (column % 2 ? cos(angle) : sin(angle)), .size = fabs(x_value) + 1};
+}
+
 static const cleat_variant variants[] = {{.name = "waves", .refuse = refuse, .bind = bind}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -68,6 +86,7 @@ static const cleat_op positional_encoding = {.name = "positional_encoding",
                                              .backward = backward,
                                              .cost = cost,
                                              .variants = variants,
+                                             .define = define,
                                              .inplace_inputs = CLEAT_IN(X),
                                              .autocast_inputs = CLEAT_IN(X)};
 

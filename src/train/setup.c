@@ -193,6 +193,12 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
                            error);
 }
 
+static cleat_status open_check(cleat_trainer *trainer, cleat_error *error) {
+    const bool again = trainer->settings.profile->run.self_check == CLEAT_SELF_CHECK_ALWAYS;
+    if (!trainer->checks_programs) return CLEAT_OK;
+    return cleat_sampled_create(trainer->engine.session, again, &trainer->sampled, error);
+}
+
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
     const cleat_workload *work = trainer->engine.session->work;
     cleat_train_state *state = &trainer->state;
@@ -354,8 +360,20 @@ static cleat_status bind_parallel(cleat_trainer *trainer, cleat_error *error) {
     return status ? status : cleat_data_parallel_check_start(&trainer->parallel, session, error);
 }
 
+/* The programs of the run itself are checked once they exist, on its first batches. Where an operation has no definition
+ * to compare with, other programs are checked instead, before anything else is done. */
+static cleat_status check_results(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_profile *profile = trainer->settings.profile;
+    char missing[CLEAT_NAME];
+    if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
+    trainer->checks_programs = cleat_sampled_is_possible(trainer->engine.device, profile, missing);
+    if (trainer->checks_programs) return CLEAT_OK;
+    cleat_log(CLEAT_LOG_DEBUG, "self-check: by a reference training, because '%s' has no definition", missing);
+    return cleat_self_check(trainer->engine.device, profile, error);
+}
+
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = cleat_self_check(trainer->engine.device, trainer->settings.profile, error);
+    cleat_status status = check_results(trainer, error);
     if (!status) status = cleat_engine_measure(&trainer->engine, trainer->settings.profile, error);
     if (!status && trainer->opened) trainer->opened(trainer->opened_user, trainer->engine.device);
     return status;
@@ -400,6 +418,7 @@ static const struct stage {
     {count_steps, offsetof(cleat_startup_stats, plan)},      /* buckets, steps, schedule */
     {fit, offsetof(cleat_startup_stats, plan)},              /* micro-batches, memory, kernels */
     {bind, offsetof(cleat_startup_stats, setup)},            /* loader, staging, average */
+    {open_check, offsetof(cleat_startup_stats, setup)},      /* what is to be checked of the run's programs */
     {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and training state */
     {bind_parallel, offsetof(cleat_startup_stats, setup)},   /* exchange of gradients between ranks */
     {open_deadline, offsetof(cleat_startup_stats, setup)},   /* time budget and number of epochs */
@@ -435,6 +454,8 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     trainer->run.log = NULL;
     cleat_profiling_stop(&trainer->profiling, &trainer->run);
     cleat_data_parallel_close(&trainer->parallel);
+    cleat_sampled_destroy(trainer->sampled);
+    trainer->sampled = NULL;
     cleat_engine_close(&trainer->engine);
     cleat_run_examples_free(&trainer->examples);
     cleat_profiling_close(&trainer->profiling);

@@ -180,6 +180,14 @@ static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *gra
     return cleat_data_parallel_run_last(&trainer->parallel, trainer->engine.session, fed->micro_batch->bucket, error);
 }
 
+/* Before a graph first trains: are its results correct? The inputs are uploaded again afterwards. */
+static cleat_status check_programs(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                   cleat_error *error) {
+    if (!trainer->sampled || !cleat_sampled_is_due(trainer->sampled, graph->index)) return CLEAT_OK;
+    cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
+    return status ? status : cleat_sampled_check(trainer->sampled, graph->index, error);
+}
+
 /* Runs forward and backward of the next micro-batch; gradients accumulate on the device. */
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch, bool is_last,
                                     cleat_error *error) {
@@ -193,7 +201,10 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
-    if (trainer->settings.profile->run.check_finite)
+    status = check_programs(trainer, graph, &fed, error);
+    if (status)
+        ; /* the batch is released below */
+    else if (trainer->settings.profile->run.check_finite)
         status = cleat_check_micro_batch(&trainer->anomaly, graph, &fed, error);
     else if (trainer->parallel.ranks && is_last)
         status = run_last(trainer, graph, &fed, error);
@@ -202,6 +213,13 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     end(trainer, &enqueueing);
     cleat_feed_release(trainer->engine.feed, &fed);
     return status;
+}
+
+static cleat_status check_update(cleat_trainer *trainer, cleat_staging *staging, cleat_error *error) {
+    const size_t update = trainer->engine.session->work->update.index;
+    if (!trainer->sampled || !cleat_sampled_is_due(trainer->sampled, update)) return CLEAT_OK;
+    cleat_status status = cleat_exec_upload(trainer->engine.session->exec, update, staging, error);
+    return status ? status : cleat_sampled_check(trainer->sampled, update, error);
 }
 
 /* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. `norm`: of the
@@ -214,7 +232,8 @@ static cleat_status run_update(cleat_trainer *trainer, float norm, cleat_error *
     cleat_session_prepare_update(session, cleat_staging_data(staging),
                                  cleat_schedule_rate(&trainer->schedule, trainer->state.step), trainer->state.step);
     if (trainer->parallel.ranks) cleat_session_prepare_norm(session, cleat_staging_data(staging), norm);
-    status = cleat_exec_upload(session->exec, session->work->update.index, staging, error);
+    status = check_update(trainer, staging, error);
+    if (!status) status = cleat_exec_upload(session->exec, session->work->update.index, staging, error);
     return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
 }
 

@@ -16,6 +16,7 @@
 #include "train/run_monitor.h"
 #include "train/run_settings.h"
 #include "train/schedule.h"
+#include "verify/sampled.h"
 
 typedef struct cleat_trainer {
     cleat_run run;
@@ -26,6 +27,8 @@ typedef struct cleat_trainer {
     int64_t
         *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
     bool opens_again;
+    bool checks_programs;   /* the programs of the run are checked on its own batches (verify/sampled.h) */
+    cleat_sampled *sampled; /* that check; NULL: none */
     cleat_schedule schedule;
     cleat_train_state state;
     int64_t ring_read; /* steps whose row in the device's ring has been logged */

@@ -2,13 +2,12 @@
 #include "cleat/tuning.h"
 #include "core/clock.h"
 #include "core/embedded.h"
-#include "core/files.h"
-#include "core/memory.h"
-#include "core/text.h"
 #include "device/device.h"
 #include "fit/workload.h"
 #include "session/tuned_cache.h"
 #include "verify/op_checks.h"
+#include "verify/passed.h"
+#include "verify/sampled.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -18,12 +17,7 @@
 /* The files of src/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded cleat_embedded_checks[];
 
-enum {
-    FORMAT = 4,
-    HASH = 33,
-    PATH = 1024,
-    SUMMARY = 256
-}; /* FORMAT: incremented when the checks or their files change */
+enum { FORMAT = 4, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
 
 typedef struct checker {
     cleat_device *device;
@@ -44,46 +38,10 @@ static const char *subject_of(const checker *c, char text[96]) {
 
 /* --- record on disk ------------------------------------------------------------------------------------------- */
 
-/* Path of the file that records a pass on this device; its name is a hash of all inputs of the check. */
-static cleat_status passed_path(const checker *c, char *path, size_t size, cleat_error *error) {
-    const cleat_device_facts *facts = cleat_device_get_facts(c->device);
-    char kernels[HASH], key[HASH], folder[PATH], text[1024];
-    cleat_status status = cleat_kernels_hash(kernels, error);
-    if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status != CLEAT_OK) return status;
-    int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n%s\n", (int)FORMAT,
-                          facts->platform, facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
-                          (int)facts->matrix_unit, kernels, c->model ? c->model : "", cleat_dtype_name(c->storage));
-    for (int i = 0; c->device->clblast_tuned && i < CLEAT_CLBLAST_COUNT; ++i)
-        length += snprintf(text + length, sizeof text - (size_t)length, "%d ", (int)c->device->clblast.values[i]);
-    cleat_hash_text(text, (size_t)length, key);
-    if ((size_t)snprintf(path, size, "%s/checked/%s", folder, key) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
-}
-
-/* Last line of the file; a file without it (empty or truncated) is ignored. */
-static const char passed_line[] = "\npassed\n";
-
-static bool has_passed(const char *path) {
-    const size_t end = strlen(passed_line);
-    char *text = NULL;
-    size_t size = 0;
-    if (!cleat_file_exists(path) || cleat_file_read(path, &text, &size, NULL) != CLEAT_OK) return false;
-    const bool passed = size >= end && memcmp(text + size - end, passed_line, end) == 0;
-    cleat_free(text);
-    return passed;
-}
-
-/* If no folder is available, the next run repeats the check. */
-static void save_passed(const char *path, const char *summary) {
-    char folder[PATH + HASH + 16], text[512];
-    snprintf(text, sizeof text, "%s%s", summary, passed_line);
-    snprintf(folder, sizeof folder, "%s", path);
-    *strrchr(folder, '/') = 0;
-    cleat_error error = {0};
-    if (cleat_folder_make(folder, &error) != CLEAT_OK || cleat_file_write(path, text, strlen(text), &error) != CLEAT_OK)
-        cleat_log(CLEAT_LOG_DEBUG, "self-check: result not saved: %s", error.text);
+static cleat_status passed_path(const checker *c, char path[CLEAT_PASSED_PATH], cleat_error *error) {
+    char what[96];
+    snprintf(what, sizeof what, "%s\n%s", c->model ? c->model : "", cleat_dtype_name(c->storage));
+    return cleat_passed_path(c->device, FORMAT, what, path, error);
 }
 
 /* --- checking ------------------------------------------------------------------------------------------------- */
@@ -216,14 +174,14 @@ static cleat_status check(checker *c, char *summary, cleat_error *error) {
              "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its limit; %.1f s",
              c->result.comparisons, subject_of(c, what), cleat_dtype_name(c->storage), c->result.kernel_sets,
              c->result.worst, cleat_seconds() - start);
-    char path[PATH + HASH + 16];
-    if (passed_path(c, path, sizeof path, NULL) == CLEAT_OK) save_passed(path, summary);
+    char path[CLEAT_PASSED_PATH];
+    if (passed_path(c, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
     return CLEAT_OK;
 }
 
 static cleat_status check_unless_passed(checker *c, cleat_self_check_policy policy, cleat_error *error) {
-    char path[PATH + HASH + 16], what[96], summary[SUMMARY];
-    if (policy == CLEAT_SELF_CHECK_ONCE && passed_path(c, path, sizeof path, NULL) == CLEAT_OK && has_passed(path))
+    char path[CLEAT_PASSED_PATH], what[96], summary[SUMMARY];
+    if (policy == CLEAT_SELF_CHECK_ONCE && passed_path(c, path, NULL) == CLEAT_OK && cleat_has_passed(path))
         return CLEAT_OK;
     cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s in %s (run.self_check)", subject_of(c, what),
               cleat_dtype_name(c->storage));
@@ -257,6 +215,9 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
     if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
     cleat_status status = make_parts(device, profile, model, parts, error);
     if (status != CLEAT_OK) return status;
+    if (profile->run.self_check == CLEAT_SELF_CHECK_ONCE &&
+        cleat_sampled_has_passed(device, model, parts[TRAINING].storage))
+        return CLEAT_OK;
     if (!has_trajectory(model))
         cleat_log(CLEAT_LOG_INFO, "self-check: no reference training of %s, only operations are checked", model);
     else
@@ -265,11 +226,12 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
 }
 
 bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {
-    char model[64], path[PATH];
+    char model[64], path[CLEAT_PASSED_PATH];
     checker parts[PARTS];
     if (make_parts(device, profile, model, parts, NULL) != CLEAT_OK) return false;
+    if (cleat_sampled_has_passed(device, model, parts[TRAINING].storage)) return true;
     for (int i = has_trajectory(model) ? TRAINING : OPERATIONS; i < PARTS; ++i)
-        if (passed_path(&parts[i], path, sizeof path, NULL) != CLEAT_OK || !has_passed(path)) return false;
+        if (passed_path(&parts[i], path, NULL) != CLEAT_OK || !cleat_has_passed(path)) return false;
     return true;
 }
 

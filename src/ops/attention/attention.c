@@ -517,6 +517,7 @@ static const cleat_op attention_grad = {.name = "attention_grad",
                                         .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
+                                        .define = cleat_attention_define_grad,
                                         .inplace_inputs = CLEAT_IN(ACCUM_Q)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -610,6 +611,7 @@ static const cleat_op attention = {.name = "attention",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = variants,
+                                   .define = cleat_attention_define,
                                    .fused_bytes = fused_bytes,
                                    .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
                                    .attributes = attributes};

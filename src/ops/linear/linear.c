@@ -155,12 +155,19 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_op linear_dw = {.name = "linear_dw",
                                    .infer = infer_grad,
                                    .cost = cost,
+                                   .define = cleat_linear_define,
                                    .variants = cleat_linear_variants,
                                    .inplace_inputs = CLEAT_IN(DW_IN)};
-static const cleat_op linear_dx_relu = {
-    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(DX_ACCUM)};
-static const cleat_op linear_dx_gelu = {
-    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(DX_ACCUM)};
+static const cleat_op linear_dx_relu = {.name = "linear_dx_relu",
+                                        .cost = cost,
+                                        .define = cleat_linear_define,
+                                        .variants = cleat_linear_variants,
+                                        .inplace_inputs = CLEAT_IN(DX_ACCUM)};
+static const cleat_op linear_dx_gelu = {.name = "linear_dx_gelu",
+                                        .cost = cost,
+                                        .define = cleat_linear_define,
+                                        .variants = cleat_linear_variants,
+                                        .inplace_inputs = CLEAT_IN(DX_ACCUM)};
 
 /* dx = (accum + dy W) f'. The consumer's inputs are the sum, the tensor from which the slope is computed, and
  * possibly an accum; the fused node has no input for the latter, so such consumers are not fused. */
@@ -180,12 +187,14 @@ static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_c
 static const cleat_op linear_dx = {.name = "linear_dx",
                                    .infer = infer_grad,
                                    .cost = cost,
+                                   .define = cleat_linear_define,
                                    .variants = cleat_linear_variants,
                                    .inplace_inputs = CLEAT_IN(DX_ACCUM),
                                    .fuse = fuse_slope};
 static const cleat_op linear_db = {.name = "linear_db",
                                    .infer = infer_grad,
                                    .cost = cost,
+                                   .define = cleat_linear_define,
                                    .variants = cleat_linear_sums_variants,
                                    .inplace_inputs = CLEAT_IN(DB_IN)};
 
@@ -249,10 +258,16 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* y may overwrite the residual. */
-static const cleat_op linear_relu = {
-    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(RESIDUAL)};
-static const cleat_op linear_gelu = {
-    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(RESIDUAL)};
+static const cleat_op linear_relu = {.name = "linear_relu",
+                                     .cost = cost,
+                                     .define = cleat_linear_define,
+                                     .variants = cleat_linear_variants,
+                                     .inplace_inputs = CLEAT_IN(RESIDUAL)};
+static const cleat_op linear_gelu = {.name = "linear_gelu",
+                                     .cost = cost,
+                                     .define = cleat_linear_define,
+                                     .variants = cleat_linear_variants,
+                                     .inplace_inputs = CLEAT_IN(RESIDUAL)};
 
 static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     bool relu = consumer->op == &cleat_relu_op, gelu = consumer->op == &cleat_gelu_op;
@@ -269,6 +284,7 @@ static const cleat_op linear = {.name = "linear",
                                 .infer = infer,
                                 .backward = backward,
                                 .cost = cost,
+                                .define = cleat_linear_define,
                                 .variants = cleat_linear_variants,
                                 .inplace_inputs = CLEAT_IN(RESIDUAL),
                                 .fuse = fuse_activation,

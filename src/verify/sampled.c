@@ -1,0 +1,265 @@
+/* Which nodes of a run's graphs are checked, when, and what is remembered of it. */
+#include "verify/sampled.h"
+
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "exec/exec.h"
+#include "fit/workload.h"
+#include "verify/passed.h"
+#include "verify/sampled_node.h"
+#include "verify/sampled_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 1, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
+
+typedef struct node_key {
+    char text[HASH];
+} node_key;
+
+struct cleat_sampled {
+    cleat_session *session;
+    bool *passed; /* [graphs of the plan] */
+    node_key *covered;
+    size_t count, capacity;
+    cleat_sampled_result result;
+};
+
+/* --- ops without definition ----------------------------------------------------------------------------------- */
+
+static bool is_defined(const cleat_graph *graph, char *missing) {
+    for (size_t i = 0; graph && i < graph->node_count; ++i) {
+        const cleat_op *op = graph->nodes[i]->op;
+        if (op->define || !op->variants) continue;
+        if (missing) snprintf(missing, CLEAT_NAME, "%s", op->name);
+        return false;
+    }
+    return true;
+}
+
+bool cleat_sampled_is_possible(const cleat_device *device, const cleat_profile *profile, char *missing) {
+    cleat_model *model = NULL;
+    cleat_workload *work = NULL;
+    const cleat_bucket bucket = {.length = profile->data->max_length, .global_batch_size = 1, .micro_batch_size = 1};
+    if (missing) snprintf(missing, CLEAT_NAME, "unknown");
+    cleat_status status = cleat_profile_create_model(profile, &model, NULL);
+    const cleat_workload_spec spec = {.facts = cleat_device_get_facts(device),
+                                      .model = model,
+                                      .purpose = CLEAT_FOR_TRAINING,
+                                      .buckets = &bucket,
+                                      .n_buckets = 1};
+    if (!status) status = cleat_workload_create(&spec, &work, NULL);
+    const bool possible =
+        !status && is_defined(work->train[0].graph, missing) && is_defined(work->update.graph, missing);
+    cleat_workload_destroy(work);
+    cleat_model_destroy(model);
+    return possible;
+}
+
+/* --- what is checked ------------------------------------------------------------------------------------------ */
+
+static void describe_tensor(cleat_text *text, const cleat_tensor *tensor) {
+    if (tensor)
+        cleat_text_add(text, " %s/%d/%lld", cleat_dtype_name(tensor->dtype), tensor->rank,
+                       (long long)(tensor->rank > 0 ? cleat_width(tensor) : 1));
+    else
+        cleat_text_add(text, " -");
+}
+
+static cleat_status text_status(const cleat_text *text, cleat_error *error) {
+    return text->failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a check") : CLEAT_OK;
+}
+
+/* Two nodes with one key run the same programs in the same way: on other numbers of rows, with other names. */
+static cleat_status key_of(const cleat_exec *exec, size_t graph, size_t index, node_key *key, cleat_error *error) {
+    const cleat_bound *bound = &exec->graphs[graph];
+    const cleat_node *node = bound->layout->graph->nodes[index];
+    cleat_text text = {0};
+    cleat_text_add(&text, "%s %s", node->op->name, bound->layout->variants[index]->name);
+    for (size_t i = bound->first[index]; i < bound->first[index + 1]; ++i) {
+        const cleat_launch *launch = &bound->binder.launches[i];
+        if (launch->kind == CLEAT_LAUNCH_KERNEL)
+            cleat_text_add(&text, " %s:%s:%s", launch->file, launch->kernel, launch->options);
+        else
+            cleat_text_add(&text, " sgemm %d %d", launch->sgemm.trans_a, launch->sgemm.trans_b);
+    }
+    for (int i = 0; i < node->n_in; ++i) describe_tensor(&text, node->in[i]);
+    for (int i = 0; i < node->n_out; ++i) describe_tensor(&text, node->out[i]);
+    const cleat_status status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, key->text);
+    cleat_text_free(&text);
+    return status;
+}
+
+static bool is_covered(const cleat_sampled *sampled, const node_key *key) {
+    for (size_t i = 0; i < sampled->count; ++i)
+        if (strcmp(sampled->covered[i].text, key->text) == 0) return true;
+    return false;
+}
+
+static bool has_launches(const cleat_exec *exec, size_t graph, size_t index) {
+    return exec->plan->layouts[graph].variants[index] != NULL;
+}
+
+/* The record of a graph: its name is a hash of the keys of all its nodes. */
+static cleat_status graph_path(const cleat_sampled *sampled, size_t graph, char path[CLEAT_PASSED_PATH],
+                               cleat_error *error) {
+    const cleat_exec *exec = sampled->session->exec;
+    cleat_text text = {0};
+    char hash[HASH], what[HASH + 16];
+    node_key key;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < exec->plan->layouts[graph].node_count && !status; ++i) {
+        if (!has_launches(exec, graph, i)) continue;
+        status = key_of(exec, graph, i, &key, error);
+        if (!status) cleat_text_add(&text, "%s\n", key.text);
+    }
+    if (!status) status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, hash);
+    cleat_text_free(&text);
+    if (status) return status;
+    snprintf(what, sizeof what, "programs %s", hash);
+    return cleat_passed_path(sampled->session->device, FORMAT, what, path, error);
+}
+
+/* The record of a model type. */
+static cleat_status type_path(const cleat_device *device, const char *model, cleat_dtype storage,
+                              char path[CLEAT_PASSED_PATH]) {
+    char what[128];
+    snprintf(what, sizeof what, "programs of %s in %s", model, cleat_dtype_name(storage));
+    return cleat_passed_path(device, FORMAT, what, path, NULL);
+}
+
+bool cleat_sampled_has_passed(const cleat_device *device, const char *model, cleat_dtype storage) {
+    char path[CLEAT_PASSED_PATH];
+    return type_path(device, model, storage, path) == CLEAT_OK && cleat_has_passed(path);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------- */
+
+static bool is_trained(const cleat_workload *work, size_t graph) {
+    bool found = work->update.graph && work->update.index == graph;
+    for (size_t b = 0; b < work->n_buckets; ++b) found |= work->train[b].graph && work->train[b].index == graph;
+    return found;
+}
+
+cleat_status cleat_sampled_create(cleat_session *session, bool again, cleat_sampled **sampled, cleat_error *error) {
+    const cleat_plan *plan = session->exec->plan;
+    cleat_sampled *made = cleat_alloc(1, sizeof *made);
+    if (made) made->passed = cleat_alloc(plan->layout_count, sizeof *made->passed);
+    if (!made || !made->passed) {
+        cleat_sampled_destroy(made);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a check of %zu graphs", plan->layout_count);
+    }
+    made->session = session;
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        char path[CLEAT_PASSED_PATH];
+        made->passed[g] = !is_trained(session->work, g);
+        if (!again && !made->passed[g] && graph_path(made, g, path, NULL) == CLEAT_OK)
+            made->passed[g] = cleat_has_passed(path);
+    }
+    *sampled = made;
+    return CLEAT_OK;
+}
+
+void cleat_sampled_destroy(cleat_sampled *sampled) {
+    if (!sampled) return;
+    cleat_free(sampled->passed);
+    cleat_free(sampled->covered);
+    cleat_free(sampled);
+}
+
+bool cleat_sampled_is_due(const cleat_sampled *sampled, size_t graph) {
+    return !sampled->passed[graph];
+}
+
+/* --- checking ------------------------------------------------------------------------------------------------- */
+
+static bool fits(const cleat_node *node) {
+    for (int i = 0; i < node->n_in + node->n_out; ++i) {
+        const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+        if (tensor && cleat_tensor_bytes(tensor) > CLEAT_SAMPLED_BYTES) return false;
+    }
+    return node->op->define != NULL;
+}
+
+/* Whether the node is compared; its key is then covered. */
+static cleat_status take(cleat_sampled *sampled, size_t graph, size_t index, bool *compared, cleat_error *error) {
+    const cleat_exec *exec = sampled->session->exec;
+    const cleat_node *node = exec->plan->layouts[graph].graph->nodes[index];
+    node_key key;
+    *compared = false;
+    if (!has_launches(exec, graph, index)) return CLEAT_OK;
+    cleat_status status = key_of(exec, graph, index, &key, error);
+    if (status || is_covered(sampled, &key)) return status;
+    if (!fits(node)) {
+        cleat_log(CLEAT_LOG_DEBUG, "self-check: %s is not compared: %s", node->name,
+                  node->op->define ? "a tensor is too large" : "it has no definition");
+        return CLEAT_OK;
+    }
+    status = cleat_grow(&sampled->covered, sampled->count, &sampled->capacity, sizeof *sampled->covered, error);
+    if (status) return status;
+    sampled->covered[sampled->count++] = key;
+    *compared = true;
+    return CLEAT_OK;
+}
+
+static cleat_status run(cleat_sampled *sampled, size_t graph, cleat_error *error) {
+    cleat_exec *exec = sampled->session->exec;
+    const size_t nodes = exec->plan->layouts[graph].node_count;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < nodes && !status; ++i) {
+        bool compared;
+        status = take(sampled, graph, i, &compared, error);
+        if (!status && compared)
+            status = cleat_sampled_node(exec, graph, i, &sampled->result, error);
+        else if (!status)
+            status = cleat_exec_run_nodes(exec, graph, i, i + 1, error);
+    }
+    return status;
+}
+
+/* The record of the type is what evaluations ask for, whose programs are those of training and less. */
+static void save_records(const cleat_sampled *sampled, size_t graph, double seconds) {
+    char summary[160], path[CLEAT_PASSED_PATH], model[64];
+    snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit; %.2f s",
+             (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst, seconds);
+    cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s (run.self_check)", summary);
+    if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
+    if (sampled->session->work->update.index != graph) return;
+    if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
+        type_path(sampled->session->device, model, sampled->session->work->storage, path) == CLEAT_OK)
+        cleat_save_passed(path, summary);
+}
+
+static cleat_status check(cleat_sampled *sampled, size_t graph, cleat_saved_state *saved, cleat_error *error) {
+    cleat_session *session = sampled->session;
+    const bool update = session->work->update.index == graph;
+    cleat_status status = cleat_exec_run_nodes(session->exec, graph, 0, 0, error); /* takes the upload */
+    if (!status) status = cleat_saved_state_take(session, update, saved, error);
+    if (!status) status = cleat_saved_state_disturb(session, update, saved, error);
+    if (!status) status = run(sampled, graph, error);
+    return status;
+}
+
+cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_error *error) {
+    const double start = cleat_seconds();
+    cleat_saved_state saved = {0};
+    cleat_error why = {0};
+    sampled->result = (cleat_sampled_result){0};
+    cleat_status status = check(sampled, graph, &saved, &why);
+    const cleat_status restored = cleat_saved_state_restore(sampled->session, &saved, status ? NULL : &why);
+    cleat_saved_state_free(&saved);
+    sampled->passed[graph] = true;
+    if (status == CLEAT_ERR_MEMORY && restored == CLEAT_OK) {
+        cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
+        return CLEAT_OK;
+    }
+    if (!status) status = restored;
+    if (status && error) *error = why;
+    if (!status) save_records(sampled, graph, cleat_seconds() - start);
+    return status;
+}
