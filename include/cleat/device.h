@@ -74,6 +74,8 @@ typedef struct cleat_device_facts {
      * only. CLEAT_MATRIX_UNIT=none|emulated|emulated_dot overrides it. */
     cleat_matrix_unit matrix_unit;
     bool matrix_bf16; /* the unit multiplies bf16 too, not only f16 */
+    /* Its compiler can round division and square root in f32 correctly (-cl-fp32-correctly-rounded-divide-sqrt). */
+    bool rounds_correctly;
 } cleat_device_facts;
 
 /* Speeds of a device for time estimates: sustained in the kernels of cleat, not data-sheet peaks. */

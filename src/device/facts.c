@@ -162,6 +162,7 @@ cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_de
     read.unified_memory = read_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     read.half_extension = cleat_has_extension(id, "cl_khr_fp16");
     read.double_extension = cleat_has_extension(id, "cl_khr_fp64");
+    read.rounds_correctly = (read_ulong(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     apply_memory_limit(&read);
     choose_shape(&read);
     override_matrix_unit(&read);

@@ -120,6 +120,10 @@ void cleat_launch_matrix_unit(cleat_binder *binder) {
     if (more[0]) add_word(binder, more);
 }
 
+void cleat_launch_round_correctly(cleat_binder *binder) {
+    if (binder->facts->rounds_correctly) add_word(binder, "-cl-fp32-correctly-rounded-divide-sqrt");
+}
+
 static void add_arg(cleat_binder *binder, cleat_arg arg) {
     cleat_launch *launch = current(binder);
     if (!launch) return;

@@ -82,6 +82,9 @@ void cleat_launch_work_group(cleat_binder *binder, int64_t items);
 /* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
  * needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);
+/* Division and square root of the kernel of the launch begun last are rounded correctly where the device can do it, so that
+ * devices of different vendors compute the same bits. */
+void cleat_launch_round_correctly(cleat_binder *binder);
 /* Whether the last work-group of a launch can use what the others have written (cl/lib/last_group.clh); the plan then has
  * counters, and all programs -DLAST_GROUP=1. */
 bool cleat_has_last_group(const cleat_device_facts *facts);

@@ -1,4 +1,5 @@
 /* One step of an optimizer, AdamW or SGD, over the store's flat buffers. */
+#include "graph/launch.h"
 #include "graph/store.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/define.h"
@@ -54,6 +55,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
                         binder->facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
     cleat_launch_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32);
+    cleat_launch_round_correctly(binder); /* devices of one run make the same step with the same bits */
     for (int i = 0; i < node->n_in; ++i)
         if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);
     const step_attr *attr = (const void *)node->attr;

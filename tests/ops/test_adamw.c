@@ -121,6 +121,51 @@ static void test_steps(void **state) {
     run_steps(&op_shape_gpu64);
 }
 
+/* The product and no more: a volatile value keeps the host's compiler from fusing it with an addition. */
+static float times(float a, float b) {
+    volatile float product = a * b;
+    return product;
+}
+
+/* Devices that round division and square root correctly make the bits of IEEE 754, operation by operation, so that those of
+ * several vendors can train one network. Without clipping the norm has no part in the result. */
+static void run_exactly(const op_shape *shape) {
+    fixture f;
+    const cleat_device_facts facts = op_facts(shape);
+    if (!facts.rounds_correctly) return;
+    open_fixture(&f, shape);
+    float p[N], m[N] = {0}, v[N] = {0};
+    double wide[N], g[N], found[N];
+    for (int i = 0; i < N; ++i) p[i] = cosf((float)i);
+    for (int i = 0; i < N; ++i) wide[i] = (double)p[i];
+    write_both(&f, param, wide);
+    for (int t = 1; t <= STEPS; ++t) {
+        const float h[8] = {3e-3f, 0.9f, 0.999f, 1e-8f, 0.1f, 0, (float)(1 - pow(0.9, t)), (float)(1 - pow(0.999, t))};
+        const float keep = 1 - times(h[0], h[4]), step = h[0] / h[6], root = 1 / sqrtf(h[7]);
+        for (int i = 0; i < 8; ++i) wide[i] = (double)h[i];
+        op_rig_write(&f.rig, f.hyper, wide);
+        for (int i = 0; i < N; ++i) g[i] = gradient_at(t, i);
+        write_both(&f, grad, g);
+        op_rig_run(&f.rig, 0, -1);
+        read_both(&f, param, found);
+        for (int i = 0; i < N; ++i) {
+            const float gradient = (float)g[i];
+            m[i] = times(h[1], m[i]) + times(1 - h[1], gradient);
+            v[i] = times(h[2], v[i]) + times(times(1 - h[2], gradient), gradient);
+            p[i] = times(p[i], keep) - times(step, m[i]) / (times(sqrtf(v[i]), root) + h[3]);
+            if (found[i] != (double)p[i])
+                fail_msg("p[%d] after step %d is %a, should be %a", i, t, found[i], (double)p[i]);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void test_bits(void **state) {
+    (void)state;
+    run_exactly(&op_shape_cpu);
+    run_exactly(&op_shape_gpu);
+}
+
 /* A gradient that is not finite: only the gradient is cleared. */
 static void test_not_finite(void **state) {
     (void)state;
@@ -212,7 +257,8 @@ static void test_report(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_not_finite),
-                                       cmocka_unit_test(test_long_norm), cmocka_unit_test(test_report)};
-    return op_main(NULL, 0, extra, 4);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_bits),
+                                       cmocka_unit_test(test_not_finite), cmocka_unit_test(test_long_norm),
+                                       cmocka_unit_test(test_report)};
+    return op_main(NULL, 0, extra, 5);
 }

@@ -204,6 +204,9 @@ static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size,
     case CL_DEVICE_PROFILING_TIMER_RESOLUTION:
         return VC_ANSWER(size_t, 1000);
     case CL_DEVICE_SINGLE_FP_CONFIG:
+        return VC_ANSWER(cl_device_fp_config, CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST |
+                                                  CL_FP_ROUND_TO_ZERO | CL_FP_ROUND_TO_INF | CL_FP_FMA |
+                                                  CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
     case CL_DEVICE_DOUBLE_FP_CONFIG:
         return VC_ANSWER(cl_device_fp_config, CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST |
                                                   CL_FP_ROUND_TO_ZERO | CL_FP_ROUND_TO_INF | CL_FP_FMA);
