@@ -4,12 +4,22 @@
  * errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
 #include "lib/common.clh"
 #include "lib/last_group.clh"
+#include "lib/loss_scale.clh"
 
 #define BLOCK 64
 
+/* What follows the norm where there is a loss scale: the norm of the unscaled gradient takes its place, and corrected f32 [8]
+ * is hyper for this step (loss_scale.clh). */
+#define SCALING                                                                                                        \
+    TENSOR(const float, loss_scale), TENSOR(const float, hyper), TENSOR(const int, updates), TENSOR(float, corrected)
+#define PASS_SCALING                                                                                                   \
+    loss_scale_slab, loss_scale_offset, hyper_slab, hyper_offset, updates_slab, updates_offset, corrected_slab,        \
+        corrected_offset
+
 /* norm f32 [1] = the root of the sum of `parts` sums, by one group. In blocks again: on a CPU one work-item adds the sums of 8
  * groups a core. */
-static inline void norm_of(__global const float *partial, int parts, __global float *norm, GROUP_SCRATCH_ARG scratch) {
+static inline void norm_of(__global const float *partial, int parts, __global float *norm, SCALING,
+                           GROUP_SCRATCH_ARG scratch) {
     float sum = 0.0f, block = 0.0f;
     int filled = 0;
     for (int i = get_local_id(0); i < parts; i += WG) {
@@ -21,12 +31,15 @@ static inline void norm_of(__global const float *partial, int parts, __global fl
         }
     }
     float total = group_sum(sum + block, scratch);
-    if (get_local_id(0) == 0) *norm = sqrt(total);
+    if (get_local_id(0) != 0) return;
+    const float scaled = sqrt(total);
+    *norm = HAS(loss_scale) ? scaled * inverse_of_power(AT(loss_scale)[0]) : scaled;
+    if (HAS(corrected)) correct_hyper(AT(hyper), AT(updates)[0], AT(corrected));
 }
 
 /* partial f32 [groups]: sums of squares; norm f32 [1]: only if there are counters. */
-__kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), TENSOR(float, norm), const ulong n,
-                                TENSOR(int, counters)) {
+__kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), TENSOR(float, norm), SCALING,
+                                const ulong n, TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch);
 #if LAST_GROUP
     __local int before;
@@ -50,11 +63,11 @@ __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), 
     if (get_local_id(0) == 0) AT(partial)[get_group_id(0)] = total;
 #if LAST_GROUP
     if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
-        norm_of(AT(partial), get_num_groups(0), AT(norm), scratch);
+        norm_of(AT(partial), get_num_groups(0), AT(norm), PASS_SCALING, scratch);
 #endif
 }
 
-__kernel void grad_norm_total(TENSOR(const float, partial), TENSOR(float, norm), const int parts) {
+__kernel void grad_norm_total(TENSOR(const float, partial), TENSOR(float, norm), SCALING, const int parts) {
     GROUP_SCRATCH(scratch);
-    norm_of(AT(partial), parts, AT(norm), scratch);
+    norm_of(AT(partial), parts, AT(norm), PASS_SCALING, scratch);
 }

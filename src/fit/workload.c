@@ -63,15 +63,20 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
     work->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &terms);
     work->ring = cleat_state(graph, "ring", CLEAT_F32, 2, ring);
     if (host_norm) work->norm = cleat_input(graph, "norm", CLEAT_F32, 1, &one);
-    cleat_tensor *norm = host_norm ? work->norm : cleat_grad_norm(graph), *hyper = work->hyper;
-    if (scaled) {
-        work->loss_scale = cleat_loss_scale_states(graph);
+    cleat_tensor *norm = work->norm, *hyper = work->hyper;
+    if (scaled) work->loss_scale = cleat_loss_scale_states(graph);
+    if (scaled && host_norm)
         cleat_loss_scale_unscale(graph, &work->loss_scale, &norm, &hyper);
-    }
+    else if (scaled)
+        norm = cleat_unscaled_grad_norm(graph, &work->loss_scale, &hyper);
+    else if (!host_norm)
+        norm = cleat_grad_norm(graph);
     cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
-    cleat_log_step(graph, work->terms, norm, work->loss_scale.loss_scale, work->slot, work->ring);
     if (scaled)
-        cleat_loss_scale_update(graph, &work->loss_scale, norm, (int)work->model->options.loss_scale_growth_interval);
+        cleat_log_step_and_scale(graph, work->terms, norm, &work->loss_scale,
+                                 (int)work->model->options.loss_scale_growth_interval, work->slot, work->ring);
+    else
+        cleat_log_step(graph, work->terms, norm, NULL, work->slot, work->ring);
     return cleat_graph_status(graph, error);
 }
 

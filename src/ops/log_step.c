@@ -3,8 +3,27 @@
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
-/* LOSS_SCALE may be NULL; out = {terms, ring} */
-enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, FORWARD_IN };
+typedef struct log_attr {
+    int32_t interval; /* finite steps until the scale doubles */
+} log_attr;
+
+/* LOSS_SCALE may be NULL; out = {terms, ring}. With the last two the node also updates the loss scale, and out has
+ * {loss_scale, clean_steps, updates} in addition. */
+enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, CLEAN_STEPS, UPDATES, FORWARD_IN };
+enum { PLAIN_IN = CLEAN_STEPS };
+
+static cleat_status infer_scale(cleat_node *node, cleat_error *error) {
+    const int64_t one = 1;
+    const int32_t interval = ((const log_attr *)node->attr)->interval;
+    if (interval < 1) return cleat_infer_fail(node, error, "invalid growth interval of %d steps", (int)interval);
+    cleat_status status = cleat_expect(node, CLEAN_STEPS, "clean_steps", CLEAT_I32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    if (status != CLEAT_OK) return status;
+    cleat_set_output_state(node, 2, node->in[LOSS_SCALE]);
+    cleat_set_output_state(node, 3, node->in[CLEAN_STEPS]);
+    cleat_set_output_state(node, 4, node->in[UPDATES]);
+    return CLEAT_OK;
+}
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *terms = node->in[TERMS], *loss_scale = node->in[LOSS_SCALE], *ring = node->in[RING];
@@ -25,7 +44,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     }
     cleat_set_output_state(node, 0, terms);
     cleat_set_output_state(node, 1, ring);
-    return CLEAT_OK;
+    return node->n_in == FORWARD_IN ? infer_scale(node, error) : CLEAT_OK;
 }
 
 static cleat_cost cost(const cleat_node *node) {
@@ -34,9 +53,10 @@ static cleat_cost cost(const cleat_node *node) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
-    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
     cleat_launch_i32(binder, (int32_t)node->in[TERMS]->shape[0]);
     cleat_launch_i32(binder, (int32_t)node->in[RING]->shape[0]);
+    cleat_launch_i32(binder, ((const log_attr *)node->attr)->interval);
     cleat_launch_groups(binder, 1);
 }
 
@@ -59,7 +79,19 @@ static const cleat_op log_step = {.name = "log_step",
 
 void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                     cleat_tensor *slot, cleat_tensor *ring) {
-    cleat_tensor *in[FORWARD_IN] = {
+    cleat_tensor *in[PLAIN_IN] = {
         [TERMS] = terms, [NORM] = norm, [LOSS_SCALE] = loss_scale, [SLOT] = slot, [RING] = ring};
-    cleat_emit(graph, &log_step, NULL, 0, in, FORWARD_IN);
+    cleat_emit(graph, &log_step, &(log_attr){0}, sizeof(log_attr), in, PLAIN_IN);
+}
+
+void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
+                              const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring) {
+    cleat_tensor *in[FORWARD_IN] = {[TERMS] = terms,
+                                    [NORM] = norm,
+                                    [LOSS_SCALE] = states->loss_scale,
+                                    [SLOT] = slot,
+                                    [RING] = ring,
+                                    [CLEAN_STEPS] = states->clean_steps,
+                                    [UPDATES] = states->updates};
+    cleat_emit(graph, &log_step, &(log_attr){.interval = interval}, sizeof(log_attr), in, FORWARD_IN);
 }

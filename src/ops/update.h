@@ -9,6 +9,11 @@
 /* Euclidean norm of the store's whole gradient, summed in a fixed order -> f32 [1]. Not differentiable. */
 cleat_tensor *cleat_grad_norm(cleat_graph *graph);
 
+typedef struct cleat_loss_scale cleat_loss_scale;
+/* cleat_grad_norm and cleat_loss_scale_unscale without a launch between them: the norm of the unscaled gradient -> f32 [1];
+ * *hyper f32 [8] becomes the corrected copy. NULL, and *hyper unchanged, if the graph has failed. Not differentiable. */
+cleat_tensor *cleat_unscaled_grad_norm(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **hyper);
+
 /* One AdamW step (Loshchilov & Hutter 2019, decoupled weight decay, PyTorch's order of operations) over the
  * flat parameter, gradient and moment buffers in one pass, which also clips the gradient by its global norm
  * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. If the norm is not
@@ -44,13 +49,13 @@ void cleat_refresh_half_weights(cleat_graph *graph);
  *
  * The scale is a power of two, so scaling is exact. The tensors are states of the store; the host writes
  * their initial values. */
-typedef struct cleat_loss_scale {
+struct cleat_loss_scale {
     cleat_tensor *loss_scale; /* f32 [1], named "loss_scale": initial gradient of cleat_backward */
     /* i32 [1]: number of finite steps since the scale last changed or a step was not finite. */
     cleat_tensor *clean_steps;
     /* i32 [1]: number of steps that changed the parameters, AdamW's t. */
     cleat_tensor *updates;
-} cleat_loss_scale;
+};
 cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph);
 
 /* Placed before cleat_adamw: replaces *norm f32 [1], of the scaled gradient, by the norm of the unscaled one,
@@ -68,5 +73,9 @@ void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states,
  * loss scale (state). Not differentiable. */
 void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                     cleat_tensor *slot, cleat_tensor *ring);
+
+/* cleat_log_step with the loss scale of `states`, followed by cleat_loss_scale_update, in one launch. */
+void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
+                              const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring);
 
 #endif

@@ -81,11 +81,9 @@ static cleat_status build(cleat_optimizer *optimizer, cleat_error *error) {
     if (status) return status;
     cleat_graph *graph = optimizer->graph;
     optimizer->hyper = cleat_state(graph, "optimizer.hyper", CLEAT_F32, 1, (const int64_t[1]){HYPER});
-    cleat_tensor *hyper = optimizer->hyper, *norm = cleat_grad_norm(graph);
-    if (optimizer->is_scaled) {
-        optimizer->scale = cleat_loss_scale_states(graph);
-        cleat_loss_scale_unscale(graph, &optimizer->scale, &norm, &hyper);
-    }
+    cleat_tensor *hyper = optimizer->hyper, *norm;
+    if (optimizer->is_scaled) optimizer->scale = cleat_loss_scale_states(graph);
+    norm = optimizer->is_scaled ? cleat_unscaled_grad_norm(graph, &optimizer->scale, &hyper) : cleat_grad_norm(graph);
     if (optimizer->is_sgd)
         cleat_sgd(graph, optimizer->moments > 0, hyper, norm, optimizer->scale.loss_scale);
     else

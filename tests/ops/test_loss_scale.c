@@ -8,17 +8,37 @@
 #include <math.h>
 #include <string.h>
 
-enum { A = 331, B = 70, N = A + B, STEPS = 24, INTERVAL = 3 };
+enum { A = 331, B = 70, N = A + B, STEPS = 24, INTERVAL = 3, ROWS = 4 };
 
 typedef struct fixture {
     cleat_store *store;
     cleat_graph *graph;
     cleat_tensor *params[2], *half_weights[2], *hyper, *norm, *corrected;
+    cleat_tensor *terms, *slot, *ring; /* NULL: nothing is logged */
     cleat_loss_scale states;
     op_rig rig;
 } fixture;
 
-static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype) {
+/* The norm, the step, and the log or not. joined: in as few nodes as there are. */
+static void build_step(fixture *f, bool joined) {
+    f->states = cleat_loss_scale_states(f->graph);
+    f->norm = joined ? cleat_unscaled_grad_norm(f->graph, &f->states, &f->corrected) : cleat_grad_norm(f->graph);
+    if (!joined) cleat_loss_scale_unscale(f->graph, &f->states, &f->norm, &f->corrected);
+    cleat_retain(f->graph, f->norm);
+    cleat_retain(f->graph, f->corrected);
+    cleat_adamw(f->graph, f->corrected, f->norm, f->states.loss_scale);
+    f->terms = f->slot = f->ring = NULL;
+    if (!joined) {
+        cleat_loss_scale_update(f->graph, &f->states, f->norm, INTERVAL);
+        return;
+    }
+    f->terms = cleat_state(f->graph, "terms", CLEAT_F32, 1, (int64_t[]){1});
+    f->ring = cleat_state(f->graph, "ring", CLEAT_F32, 2, (int64_t[]){ROWS, 3});
+    f->slot = cleat_input(f->graph, "slot", CLEAT_I32, 1, (int64_t[]){1});
+    cleat_log_step_and_scale(f->graph, f->terms, f->norm, &f->states, INTERVAL, f->slot, f->ring);
+}
+
+static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype, bool joined) {
     cleat_error error;
     assert_int_equal(cleat_store_create(&f->store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(f->store, "optimizer", &f->graph, NULL), CLEAT_OK);
@@ -27,13 +47,7 @@ static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype) {
     for (int i = 0; i < 2; ++i)
         assert_int_equal(cleat_store_half_weight(f->store, f->params[i], dtype, &f->half_weights[i], &error), CLEAT_OK);
     f->hyper = f->corrected = cleat_input(f->graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
-    f->states = cleat_loss_scale_states(f->graph);
-    f->norm = cleat_grad_norm(f->graph);
-    cleat_loss_scale_unscale(f->graph, &f->states, &f->norm, &f->corrected);
-    cleat_retain(f->graph, f->norm);
-    cleat_retain(f->graph, f->corrected);
-    cleat_adamw(f->graph, f->corrected, f->norm, f->states.loss_scale);
-    cleat_loss_scale_update(f->graph, &f->states, f->norm, INTERVAL);
+    build_step(f, joined);
     assert_true(op_rig_open(&f->rig, f->graph, shape, NULL, 0));
 }
 
@@ -101,14 +115,32 @@ static double bad_at(int step) {
     return step == 9 ? NAN : 0;
 }
 
+/* Loss 3 t, and the row for it. */
+static void write_log(fixture *f, int t) {
+    const double loss = 3 * t, slot = t;
+    if (!f->terms) return;
+    op_rig_write(&f->rig, f->terms, &loss);
+    op_rig_write(&f->rig, f->slot, &slot);
+}
+
+/* The row has the loss scale of this step, not of the next one. */
+static void expect_log(fixture *f, int t, double norm, double loss_scale) {
+    double rows[ROWS][3];
+    if (!f->terms) return;
+    op_rig_read(&f->rig, f->ring, rows[0]);
+    const double *row = rows[t % ROWS];
+    assert_true(row[0] == 3 * t && row[2] == loss_scale && read_one(f, f->terms) == 0);
+    assert_true(isfinite(norm) ? row[1] == norm : !isfinite(row[1]));
+}
+
 /* Skipping, growth and back-off over many steps; parameters and copies remain unchanged exactly in the
  * skipped steps. */
-static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
+static void run_steps(const op_shape *shape, cleat_dtype dtype, double first, bool joined) {
     fixture f;
     static model want;
     double before[N], got[N], scaled[N], g[N], half_weights[N], corrected[8];
     want = (model){.loss_scale = first};
-    open_fixture(&f, shape, dtype);
+    open_fixture(&f, shape, dtype, joined);
     cleat_tensor *grads[2] = {cleat_store_grad(f.store, 0), cleat_store_grad(f.store, 1)};
     op_rig_write(&f.rig, f.states.loss_scale, &first);
     for (int i = 0; i < N; ++i) want.p[i] = compare_round(CLEAT_F32, cos(i));
@@ -124,10 +156,12 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
         read_both(&f, f.half_weights, half_weights);
         op_rig_write(&f.rig, f.hyper, h);
         write_both(&f, grads, scaled);
+        write_log(&f, t);
         op_rig_snapshot(&f.rig);
         op_rig_run(&f.rig, 0, -1);
         assert_true(op_rig_untouched(&f.rig));
         double norm = read_one(&f, f.norm);
+        expect_log(&f, t, norm, want.loss_scale);
         assert_true(finite ? fabs(norm / sqrt(sum) - 1) < 6e-7 : !isfinite(norm));
         op_rig_read(&f.rig, f.corrected, corrected);
         for (int k = 0; k < 2; ++k)
@@ -152,10 +186,12 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
 
 static void test_steps(void **state) {
     (void)state;
-    run_steps(&op_shape_cpu, CLEAT_F16, 65536);
-    run_steps(&op_shape_cpu, CLEAT_BF16, 1);
-    run_steps(&op_shape_gpu, CLEAT_F16, 0x1p40);
-    run_steps(&op_shape_gpu64, CLEAT_BF16, 1024);
+    for (int joined = 0; joined < 2; ++joined) {
+        run_steps(&op_shape_cpu, CLEAT_F16, 65536, joined);
+        run_steps(&op_shape_cpu, CLEAT_BF16, 1, joined);
+        run_steps(&op_shape_gpu, CLEAT_F16, 0x1p40, joined);
+        run_steps(&op_shape_gpu64, CLEAT_BF16, 1024, joined);
+    }
 }
 
 /* Without a loss scale the step is bit-identical whatever the storage type of the copies, because the f32
@@ -233,6 +269,14 @@ static void test_refresh(void **state) {
     }
 }
 
+static void log_without_interval(cleat_graph *graph, const cleat_loss_scale *states) {
+    const int64_t one = 1;
+    cleat_tensor *terms = cleat_state(graph, "terms", CLEAT_F32, 1, &one);
+    cleat_tensor *ring = cleat_state(graph, "ring", CLEAT_F32, 2, (int64_t[]){ROWS, 3});
+    cleat_tensor *slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
+    cleat_log_step_and_scale(graph, terms, cleat_grad_norm(graph), states, 0, slot, ring);
+}
+
 /* Refused: a refresh without copies, and an interval of no steps. */
 static void test_refused(void **state) {
     (void)state;
@@ -240,11 +284,13 @@ static void test_refused(void **state) {
     cleat_graph *graph;
     cleat_error error;
     assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 3; ++k) {
         assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
         cleat_param(graph, "p", 1, (int64_t[]){N}, (cleat_init){0});
         cleat_loss_scale states = cleat_loss_scale_states(graph);
-        if (k)
+        if (k == 2)
+            log_without_interval(graph, &states);
+        else if (k)
             cleat_loss_scale_update(graph, &states, cleat_grad_norm(graph), 0);
         else
             cleat_refresh_half_weights(graph);

@@ -128,8 +128,8 @@ static void wrong_kernels_are_refused(void **state) {
         /* Wide tolerances, but narrower than the error of a kernel without effect. */
         {"series_dense", "bf16", "adamw.cl", "* keep - step", "* 1.0f - 0.0f", "series_dense", "update", "adamw"},
         {"series_dense", "bf16", "lib/relu.clh", "0.0f) : dy;", "0.0f) :0*y;", "series_dense", "'grad/", "'linear"},
-        {"series_dense", "f16", "loss_scale.cl", "0.5f, least", "2.0f, least", "series_dense", "not finite: loss scale",
-         "'loss_scale_update'"},
+        {"series_dense", "f16", "lib/loss_scale.clh", "0.5f, least", "2.0f, least", "series_dense",
+         "not finite: loss scale", "'loss_scale_update'"},
         /* Another mask than the host's, which would be equally good in a training without dropout. */
         {"series_dense", "f32", "dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "single operations", "'dropout: ", ""},
         {"series_dense", "f32", "batch_norm.cl", "*running = next", "*running =-next", "single operations",
