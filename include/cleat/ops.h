@@ -207,6 +207,10 @@ CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar,
 /* The same for several scalars [count <= 10] and the elements `indices` [count] of one state, in one launch. */
 CLEAT_API void cleat_accumulate_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count,
                                         cleat_tensor *state);
+/* The same, and the sum of the scalars, in their order -> f32 [1], in the same launch: state[total] += sum. The sum is
+ * differentiable: each scalar gets its gradient. */
+CLEAT_API cleat_tensor *cleat_sum_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices,
+                                          int count, int total, cleat_tensor *state);
 
 /* --- images --------------------------------------------------------------------------------------------------- */
 

@@ -166,8 +166,8 @@ typedef struct head_output {
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
                                 const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
-    cleat_tensor *loss = NULL, *found_terms[N_TERMS + 1];
-    int indices[N_TERMS + 1], count = 0;
+    cleat_tensor *found_terms[N_TERMS];
+    int indices[N_TERMS], count = 0;
     weights_of(settings_of(model), weights);
     for (int k = 0; k < N_TERMS; ++k) {
         if (weights[k] == 0 || (k == FRAME && !found.rigid_frames)) continue;
@@ -178,16 +178,14 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
                                   : cleat_structure_loss(graph, &spec, found.x, target, sample_weight);
         found_terms[count] = value;
         indices[count++] = k;
-        loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2) : value;
     }
     cleat_scope(graph, NULL);
-    if (!loss)
+    if (count == 0) {
         cleat_graph_fail(graph, CLEAT_ERR_PROFILE,
                          "all weights in [loss] that apply to this head are zero: there is nothing to train");
-    found_terms[count] = loss;
-    indices[count++] = N_TERMS;
-    cleat_accumulate_metrics(graph, found_terms, indices, count, state);
-    return loss;
+        return NULL;
+    }
+    return cleat_sum_metrics(graph, found_terms, indices, count, N_TERMS, state);
 }
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
