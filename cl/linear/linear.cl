@@ -11,8 +11,8 @@
  * C and accum have the operands' type, or are f32 beside half operands (result.clh). bias, accum and sums are
  * optional. C may overwrite accum in place, because each element is read and written by the same work-item.
  * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and the last group of a
- * tile (split.clh) or linear_reduce sums the parts in order. A following activation, or its gradient, is applied when C is stored
- * (epilogue.clh, with `saved` [M, N]). */
+ * tile or linear_reduce sums the parts in order; on GPUs the first tiles may be whole (split.clh). A following activation, or
+ * its gradient, is applied when C is stored (epilogue.clh, with `saved` [M, N]). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 
@@ -183,30 +183,25 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
     matrix_fetch(o->b_at, TRANS_B ? TILE_K : TILE_K * o->ldb, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
 }
 
-/* A group processes (split, tile row, tile column), columns innermost. */
+/* A group processes a tile or a part of one (split.clh). */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
            TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
-           const int N, const int K, const int split_depth, TENSOR(int, counters)) {
+           const int N, const int K, const int split_depth, const int whole, TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
 #if LAST_GROUP
     __local int before;
 #endif
-    const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
-    const int group = get_group_id(0), split = group / (across * down);
-    const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
-    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const share own = share_of(M, N, whole);
+    const int m0 = own.m0, n0 = own.n0, split = own.split;
+    const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
-#if LAST_GROUP && !TRANS_B
-    /* Not in registers during the sum: dW has 123 instead of 129, and two groups on a compute unit; forward it would have 139
-     * instead of 127 (ptxas 12.9, sm_75). */
-    __local int own_m0, own_n0, own_tile;
-    if (get_local_id(0) == 0) own_m0 = m0, own_n0 = n0, own_tile = group % (across * down);
-#elif LAST_GROUP
-    const int own_m0 = m0, own_n0 = n0, own_tile = group % (across * down);
-#endif
-    /* Known before the sum, so that little else is kept in registers during it. */
+    /* During the sum few registers are left: what is needed after it waits in local memory, but where this work-item's sums
+     * are stored is known before. So two groups fit on a compute unit: 128 registers in each of the three products; with the
+     * share in registers, 143 forward and 141 for dW (256 work-items, ptxas 12.9, sm_75). */
+    __local share place;
+    if (get_local_id(0) == 0) place = own;
     const int m_first = m0 + FIRST_ROW, n_first = n0 + FIRST_COLUMN;
 
     float4 sum[ITEM_M][ITEM_N / 4];
@@ -218,9 +213,12 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     __local float4 *room =
         tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, &line_sum);
 
-    __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
-    const int splits = HAS(counters) ? (K + split_depth - 1) / split_depth : 0; /* 0: linear_reduce sums the parts */
-    __global float *line_parts = splits ? AT(partial) + (long)splits * M * N : OR_NULL(sums);
+    const bool in_parts = place.in_parts;
+    const int splits =
+        HAS(counters) && in_parts ? (K + split_depth - 1) / split_depth : 0; /* 0: nothing to add up here */
+    const long part_size = part_elements(M, N, whole);
+    __global float *part = in_parts ? AT(partial) + place.split * part_size - part_begin(N, whole) : 0;
+    __global float *line_parts = splits ? AT(partial) + splits * part_size : OR_NULL(sums);
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
 #pragma unroll
@@ -237,15 +235,17 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
         const int lid = get_local_id(0);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int m = m0 + lid * 4 + i;
+            const int m = place.m0 + lid * 4 + i;
             if (lid < TILE_M / 4 && m < M)
-                line_parts[(long)split * M + m] = (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + parts[i];
+                line_parts[(long)place.split * M + m] =
+                    (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + parts[i];
         }
     }
 #if LAST_GROUP
-    if (!splits || !is_last_group(AT(counters) + own_tile, splits, &before)) return;
-    tile_of_parts(AT(partial), splits, own_m0, own_n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
-    if (sums_here) line_sums_of_parts(line_parts, splits, own_m0, M, OR_NULL(sums_accum), AT(sums));
+    if (!splits || !is_last_group(AT(counters) + place.tile - whole, splits, &before)) return;
+    tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, place.m0, place.n0, M, N, OR_NULL(bias),
+                  OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (sums_here) line_sums_of_parts(line_parts, splits, place.m0, M, OR_NULL(sums_accum), AT(sums));
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units.
  *
  * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of a tile, or
- * linear_reduce of linear.cl, sums the parts. */
+ * linear_reduce of linear.cl, sums the parts (split.clh). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/mma.clh"
@@ -60,11 +60,11 @@ static inline void operands_advance(struct operands *o) {
     o->k += TILE_K;
 }
 
-/* A group processes (split, tile row, tile column), columns innermost. */
+/* A group processes a tile or a part of one (split.clh). */
 MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                        TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
                                        TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
-                                       const int M, const int N, const int K, const int split_depth,
+                                       const int M, const int N, const int K, const int split_depth, const int whole,
                                        TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
 #if LAST_GROUP
@@ -72,12 +72,10 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
 #endif
     __local ushort8 memory[STEPS_MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
-    const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
-    const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
-    const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
-    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const share own = share_of(M, N, whole);
+    const int m0 = own.m0, n0 = own.n0, split = own.split, lid = get_local_id(0);
+    const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
-    __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
     float line_sum = 0.0f;
@@ -86,8 +84,11 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     tile_clear(sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
-    const int splits = HAS(counters) ? (K + split_depth - 1) / split_depth : 0; /* 0: linear_reduce sums the parts */
-    __global float *line_parts = splits ? AT(partial) + (long)splits * M * N : OR_NULL(sums);
+    const int splits =
+        HAS(counters) && own.in_parts ? (K + split_depth - 1) / split_depth : 0; /* 0: nothing to add up here */
+    const long part_size = part_elements(M, N, whole);
+    __global float *part = own.in_parts ? AT(partial) + split * part_size - part_begin(N, whole) : 0;
+    __global float *line_parts = splits ? AT(partial) + splits * part_size : OR_NULL(sums);
     if (sums_here && lid < TILE_M && m0 + lid < M)
         line_parts[(long)split * M + m0 + lid] =
             (HAS(sums_accum) && !splits ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
@@ -104,8 +105,9 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if LAST_GROUP
-    if (!splits || !is_last_group(AT(counters) + group % (across * down), splits, &before)) return;
-    tile_of_parts(AT(partial), splits, m0, n0, M, N, OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (!splits || !is_last_group(AT(counters) + own.tile - whole, splits, &before)) return;
+    tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, m0, n0, M, N, OR_NULL(bias), OR_NULL(accum),
+                  OR_NULL(saved), AT(c));
     if (sums_here) line_sums_of_parts(line_parts, splits, m0, M, OR_NULL(sums_accum), AT(sums));
 #endif
 }

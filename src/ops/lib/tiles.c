@@ -142,36 +142,68 @@ static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *fa
     return groups > 0 ? groups : 1;
 }
 
-/* Estimated time of a tiling, in multiply-adds of one compute unit: waves of work-groups, each with prologue
- * and epilogue. A split k adds the traffic of the partial sums to memory and back, and the kernel that adds
- * them up. */
-static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
-    enum { FILLING_ITEMS = 128 };
-    const double part = 100 /* per element */, launch = 5e5;
-    cleat_tile t = cleat_tile_of(s->kind, facts);
-    int64_t at_once = groups_at_once(s->kind, facts);
-    /* Each of the four schedulers of a compute unit needs 32 work-items. */
-    double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
-    double rounds = fmax((double)ceil_div(s->tiles * s->k.count, at_once), least);
-    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;
-    int64_t elements = work->gemms * work->m * work->n;
-    if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;
-    return time;
+int64_t cleat_tiling_groups(cleat_tiling tiling) {
+    return tiling.whole + (tiling.tiles - tiling.whole) * tiling.k.count;
 }
 
-/* Splits k into the number of parts with the shortest estimated time, possibly one. */
-static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { DEPTH_MIN = 256 }; /* of a part */
-    cleat_tile t = cleat_tile_of(kind, facts);
-    int64_t tiles = work->gemms * ceil_div(work->m, t.rows) * ceil_div(work->n, t.columns);
-    cleat_tiling best = {.kind = kind, .tiles = tiles, .k = {work->k, 1}};
-    int64_t parts = work->whole ? 1 : min(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
-    for (int64_t count = 2; count <= parts; ++count) {
-        cleat_tiling next = best;
+/* Estimated time of adding up the parts of a split k, in multiply-adds of one compute unit. A further launch reads them from
+ * memory. The last group of a tile reads its parts alone, from the L2 cache; it has waited for the fences and the counter.
+ * Estimates: 8 bytes an element are 100 multiply-adds at a T4's bandwidth, and 8 at 32 bytes a clock of its L2 cache for
+ * one unit, 30 if all read and write; 64e3 multiply-adds are 1000 clocks. */
+static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double at_once,
+                            const cleat_device_facts *facts) {
+    const double from_memory = 100, from_cache = 30, alone = 8 /* per element */, launch = 5e5, fences = 64e3;
+    const double count = (double)s->k.count, shared = (double)(s->tiles - s->whole);
+    if (s->k.count == 1) return 0;
+    if (!cleat_has_counters(facts, s->tiles - s->whole))
+        return launch + from_memory * count * (double)(work->gemms * work->m * work->n) / at_once;
+    return fences + (from_cache * shared / at_once + alone) * count * (double)(t->rows * t->columns);
+}
+
+/* Estimated time of a tiling, in multiply-adds of one compute unit: waves of work-groups, each with prologue
+ * and epilogue, and what the parts of a split k cost. */
+static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
+    enum { FILLING_ITEMS = 128 };
+    const cleat_tile t = cleat_tile_of(s->kind, facts);
+    const int64_t at_once = groups_at_once(s->kind, facts), parts = (s->tiles - s->whole) * s->k.count;
+    /* Each of the four schedulers of a compute unit needs 32 work-items. */
+    const double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
+    const double depth = (double)(s->whole > 0 ? work->k : s->k.depth) + t.prologue_epilogue; /* of the longest group */
+    double time = fmax((double)ceil_div(s->whole, at_once) * ((double)work->k + t.prologue_epilogue) +
+                           (double)ceil_div(parts, at_once) * ((double)s->k.depth + t.prologue_epilogue),
+                       least * depth);
+    time *= (double)(t.rows * t.columns) / t.speed;
+    return time + time_of_parts(work, s, &t, (double)at_once, facts);
+}
+
+/* Splits the k of all tiles but the first `whole` into the number of parts with the shortest estimated time, if that is less
+ * than `best` takes. */
+static void split_tiles(const cleat_tile_work *work, int64_t whole, const cleat_device_facts *facts,
+                        cleat_tiling *best) {
+    enum { DEPTH_MIN = 256, DEPTH_MIN_LAST_GROUP = 64 }; /* of a part */
+    const cleat_tile t = cleat_tile_of(best->kind, facts);
+    const bool last_group = cleat_has_counters(facts, best->tiles - whole);
+    const int64_t depth_min = last_group ? DEPTH_MIN_LAST_GROUP : DEPTH_MIN;
+    if ((work->bias || whole > 0) && !(work->uneven && last_group)) return;
+    for (int64_t count = 2; count <= min(work->k / depth_min, CLEAT_SPLITS_MAX); ++count) {
+        cleat_tiling next = *best;
+        next.whole = whole;
+        next.part_row = whole / ceil_div(work->n, t.columns) * t.rows;
         next.k.depth = round_up(ceil_div(work->k, count), max(t.step, CLEAT_SPLIT_STEP));
         next.k.count = ceil_div(work->k, next.k.depth);
-        if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
+        if (estimate(work, &next, facts) < estimate(work, best, facts)) *best = next;
     }
+}
+
+/* The tiles in parts are all of them, those of the last wave of groups, or those of the last two waves. */
+static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    const cleat_tile t = cleat_tile_of(kind, facts);
+    const int64_t tiles = work->gemms * ceil_div(work->m, t.rows) * ceil_div(work->n, t.columns);
+    const int64_t at_once = groups_at_once(kind, facts), waves = tiles / at_once;
+    cleat_tiling best = {.kind = kind, .tiles = tiles, .whole = tiles, .k = {work->k, 1}};
+    split_tiles(work, 0, facts, &best);
+    if (waves >= 1 && tiles % at_once > 0) split_tiles(work, waves * at_once, facts, &best);
+    if (waves >= 2) split_tiles(work, (waves - 1) * at_once, facts, &best);
     return best;
 }
 

@@ -5,8 +5,7 @@
 
 #include "graph/launch.h"
 
-/* Split of k: if C has too few tiles to fill the device, several groups share a tile, and each sums over a
- * part of the k range. */
+/* Split of k: several groups share a tile, and each sums over a part of the k range. */
 typedef struct cleat_k_split {
     int64_t depth, count;
 } cleat_k_split;
@@ -50,14 +49,22 @@ typedef struct cleat_tile_work {
     int64_t gemms, m, n, k;
     /* Largest number of sums per work-item that Intel's compiler keeps in registers. */
     int64_t intel_sums;
-    bool whole; /* k must not be split */
+    bool bias;   /* C has one, which only a tile's last group can add to the parts of a split k: elsewhere k is whole */
+    bool uneven; /* its kernel can split the k of some tiles only, where a tile's last group adds up its parts */
 } cleat_tile_work;
 
+/* If C has too few tiles to fill the device, the k of all of them is split. If it has more, the last wave of groups would leave
+ * units idle: the first tiles are then whole, as many as fill the device once or several times, and the others split. */
 typedef struct cleat_tiling {
     cleat_tile_kind kind;
-    int64_t tiles; /* of all GEMMs */
-    cleat_k_split k;
+    int64_t tiles;    /* of all GEMMs */
+    int64_t whole;    /* of them, the first ones, each by one group; all if k.count == 1 */
+    int64_t part_row; /* the first row of C of which there are parts; 0 if k.count == 1 */
+    cleat_k_split k;  /* of the others */
 } cleat_tiling;
+
+/* Number of groups. */
+int64_t cleat_tiling_groups(cleat_tiling tiling);
 
 /* Returns the reason why the device cannot run tiled kernels at all, or NULL. */
 const char *cleat_tiles_refuse(const cleat_device_facts *facts);

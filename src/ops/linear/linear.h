@@ -41,15 +41,14 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
 
 /* --- shared by linear_launch.c and linear_mma.c --- */
 
-/* Workspace bytes of a GEMM with split k: the parts of C [count, m, n], then those of the sums [count, m],
+/* Workspace bytes of a GEMM with split k: the parts of C [count, m - part_row, n], then those of the sums [count, m],
  * all f32. */
-int64_t cleat_linear_split_bytes(const cleat_gemm *p, cleat_k_split s);
 int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling);
 /* Begins the launch of a kernel that reads the operands and stores C. */
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
                         const char *kernel);
-/* Ends the launch of such a kernel, one group a tile and part of k. Where k is split, its last groups add up the parts, or
- * further launches do (cl/linear/split.clh). */
+/* Ends the launch of such a kernel, one group for each whole tile and for each part of the others. Where k is split, the last
+ * group of a tile adds up its parts, or further launches do (cl/linear/split.clh). */
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s);
 
 /* Variants of linear_mma.c: f16 and bf16 on matrix units. */

@@ -24,8 +24,9 @@ static cleat_k_split split_k(const cleat_gemm *p, int64_t tiles, int64_t wanted,
     return (cleat_k_split){depth, ceil_div(p->k, depth)};
 }
 
-int64_t cleat_linear_split_bytes(const cleat_gemm *p, cleat_k_split s) {
-    return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
+/* Workspace bytes of the parts of the last `rows` rows of C, and of the sums. */
+static int64_t split_bytes(const cleat_gemm *p, cleat_k_split s, int64_t rows) {
+    return s.count > 1 ? s.count * (rows * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
 }
 
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
@@ -267,7 +268,8 @@ static cleat_tile_work tile_work(const cleat_node *node) {
                              .n = p.n,
                              .k = p.k,
                              .intel_sums = p.a->dtype == CLEAT_F32 ? 32 : 16,
-                             .whole = p.bias != NULL};
+                             .bias = p.bias != NULL,
+                             .uneven = true};
 }
 
 /* Returns whether the stored rows of A and B, and each part of k, consist of whole vec4s. */
@@ -281,11 +283,12 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
 }
 
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s) {
-    const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles);
+    const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles - s.whole);
     operands(binder, p, s.k, reduced);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_i32(binder, (int32_t)s.whole);
     cleat_launch_counters(binder, reduced);
-    cleat_launch_groups(binder, s.tiles * s.k.count);
+    cleat_launch_groups(binder, cleat_tiling_groups(s));
     if (!reduced) launch_reduces(binder, node, p, s.k);
 }
 
@@ -302,7 +305,7 @@ static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tilin
 
 int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
     cleat_gemm p = cleat_linear_gemm(node);
-    return cleat_linear_split_bytes(&p, tiling.k);
+    return split_bytes(&p, tiling.k, p.m - tiling.part_row);
 }
 
 static const cleat_tiled gpu = {
@@ -372,7 +375,7 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
 
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
-    return cleat_linear_split_bytes(&p, shape_cpu(&p, facts).k);
+    return split_bytes(&p, shape_cpu(&p, facts).k, p.m);
 }
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
