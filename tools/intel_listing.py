@@ -79,7 +79,9 @@ def compile_program(source, options, card, folder):
     if not ocloc or not shutil.which("iga64"):
         raise Missing("no ocloc or no iga64 (packages intel-opencl-icd, libigc-tools)")
     folder.mkdir(parents=True, exist_ok=True)
-    all_options = "-cl-std=CL1.2 -Dcl_intel_subgroup_matrix_multiply_accumulate=1 " + options
+    # macros of extensions that drivers define, and ocloc does not
+    macros = "".join(f" -Dcl_intel_subgroup_{name}=1" for name in ("matrix_multiply_accumulate", "local_block_io"))
+    all_options = f"-cl-std=CL1.2{macros} {options}"
     done = run([ocloc, "compile", "-file", source, "-device", CARDS[card][0], "-out_dir", folder, "-output", "k",
                 "-options", all_options.strip(), "-internal_options", "-cl-intel-allow-zebin"])
     messages = done.stdout + done.stderr

@@ -153,11 +153,12 @@ lister=$(find "$build" -type f -name list_programs -perm -u+x | head -1)
 CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
 
 # Options of Intel's own (256 registers a thread) are for its compiler alone: clang, which reads each program first, knows none of them.
+# Drivers define the macro of loads of blocks, which every card of Intel's has; ocloc does not.
 cat >"$work/ocloc" <<'EOF'
 #!/usr/bin/env bash
 arguments=()
 for word in "$@"; do
-  [ "${before:-}" != -options ] || word+=" $(cat options)"
+  [ "${before:-}" != -options ] || word+=" $(cat options) -Dcl_intel_subgroup_local_block_io=1"
   arguments+=("$word") before=$word
 done
 exec "${OCLOC_HERE:-ocloc}" "${arguments[@]}"

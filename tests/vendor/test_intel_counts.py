@@ -33,8 +33,8 @@ L160:
 # Most instructions of the main loop for a dpas, that one included; least share of the peak that the pipes allow, in percent;
 # least share of wide loads of SLM. About 15 % beside what was counted (ocloc 22.43).
 BOUNDS = {
-    ("arc_a770", "linear"): (37, 75, 9), ("arc_a770", "linear_dx"): (47, 50, 0), ("arc_a770", "linear_dw"): (56, 35, 20),
-    ("max1550", "linear"): (37, 31, 9), ("max1550", "linear_dx"): (51, 22, 0), ("max1550", "linear_dw"): (52, 21, 7),
+    ("arc_a770", "linear"): (25, 90, 90), ("arc_a770", "linear_dx"): (28, 76, 90), ("arc_a770", "linear_dw"): (50, 40, 50),
+    ("max1550", "linear"): (23, 53, 90), ("max1550", "linear_dx"): (28, 40, 90), ("max1550", "linear_dw"): (43, 25, 40),
 }
 
 
