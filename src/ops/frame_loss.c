@@ -1,6 +1,7 @@
 /* Frame-aligned point error (formulas in cl/frame_loss.cl). */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/lib/trace_loss.h"
 
@@ -102,11 +103,144 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
 }
 
+/* --- definition ----------------------------------------------------------------------------------------------- */
+
+/* A chain on the host; element `part` of residue `residue` of `moved`, X or RIGID_FRAMES, is moved. */
+typedef struct host_chain {
+    const float *x, *frames, *y, *mask;
+    int64_t length;
+    int moved, part;
+    int64_t residue;
+    double move;
+} host_chain;
+
+static host_chain define_chain(const cleat_node *node, const cleat_host_values *values, int64_t b) {
+    const int64_t all = node->in[X]->shape[1];
+    return (host_chain){.x = values->in[X].f + b * all * 3,
+                        .frames = values->in[RIGID_FRAMES].f + b * all * 9,
+                        .y = values->in[REFERENCE].f + b * all * 3,
+                        .mask = values->in[MASK].f + b * all,
+                        .length = cleat_define_length(values, LENGTHS, b, all),
+                        .moved = -1};
+}
+
+static double define_value(const host_chain *c, int which, int64_t residue, int part) {
+    const double value = (double)(which == X ? c->x[residue * 3 + part] : c->frames[residue * 9 + part]);
+    return which == c->moved && residue == c->residue && part == c->part ? value + c->move : value;
+}
+
+static void define_cross(const double a[3], const double b[3], double out[3]) {
+    for (int k = 0; k < 3; ++k) out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+}
+
+static void define_unit(double a[3]) {
+    const double length = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + 1e-12);
+    for (int k = 0; k < 3; ++k) a[k] /= length;
+}
+
+static bool define_has_frame(const host_chain *c, int64_t i) {
+    return i > 0 && i + 1 < c->length && c->mask[i - 1] != 0 && c->mask[i] != 0 && c->mask[i + 1] != 0;
+}
+
+/* The frame of residue i in the reference, from its neighbours: columns in the order (radial, tangential, axial). */
+static void define_frame(const host_chain *c, int64_t i, double frame[3][3]) {
+    double a[3], b[3], along[3], across[3], third[3];
+    for (int k = 0; k < 3; ++k) {
+        a[k] = (double)c->y[3 * i + k] - (double)c->y[3 * (i - 1) + k];
+        b[k] = (double)c->y[3 * (i + 1) + k] - (double)c->y[3 * i + k];
+        along[k] = a[k] + b[k];
+    }
+    define_cross(a, b, across);
+    define_unit(along);
+    define_unit(across);
+    define_cross(across, along, third);
+    for (int k = 0; k < 3; ++k) {
+        frame[k][0] = -third[k];
+        frame[k][1] = 0.86336813 * along[k] - 0.50457454 * across[k];
+        frame[k][2] = 0.50457454 * along[k] + 0.86336813 * across[k];
+    }
+}
+
+/* The error of atom j as seen from residue i, whose reference frame is given; *far: |x_j - x_i|. */
+static double define_pair(const host_chain *c, double frame[3][3], int64_t i, int64_t j, double *far) {
+    double square = 0.01, near = 0, own = 0;
+    for (int column = 0; column < 3; ++column) {
+        double u = 0;
+        for (int row = 0; row < 3; ++row) {
+            const double v = (double)c->y[3 * j + row] - (double)c->y[3 * i + row];
+            const double p = define_value(c, X, j, row) - define_value(c, X, i, row);
+            u += define_value(c, RIGID_FRAMES, i, 3 * row + column) * p - frame[row][column] * v;
+            if (column == 0) near += v * v, own += p * p;
+        }
+        square += u * u;
+    }
+    *far = sqrt(own);
+    return 10 / (10 + sqrt(near)) * sqrt(square);
+}
+
+/* Sum and number of the pairs; of those alone that have the residue, if one is moved. */
+static void define_sum(const host_chain *c, cleat_host_values *values, double *sum, double *size, double *count) {
+    for (int64_t i = 0; i < c->length; ++i) {
+        double frame[3][3], far;
+        if (!define_has_frame(c, i)) continue;
+        define_frame(c, i, frame);
+        const bool all = c->moved < 0 || i == c->residue;
+        for (int64_t j = all ? 0 : c->residue; j < (all ? c->length : c->residue + 1); ++j) {
+            if (c->mask[j] == 0) continue;
+            *sum += define_pair(c, frame, i, j, &far);
+            *size += 1 + 10 / (10 + far) * far * (c->moved == RIGID_FRAMES ? far : 1);
+            *count += 1;
+        }
+        values->work += 40.0 * (double)(all ? c->length : 1);
+    }
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t batch = node->in[X]->shape[0];
+    cleat_defined term = {.value = 0};
+    for (int64_t b = output ? element : 0; b < (output ? element + 1 : batch); ++b) {
+        const host_chain chain = define_chain(node, values, b);
+        const double weight = cleat_host_value(values, SAMPLE_WEIGHT, term_of(node) * batch + b);
+        double sum = 0, size = 0, count = 0;
+        define_sum(&chain, values, &sum, &size, &count);
+        if (count == 0) continue;
+        if (output) return (cleat_defined){.value = 1 / count, .size = 1 / count};
+        term.value += weight * sum / count;
+        term.size += fabs(weight) * (sum + size) / count;
+    }
+    return term;
+}
+
+/* The derivative of the sum, by central differences. */
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = output ? 9 : 3;
+    const int64_t b = element / width / all;
+    cleat_defined gradient = cleat_define_begin(values, GRAD_IN + output, element);
+    host_chain chain = define_chain(node, values, b);
+    chain.moved = output ? RIGID_FRAMES : X;
+    chain.residue = element / width % all;
+    chain.part = (int)(element % width);
+    if (chain.residue >= chain.length) return gradient;
+    const double factor = cleat_host_value(values, SAMPLE_WEIGHT, term_of(node) * batch + b) *
+                          cleat_host_value(values, INVERSE, b) * cleat_host_value(values, DTERM, 0);
+    double after = 0, before = 0, size = 0, count = 0;
+    chain.move = 1e-4;
+    define_sum(&chain, values, &after, &size, &count);
+    chain.move = -chain.move;
+    define_sum(&chain, values, &before, &size, &count);
+    gradient.value += factor * (after - before) / 2e-4;
+    gradient.size += fabs(factor) * size;
+    return gradient;
+}
+
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
-static const cleat_op frame_loss_grad = {
-    .name = "frame_loss_grad", .cost = cost_grad, .variants = grad_variants, .inplace_inputs = CLEAT_IN(GRAD_IN)};
+static const cleat_op frame_loss_grad = {.name = "frame_loss_grad",
+                                         .cost = cost_grad,
+                                         .variants = grad_variants,
+                                         .define = define_grad,
+                                         .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN];
@@ -124,7 +258,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op frame_loss = {
-    .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define};
 
 cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames,
                                const cleat_structure *target, cleat_tensor *sample_weight, int term) {

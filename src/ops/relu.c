@@ -1,6 +1,7 @@
 /* ReLU: rectified linear unit. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -32,6 +33,19 @@ static void bind_backward(const cleat_node *node, cleat_binder *binder) {
                            cleat_accum(node, CLEAT_SLOPE_IN, 0), node->out[0]);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    return (cleat_defined){.value = fmax(cleat_host_value(values, 0, element), 0)};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    cleat_defined dx = cleat_define_begin(values, CLEAT_SLOPE_IN, element);
+    if (cleat_host_value(values, CLEAT_SLOPE_OF, element) > 0)
+        cleat_define_add(&dx, cleat_host_value(values, CLEAT_SLOPE_DY, element));
+    return dx;
+}
+
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
@@ -40,6 +54,7 @@ const cleat_op cleat_relu_grad_op = {.name = "relu_grad",
                                      .infer = cleat_infer_same_as_dout,
                                      .cost = cost,
                                      .variants = backward_variants,
+                                     .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(CLEAT_SLOPE_DY) | CLEAT_IN(CLEAT_SLOPE_OF) |
                                                        CLEAT_IN(CLEAT_SLOPE_IN)};
 
@@ -58,6 +73,7 @@ const cleat_op cleat_relu_op = {.name = "relu",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = forward_variants,
+                                .define = define,
                                 .inplace_inputs = CLEAT_IN(0),
                                 .autocast_inputs = CLEAT_IN(0)};
 

@@ -22,7 +22,8 @@ typedef struct node_key {
 
 struct cleat_sampled {
     cleat_session *session;
-    bool *passed; /* [graphs of the plan] */
+    bool *passed;  /* [graphs of the plan] */
+    bool reported; /* the first graph is reported, others at debug level */
     node_key *covered;
     size_t count, capacity;
     cleat_sampled_result result;
@@ -223,11 +224,13 @@ static cleat_status run(cleat_sampled *sampled, size_t graph, cleat_error *error
 }
 
 /* The record of the type is what evaluations ask for, whose programs are those of training and less. */
-static void save_records(const cleat_sampled *sampled, size_t graph, double seconds) {
+static void save_records(cleat_sampled *sampled, size_t graph, double seconds) {
     char summary[160], path[CLEAT_PASSED_PATH], model[64];
     snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit; %.2f s",
              (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst, seconds);
-    cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s (run.self_check)", summary);
+    cleat_log(sampled->reported ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
+              "self-check of the device, on the run's own batch: %s (run.self_check)", summary);
+    sampled->reported = true;
     if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
     if (sampled->session->work->update.index != graph) return;
     if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
