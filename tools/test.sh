@@ -8,6 +8,7 @@
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others
 #     thread     ThreadSanitizer: the loader, other threaded parts of src/data, the monitor, the virtual card; no other device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
+#     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` where CLEAT_TEST_OPENCL is set
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
@@ -22,12 +23,12 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 builds=${CLEAT_TEST_BUILD:-$top/build-tests}
 jobs=${CLEAT_TEST_JOBS:-$(nproc)}
-every_step=(format default oclgrind sanitize thread clang package ${CLEAT_TEST_OPENCL:+opencl})
+every_step=(format default oclgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
 passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,19s/^# \{0,1\}//p' "$0"
+    sed -n '2,20s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -169,6 +170,16 @@ step_clang() {
             skip "reports without dygraphs: python3 is not installed"
         fi
     fi
+}
+
+step_fuzz() {
+    local log=$builds/fuzz.log status=0
+    CLEAT_FUZZ_BUILD=$builds/fuzz CLEAT_TEST_JOBS=$jobs "$top/tests/fuzz/run.sh" "${CLEAT_FUZZ_SECONDS:-10}" >"$log" 2>&1 </dev/null || status=$?
+    case $status in
+    0) passed=$((passed + $(grep -c ' inputs ' "$log"))) ;;
+    77) skip "fuzzing: $(tail -n 1 "$log")" ;;
+    *) flunk "fuzzing" "$log" ;;
+    esac
 }
 
 step_package() {

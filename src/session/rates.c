@@ -348,7 +348,7 @@ static bool parse_numbers(const char *text, double *values, int n) {
     return true;
 }
 
-static bool load(const char *path, cleat_rates *rates) {
+bool cleat_rates_read(const char *path, cleat_rates *rates) {
     enum { FLOPS, BYTES, LAUNCH, MATRIX, NUMBERS };
     double values[NUMBERS];
     char *data = NULL, whole[LINE];
@@ -417,7 +417,7 @@ static cleat_status find_file(const cleat_device *device, kept_file *file, cleat
 static void merge_and_save(const kept_file *file, cleat_rates *rates) {
     cleat_rates kept;
     if (!file->path[0]) return;
-    if (load(file->path, &kept)) keep_better(rates, &kept);
+    if (cleat_rates_read(file->path, &kept)) keep_better(rates, &kept);
     save(file->path, rates);
 }
 
@@ -439,9 +439,9 @@ cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat
     kept_file file;
     cleat_status status = find_file(device, &file, error);
     if (status) return status;
-    if (file.path[0] && load(file.path, rates)) return CLEAT_OK;
+    if (file.path[0] && cleat_rates_read(file.path, rates)) return CLEAT_OK;
     lock_file(&file);
-    if (!file.path[0] || !load(file.path, rates)) status = measure_and_save(device, &file, rates, error);
+    if (!file.path[0] || !cleat_rates_read(file.path, rates)) status = measure_and_save(device, &file, rates, error);
     unlock_file(&file);
     return status;
 }

@@ -12,4 +12,7 @@ cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t siz
  * others. Does nothing if there is no cache folder. */
 void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates);
 
+/* Reads a stored file. Returns false if there is none, or if it is not exactly as it was written. */
+bool cleat_rates_read(const char *path, cleat_rates *rates);
+
 #endif

@@ -1,0 +1,241 @@
+#!/usr/bin/env bash
+# Campaigns against the program: runs that are killed, and calls of the system that fail. In the end a run must have the bytes of the unbroken one.
+#   campaign.sh kills N CLEAT [SEED]             N times SIGKILL, SIGTERM, SIGINT, or SIGSTOP and SIGCONT at a random moment of a training run
+#   campaign.sh faults N CLEAT FAULTS.so [SEED]  N times a random call fails (files, OpenCL: tests/faults/faults.c), in turn
+#                                                in train, resume, eval, predict and export
+# Families and precisions take turns. A line for each failure; the last line has the figures. Exit status 77: no device.
+set -euo pipefail
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/cli/checks.sh"
+(($# >= 3)) || { sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2; }
+campaign=$1 times=$2 cleat=$3
+if [[ $campaign == faults ]]; then preload=$4 seed=${5:-1}; else seed=${4:-1}; fi
+RANDOM=$seed
+export LC_ALL=C
+require_device
+cd "$scratch"
+
+# --- data and profiles, a second of training each
+
+make_data() {
+    "$cleat" data make rna --out rna --count 12 >/dev/null 2>&1
+    awk 'BEGIN { srand(2); print "text,label"; for (i = 0; i < 60; i++) { c = int(3 * rand()); printf "word%d and %d then word%d,class%d\n", c,
+        i, c, c } }' >texts.csv
+    awk 'BEGIN { srand(3); for (i = 0; i < 60; i++) { for (w = 0; w < 5; w++) { k = int(6 * rand()); print "w" k "\t" (k > 3 ? "B-x" : "O") }
+        print "" } }' >tags.conll
+    awk 'BEGIN { srand(4); print "when,a,b"; for (i = 0; i < 300; i++) printf "%d,%.3f,%.3f\n", 3600 * i, sin(i / 2) + rand() / 9, cos(i / 2) }' >waves.csv
+    mkdir -p images
+    printf '\0\0\10\3\0\0\0\74\0\0\0\10\0\0\0\10' >images/train-images-idx3-ubyte
+    printf '\0\0\10\1\0\0\0\74' >images/train-labels-idx1-ubyte
+    awk 'BEGIN { srand(5); for (i = 0; i < 60; i++) for (p = 0; p < 64; p++) printf "%c", 33 + (i % 2 ? p % 8 : p / 8) * 8 + int(20 * rand()) }' >>images/train-images-idx3-ubyte
+    awk 'BEGIN { for (i = 0; i < 30; i++) printf "\1\2" }' | tr '\1\2' '\0\1' >>images/train-labels-idx1-ubyte
+}
+
+transformer=(model.d_model=16 model.heads=2 model.layers=1 model.d_ff=16 model.dropout=0.1)
+cases=("rna f32" "texts f16" "series f32" "tags bf16" "images f32" "rna f16" "images bf16" "texts f32" "series f16" "rna bf16")
+
+# choose CASE: sets `settings` for a family in a precision.
+choose() {
+    read -r family precision <<<"$1"
+    settings=("train.precision=$precision" train.epochs=6 train.effective_batch_size=4 train.batch_size=2 train.warmup_steps=2
+        run.evaluate_every_epochs=1 run.checkpoint_every_epochs=1 run.monitor=none run.self_check=never)
+    case $family in
+    rna) data=$scratch/rna && settings+=(model.type=rna_transformer "data.path=$data" "${transformer[@]}" data.mutation=0.3 train.average_decay=0.8) ;;
+    texts) data=$scratch/texts.csv && settings+=(model.type=text_classifier "data.path=$data" "${transformer[@]}" data.vocabulary_size=64 data.max_length=16) ;;
+    tags) data=$scratch/tags.conll && settings+=(model.type=text_tagger "data.path=$data" "${transformer[@]}" data.vocabulary_size=64 data.max_length=16) ;;
+    series) data=$scratch/waves.csv && settings+=(model.type=series_lstm "data.path=$data" model.hidden=16 model.layers=1 data.lookback=12 data.horizon=3 train.epochs=1
+        train.effective_batch_size=16 run.checkpoint_every_minutes=1) ;;
+    images) data=$scratch/images && settings+=(model.type=image_resnet "data.path=$data" model.width=4 model.stem=small data.image_size=8 data.val_fraction=0.2 data.flip=true) ;;
+    esac
+    : >"$family.ini"
+    options=()
+    local setting
+    for setting in "${settings[@]}"; do options+=(--set "$setting"); done
+}
+
+# train_into FOLDER: starts or goes on.
+train_into() {
+    local more=()
+    if [[ -e $1/last ]]; then more=(--resume); else rm -rf "$1"; fi
+    "$cleat" train "$family.ini" "${options[@]}" --out "$1" --quiet "${more[@]}"
+}
+
+# records FOLDER: the metrics, without the times of starts.
+records() { grep -v '^{"kind":"start"' "$1/metrics.jsonl"; }
+
+# same FOLDER FOLDER: the runs have the same parameters, moments, metrics and best checkpoint.
+same() {
+    local pointer file
+    for pointer in last best; do
+        for file in model.safetensors optim.safetensors; do
+            cmp "$1/$(<"$1/$pointer")/$file" "$2/$(<"$2/$pointer")/$file" >"$scratch/different" 2>&1 || return 1
+        done
+    done
+    cmp <(records "$1") <(records "$2") >"$scratch/different" 2>&1
+}
+
+# unbroken: the run to compare with, made once for each case.
+unbroken() {
+    whole=$scratch/whole_${family}_$precision
+    [[ -d $whole ]] || train_into "$whole" >"$scratch/out" 2>"$scratch/err" </dev/null || { complain "$family $precision: the unbroken run ended with $?" && finish; }
+}
+
+# --- kills
+
+declare -A sent
+
+# break_once: starts or goes on, and sends one signal; false if the run was over before.
+break_once() {
+    local signals=(KILL TERM INT STOP KILL) signal delay=$((50 + RANDOM % 900)) process status=0
+    signal=${signals[RANDOM % 5]}
+    train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null &
+    process=$!
+    sleep "0.$(printf '%03d' "$delay")"
+    # the shell that waits is the parent of the program
+    local program
+    program=$(pgrep -P "$process" || true)
+    if [[ ! $program ]] || ! kill -s "$signal" "$program" 2>/dev/null; then
+        wait "$process" || complain "$family $precision: exit status $? without a signal"
+        return 1
+    fi
+    sent[$signal]=$((${sent[$signal]:-0} + 1))
+    if [[ $signal == STOP ]]; then
+        sleep 0.3
+        kill -s CONT "$program"
+    fi
+    wait "$process" || status=$?
+    case $signal:$status in
+    KILL:137 | TERM:130 | INT:130 | *:0) ;;
+    *) complain "$family $precision: SIG$signal after $delay ms: exit status $status" ;;
+    esac
+    ((status != 0))
+}
+
+campaign_kills() {
+    local broken=0 turn=0 attempts
+    while ((broken < times)); do
+        choose "${cases[turn++ % ${#cases[@]}]}"
+        unbroken
+        rm -rf "$scratch/run"
+        attempts=0
+        while ((attempts++ < 4)) && break_once; do broken=$((broken + 1)); done
+        if ((attempts > 4)); then train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null || complain "$family $precision: exit status $? of the last resume"; fi
+        checks=$((checks + 1))
+        same "$whole" "$scratch/run" || complain "$family $precision: other bytes than the unbroken run (seed $seed, run $turn): $(<"$scratch/different")"
+    done
+    for signal in "${!sent[@]}"; do printf 'SIG%s %d, ' "$signal" "${sent[$signal]}"; done
+    printf '%d runs broken %d times\n' "$turn" "$broken"
+}
+
+# --- faults
+
+# command WHAT: sets `line`, and `result`, the file or folder that it writes.
+command_of() {
+    local checkpoint
+    checkpoint=$whole/$(<"$whole/last")
+    result=$scratch/result
+    case $1 in
+    train | resume) result=$scratch/run line=("$cleat" train "$family.ini" "${options[@]}" --out "$result" --quiet) ;;
+    eval) result='' line=("$cleat" eval "$family.ini" "${options[@]}" --checkpoint "$whole" --split all) ;;
+    predict) line=("$cleat" predict "$family.ini" "${options[@]}" --checkpoint "$checkpoint" --data "$data" --out "$result") ;;
+    export) line=("$cleat" export "$checkpoint" --format cleat --out "$result") ;;
+    esac
+    [[ $1 != resume ]] || line+=(--resume)
+}
+
+# prepare WHAT: what must be there before the command.
+prepare() {
+    rm -rf "$scratch/run" "$scratch/result"
+    if [[ $1 == resume ]]; then # a run after its first checkpoint
+        cp -r "$scratch/started_${family}_$precision" "$scratch/run"
+    fi
+}
+
+# start_of_case: a run that was interrupted, to be resumed.
+start_of_case() {
+    local started=$scratch/started_${family}_$precision process
+    [[ ! -d $started ]] || return 0
+    train_into "$started" >/dev/null 2>&1 </dev/null &
+    process=$!
+    while kill -0 "$process" 2>/dev/null && [[ ! -e $started/last ]]; do sleep 0.02; done
+    pkill -KILL -P "$process" 2>/dev/null || true
+    wait "$process" || true
+}
+
+# counts WHAT: `names` and how often each function is called by the unbroken command; its result is kept.
+counts() {
+    local kept=$scratch/${1}_${family}_$precision
+    report=$kept.report
+    [[ ! -e $report ]] || return 0
+    prepare "$1"
+    rm -f "$report"
+    CLEAT_FAULT_FOLDER=$scratch CLEAT_FAULT_REPORT=$report LD_PRELOAD=$preload "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null ||
+        complain "$1 of $family $precision: exit status $? without a fault"
+    cp "$scratch/out" "$kept.out"
+    if [[ $result && $1 != train && $1 != resume ]]; then cp -r "$result" "$kept.result"; fi
+}
+
+# equal_result WHAT: the result is that of the unbroken command.
+equal_result() {
+    local kept=$scratch/${1}_${family}_$precision
+    case $1 in
+    train | resume) same "$whole" "$scratch/run" ;;
+    eval) cmp -s "$kept.out" "$scratch/out" ;;
+    *) diff -rq "$kept.result" "$result" >/dev/null ;;
+    esac
+}
+
+# whole_files WHAT: every file of the result, if it exists, is that of the unbroken command.
+whole_files() {
+    local file
+    while read -r file; do
+        cmp "$scratch/${1}_${family}_$precision.result/$file" "$result/$file" >"$scratch/different" 2>&1 || return 1
+    done < <(cd "$result" && find . -type f)
+}
+
+# one_fault WHAT: a random call fails.
+one_fault() {
+    local what=$1 names name calls how codes=(-5 -6) errors=(ENOSPC EIO short EMFILE) status=0 n fault
+    mapfile -t names < <(awk '{ sum[$1] += $2 } END { for (name in sum) print name, sum[name] }' "$report" | sort)
+    read -r name calls <<<"${names[RANDOM % ${#names[@]}]}"
+    n=$((1 + (RANDOM * 32768 + RANDOM) % calls))
+    if ((RANDOM % 4 == 0)); then n="$n+"; fi
+    if [[ $name == cl* ]]; then how=${codes[RANDOM % 2]}; else how=${errors[RANDOM % 4]}; fi
+    fault="$what of $family $precision, $name:$n:$how"
+    prepare "$what"
+    CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch LD_PRELOAD=$preload timeout -k 5 100 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
+    checks=$((checks + 1))
+    statuses[$status]=$((${statuses[$status]:-0} + 1))
+    if ((status == 124 || (status > 127 && status != 130))); then
+        complain "$fault: exit status $status"
+    elif ((status == 0)); then
+        equal_result "$what" || complain "$fault: exit status 0, and another result"
+    else
+        [[ -s $scratch/err ]] || complain "$fault: exit status $status without a message"
+        if [[ $what == train || $what == resume ]]; then
+            train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null || complain "$fault: the run cannot go on: exit status $?"
+            same "$whole" "$scratch/run" || complain "$fault: resumed, and other bytes than the unbroken run"
+        elif [[ $result && -e $result ]]; then
+            whole_files "$what" || complain "$fault: exit status $status, and part of a file is left"
+        fi
+    fi
+}
+
+campaign_faults() {
+    local commands=(train resume eval predict export) turn
+    declare -gA statuses
+    for ((turn = 0; turn < times; turn++)); do
+        choose "${cases[turn / 10 % ${#cases[@]}]}"
+        unbroken
+        start_of_case
+        command_of "${commands[turn % 5]}"
+        counts "${commands[turn % 5]}"
+        one_fault "${commands[turn % 5]}"
+    done
+    for status in "${!statuses[@]}"; do printf 'exit status %d: %d, ' "$status" "${statuses[$status]}"; done
+    printf '%d faults\n' "$times"
+}
+
+make_data
+"campaign_$campaign"
+finish

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Writes the first inputs of the fuzzer to tests/fuzz/corpus/TARGET, from the data of the other tests.
+
+  tests/fuzz/make_corpus.py
+
+Inputs that the fuzzer found (found_*) stay. Where Pillow is not installed, the JPEG files stay as they are.
+"""
+import gzip
+import io
+import json
+import pathlib
+import struct
+import zlib
+
+FUZZ = pathlib.Path(__file__).resolve().parent
+TESTS, SOURCE, CORPUS = FUZZ.parent, FUZZ.parent.parent, FUZZ / "corpus"
+
+
+def put(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def parts(first, rest):
+    first, rest = (part if isinstance(part, bytes) else part.encode() for part in (first, rest))
+    return struct.pack("<H", len(first)) + first + rest
+
+
+def png(width, height, colour, depth, interlaced=0, palette=b"", transparent=b""):
+    planes = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    row = (width * planes * depth + 7) // 8
+    pixels = b"".join(bytes([y % 5]) + bytes((x * 37 + y * 11) % 256 if colour != 3 else 0x12 for x in range(row))
+                      for y in range(height * (2 if interlaced else 1) + 8 * interlaced))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced))]
+    if palette:
+        chunks.append((b"PLTE", palette))
+    if transparent:
+        chunks.append((b"tRNS", transparent))
+    chunks += [(b"IDAT", zlib.compress(pixels)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+
+
+def images():
+    put("png", "grey", png(5, 4, 0, 8))
+    put("png", "bits", png(9, 3, 0, 1))
+    put("png", "colour16", png(3, 3, 2, 16))
+    put("png", "palette", png(6, 2, 3, 4, palette=bytes(range(48)), transparent=b"\x00\x80\xff"))
+    put("png", "alpha", png(4, 4, 6, 8))
+    put("png", "interlaced", png(4, 4, 4, 8, 1))
+    try:
+        from PIL import Image  # noqa: PLC0415
+    except ImportError:
+        return
+    picture = Image.new("RGB", (17, 9), (200, 30, 90))
+    for name, mode, options in [("colour", "RGB", {}), ("grey", "L", {}), ("progressive", "RGB", {"progressive": True}),
+                                ("cmyk", "CMYK", {})]:
+        file = io.BytesIO()
+        picture.convert(mode).save(file, "JPEG", quality=30, **options)
+        put("jpeg", name, file.getvalue())
+
+
+def arrays():
+    idx = struct.pack(">HBBIII", 0, 8, 3, 3, 2, 2) + bytes(range(12)), struct.pack(">HBBI", 0, 8, 1, 3) + b"\0\1\2"
+    put("idx", "three", parts(*idx))
+    put("gzip", "three", parts(*(gzip.compress(part, mtime=0) for part in idx)))
+    put("cifar", "two", parts("airplane\nship\n", b"\1\2\3\4\5"))
+    put("cifar", "short", parts("a\n\n b \n", b"\0" * 14))
+    for kind, size in [("<f4", 4), (">f8", 8), ("|u1", 1), ("<i2", 2), ("|b1", 1)]:
+        head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (2, 3), }}"
+        head += " " * (-(len(head) + 11) % 64) + "\n"
+        put("npy", kind[1:], b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + bytes(6 * size))
+    put("esri", "grid", "ncols 3\nnrows 2\nxllcorner 1.5\nyllcenter -2e3\ncellsize 10\nNODATA_value -9999\n1 2 3\n4 -9999 6\n")
+
+
+def tables():
+    put("csv", "quoted", 'a,b,"c ""d"""\r\n1,"x\ny",3\r\n,,\r\n')
+    put("csv", "semicolons", "\ufeffa;b\n1;2\n")
+    rows = "".join(f"2020-01-{d:02} 00:00,{d},{d * d if d % 7 else ''}\n" for d in range(1, 29))
+    put("series", "days", "time,a,b\n" + rows)
+    put("series", "seconds", "t,x\n" + "".join(f"{3600 * i},{i % 5}\n" for i in range(30)))
+    atom = "ATOM  {:5d}  C1'   {} A{:4d}    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00           C\n"
+    put("pdb", "chain", "MODEL        1\n" + "".join(atom.format(i, "ACGU"[i % 4], i, 1.5 * i, -i, 0.25 * i)
+                                                     for i in range(1, 9)) + "TER\nENDMDL\nEND\n")
+    put("fasta", "two", ">one text\nACGU\nNNAC\n\n>two\nacgut\n")
+    put("rna_csv", "two", parts("target_id,sequence\nA,ACGU\nB,GG\n", "ID,resname,resid,x_1,y_1,z_1\n" + "".join(
+        f"{name}_{i},{letter},{i},{i},2.5,-1e18\n" for name, chain in (("A", "ACGU"), ("B", "GG"))
+        for i, letter in enumerate(chain, 1))))
+
+
+def texts():
+    put("table", "two", "text,label\nab c,yes\n\"a\nb\",no\nc,yes\n")
+    put("tsv", "two", "text\tlabel\nab c\tyes\na b\tno\nc\tyes\n")
+    put("conll", "tags", "-DOCSTART- O\n\nab B-X\nc I-X\n. O\n\na\tB-Y\nb\tO\n")
+    put("lines", "three", "ab c.\n\n(a) b!\nc\n")
+    put("vocabulary", "small", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n\u00e9\n")
+    for file in sorted((TESTS / "text/tokenizers").glob("*.json")):
+        whole = json.loads(file.read_text())
+        put("tokenizer_json", file.stem, json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
+    put("sentencepiece", "bpe", (TESTS / "text/tokenizers/sentencepiece.bpe.model").read_bytes())
+    offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
+    put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
+
+
+def tensors(arrays, metadata=None):
+    head, data = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, (kind, shape, values) in arrays.items():
+        head[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def runs():
+    for name in ["rna_small", "text_tag", "image_finetune", "series_lstm"]:
+        lines = (SOURCE / "profiles" / f"{name}.ini").read_text().splitlines()
+        put("profile", name, "\n".join(line for line in lines if line and line[0] not in "#;") + "\n")
+    for name in ["t4", "mi210"]:
+        put("card", name, (SOURCE / "profiles/devices" / f"{name}.ini").read_bytes())
+    two = {"a": ("F32", [2, 2], bytes(16)), "b": ("F16", [3], bytes(6)), "c": ("I64", [], bytes(8))}
+    put("safetensors", "three", tensors(two, {"format": "pt"}))
+    for name in ["electra_tagger", "vit", "segformer", "resnet", "convnext", "deberta_tagger"]:
+        config = json.loads((TESTS / "published" / name / "config.json").read_text())
+        put("weights", name, parts(json.dumps(config, separators=(",", ":")), tensors(two)))
+    hashed = '"bytes": 1, "hash": "' + "0" * 32 + '"}'
+    put("state", "whole", '{"format": 1, "epoch": 1, "step": 2, "position": 0, "max_length": 0, "seed": "1", "has_best": '
+        'true, "best_metric": 0.5, "best_step": 2, "stale_evaluations": 0, "averaged_epochs": 0, "time_used": 1.5, '
+        '"next_seconds": 0, "epochs": 4, "metrics_records": 3, "loss_scale": 65536, "clean_steps": 1, "skipped_steps": 0, '
+        '"micro_batch_sizes": [2, 4], "data": {"train": 1, "val": 1, "test": 0, "names": "a", "content": "b", "file": '
+        '"c"}, "profile_hash": "", "files": [{"name": "model.safetensors", ' + hashed +
+        ', {"name": "optim.safetensors", ' + hashed + "]}")
+    put("tuned", "one", "# cleat tuned kernels\nlinear f32 8 16 32 = gemm\n")
+    for name, file in [("t4", "t4.tuned")]:
+        if (SOURCE / "profiles/devices" / file).exists():
+            put("tuned", name, (SOURCE / "profiles/devices" / file).read_bytes()[:4096])
+    put("rates", "one", "1e9 2e9 1e-5 0\n" + "0" * 32 + "\n")
+    profile = "[model]\ntype = rna_transformer\nd_model = 8\nheads = 1\nlayers = 1\nd_ff = 8\n"
+    put("trajectory", "rna", tensors({"tokens": ("I32", [1, 4], struct.pack("<4i", 1, 2, 3, 4)), "lengths": (
+        "I32", [1], struct.pack("<i", 4)), "coords": ("F32", [1, 4, 3], bytes(48)), "mask": ("F32", [1, 4], bytes(16))},
+        {"profile": profile}))
+    put("trajectory", "older", tensors({"input": ("I64", [1, 4], bytes(32)), "target": ("F32", [1, 4, 3], bytes(48)),
+                                        "lengths": ("I64", [1], struct.pack("<q", 4))},
+                                       {"config": '{"d_model": 8, "heads": 1}', "optimizer": "{}"}))
+    put("preprocessor", "two", '{"size": 8, "channels": 3, "mean": ["0x1p-1", "0x1p-1", "0x1p-1"], "std": ["0x1p-2", '
+        '"0x1p-2", "0x1p-2"], "classes": ["a", "b"], "train": 2, "val": 1, "test": 0}')
+
+
+images()
+arrays()
+tables()
+texts()
+runs()

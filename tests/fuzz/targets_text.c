@@ -1,0 +1,131 @@
+/* Targets of the fuzzer: texts and tokenizers. */
+#include "fuzz.h"
+
+#include "cleat/texts.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+#include "data/text/encode.h"
+#include "data/text/encode_cache.h"
+#include "text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char sample[] =
+    "Der  Fu\xc3\xa7\xc3\xa3o's [MASK] 12,5 \xe4\xb8\xad\xe6\x96\x87 e\xcc\x81 \xf0\x9f\x98\x80\t<s>_A_";
+
+static void use(cleat_tokenizer *tokenizer) {
+    cleat_token tokens[64];
+    size_t count;
+    (void)!cleat_tokenizer_encode(tokenizer, sample, sizeof sample - 1, tokens, 64, &count, NULL);
+    (void)!cleat_tokenizer_encode_word(tokenizer, "naive", 5, tokens, 64, &count, NULL);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+static void read_tokenizer(const char *name, const uint8_t *bytes, size_t size) {
+    cleat_tokenizer *tokenizer = NULL;
+    if (!cleat_tokenizer_load(fuzz_file(name, bytes, size), true, &tokenizer, NULL)) use(tokenizer);
+}
+
+static void tokenizer_json(const uint8_t *bytes, size_t size) {
+    read_tokenizer("tokenizer.json", bytes, size);
+}
+
+static void sentencepiece(const uint8_t *bytes, size_t size) {
+    read_tokenizer("x.model", bytes, size);
+}
+
+static void vocabulary(const uint8_t *bytes, size_t size) {
+    read_tokenizer("vocab.txt", bytes, size);
+}
+
+static const char pieces[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n##a\n##b\n##c\n1\n.\n";
+
+static void read_texts(const char *name, cleat_text_task task, bool labelled, const uint8_t *bytes, size_t size) {
+    char vocabulary_path[256], path[256];
+    cleat_text_options options = cleat_text_defaults();
+    cleat_dataset *dataset = NULL;
+    strcpy(vocabulary_path, fuzz_file("pieces.txt", (const uint8_t *)pieces, sizeof pieces - 1));
+    strcpy(path, fuzz_file(name, bytes, size));
+    options.vocabulary = vocabulary_path;
+    options.task = task;
+    options.labelled = labelled;
+    options.max_length = 16;
+    options.empty = CLEAT_TEXT_EMPTY_SKIP;
+    options.repair_tags = options.replace_invalid = size % 2;
+    if (cleat_text_open(path, &options, &dataset, NULL)) return;
+    int32_t space[4][16];
+    void *fields[4] = {space[0], space[1], space[2], space[3]};
+    for (size_t i = 0; i < cleat_dataset_count(dataset) && i < 32; ++i)
+        (void)!cleat_dataset_fill(dataset, i, 16, NULL, fields, NULL);
+    cleat_dataset_destroy(dataset);
+}
+
+static void table(const uint8_t *bytes, size_t size) {
+    read_texts("t.csv", CLEAT_TEXT_CLASSES, true, bytes, size);
+}
+
+static void tsv(const uint8_t *bytes, size_t size) {
+    read_texts("t.tsv", CLEAT_TEXT_CLASSES, true, bytes, size);
+}
+
+static void conll(const uint8_t *bytes, size_t size) {
+    read_texts("t.conll", CLEAT_TEXT_TAGS, true, bytes, size);
+}
+
+static void lines(const uint8_t *bytes, size_t size) {
+    read_texts("t.lines", CLEAT_TEXT_TAGS, false, bytes, size);
+}
+
+/* The header of encode_cache.c. */
+enum { HASHED_FROM = 40 + 80, HASH_AT = 40 + 40 };
+
+/* The checksum of the input is made right, and its key that of the texts: only numbers are the fuzzer's. */
+static void encode_cache(const uint8_t *bytes, size_t size) {
+    static const cleat_text_view texts[] = {{"ab", 2}, {"c", 1}};
+    static cleat_tokenizer *tokenizer;
+    static char key[40], path[512];
+    if (!tokenizer) { /* once: a cache that the library has written gives the key */
+        setenv("CLEAT_CACHE_DIR", fuzz_folder(), 1);
+        char *data = NULL;
+        size_t length = 0;
+        cleat_encoded encoded = {0};
+        bool reused;
+        if (cleat_tokenizer_load(fuzz_file("pieces.txt", (const uint8_t *)pieces, sizeof pieces - 1), true, &tokenizer,
+                                 NULL))
+            abort();
+        const cleat_encode_setup setup = {.tokenizer = tokenizer, .texts = texts, .n = 2};
+        if (cleat_encode_cached(&setup, "x", &reused, &encoded, NULL)) abort();
+        cleat_encoded_free(&encoded);
+        if (cleat_encode_cache_path("x", path, sizeof path, NULL) || cleat_file_read(path, &data, &length, NULL) ||
+            length < HASHED_FROM)
+            abort();
+        memcpy(key, data + 40, sizeof key);
+        cleat_free(data);
+    }
+    char *copy = fuzz_text(bytes, size);
+    if (size >= HASHED_FROM) {
+        memcpy(copy, "CLEATTOK\1\0\0\0\0\0\0\0", 16);
+        memcpy(copy + 40, key, sizeof key);
+        cleat_hash_text(copy + HASHED_FROM, size - HASHED_FROM, copy + HASH_AT);
+    }
+    fuzz_file(strrchr(path, '/') + 1, (const uint8_t *)copy, size);
+    free(copy);
+    const cleat_encode_setup setup = {.tokenizer = tokenizer, .texts = texts, .n = 2};
+    cleat_encoded encoded = {0};
+    bool reused;
+    if (!cleat_encode_cached(&setup, "x", &reused, &encoded, NULL)) cleat_encoded_free(&encoded);
+}
+
+const fuzz_target fuzz_text_targets[] = {
+    {"tokenizer_json", tokenizer_json},
+    {"sentencepiece", sentencepiece},
+    {"vocabulary", vocabulary},
+    {"table", table},
+    {"tsv", tsv},
+    {"conll", conll},
+    {"lines", lines},
+    {"encode_cache", encode_cache},
+    {NULL, NULL},
+};
