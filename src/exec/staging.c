@@ -137,11 +137,13 @@ static void set_sent(cleat_staging *staging, cl_event event) {
 cleat_status cleat_staging_wait(cleat_staging *staging, cleat_error *error) {
     pthread_mutex_lock(&staging->lock);
     cl_event sent = staging->sent;
-    if (sent) clRetainEvent(sent);
+    cl_int code = sent ? clRetainEvent(sent) : CL_SUCCESS;
     pthread_mutex_unlock(&staging->lock);
     if (!sent) return CLEAT_OK;
-    cl_int code = clWaitForEvents(1, &sent);
-    clReleaseEvent(sent);
+    if (code == CL_SUCCESS) {
+        code = clWaitForEvents(1, &sent);
+        clReleaseEvent(sent);
+    }
     if (code == CL_SUCCESS) return CLEAT_OK;
     return cleat_device_explain(staging->device, cleat_cl_fail(error, code, "waiting for an upload"), error);
 }
@@ -191,12 +193,13 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
                                        slot->copied ? 1 : 0, slot->copied ? &slot->copied : NULL, &event);
     cleat_recorder_end(exec->device, code == CL_SUCCESS ? event : NULL);
     if (code == CL_SUCCESS) code = clFlush(exec->device->transfer);
+    if (code == CL_SUCCESS) code = clRetainEvent(event); /* for the slot and for `sent` */
     if (code != CL_SUCCESS) {
+        if (event) clFinish(exec->device->transfer); /* the caller may free what is being read */
         release_event(&event);
         status = cleat_cl_fail(error, code, "uploading the inputs of graph '%s'", bound->layout->graph->name);
         return cleat_device_explain(exec->device, status, error);
     }
-    clRetainEvent(event);
     slot->written = event;
     bound->pending = slot;
     set_sent(staging, event);

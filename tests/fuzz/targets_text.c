@@ -51,6 +51,7 @@ static void read_texts(const char *name, cleat_text_task task, bool labelled, co
     options.vocabulary = vocabulary_path;
     options.task = task;
     options.labelled = labelled;
+    options.plain = !labelled;
     options.max_length = 16;
     options.empty = CLEAT_TEXT_EMPTY_SKIP;
     options.repair_tags = options.replace_invalid = size % 2;
@@ -75,7 +76,7 @@ static void conll(const uint8_t *bytes, size_t size) {
 }
 
 static void lines(const uint8_t *bytes, size_t size) {
-    read_texts("t.lines", CLEAT_TEXT_TAGS, false, bytes, size);
+    read_texts("t.txt", CLEAT_TEXT_CLASSES, false, bytes, size);
 }
 
 /* The header of encode_cache.c. */
