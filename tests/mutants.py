@@ -41,7 +41,7 @@ def passes(build, program):
         return None
     try:
         run = subprocess.run([str(build / "tests" / program)], cwd=build, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, timeout=120, check=False)
+                             stderr=subprocess.DEVNULL, timeout=30, check=False)
     except subprocess.TimeoutExpired:
         return False
     return run.returncode == 0

@@ -378,24 +378,56 @@ static void replace(char *text, const char *from, const char *to, const char *in
     memcpy(start, instead, strlen(instead));
 }
 
-/* Older checkpoints had running sums, and no hash of the preprocessor. */
-static void a_checkpoint_of_before_opens(void **test) {
-    (void)test;
-    char path[256], text[4096], hash[33], *data;
+/* Of a changed state.json. */
+static void correct_hash(char *text) {
+    char hash[33], *start = text + strlen("{\"state\":"), *end = strstr(text, ",\"hash\":\"");
+    cleat_hash_text(start, (size_t)(end - start), hash);
+    memcpy(end + strlen(",\"hash\":\""), hash, 32);
+}
+
+static void read_state(char text[4096], char path[256]) {
+    char *data;
     size_t size;
-    must_save(10, false, 3);
     file_path("ckpt-E001-S000010", "state.json", path);
     assert_int_equal(cleat_file_read(path, &data, &size, NULL), CLEAT_OK);
     assert_true(size < 2048);
     memcpy(text, data, size + 1);
     cleat_free(data);
+}
+
+/* A hostile checkpoint, whose hashes are right: its files are those of its folder, or it is refused. */
+static void no_file_outside_the_folder_is_named(void **test) {
+    (void)test;
+    static const char *const names[] = {"../model.safetensors", "/etc/passwd", "a/b"};
+    char path[256], whole[4096], text[4096], instead[64];
+    must_save(10, false, 3);
+    read_state(whole, path);
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        strcpy(text, whole);
+        snprintf(instead, sizeof instead, "\"%s\"", names[i]);
+        replace(text, "\"labels.txt\"", ": {", instead);
+        correct_hash(text);
+        overwrite(path, text, strlen(text));
+        assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_ERR_FORMAT);
+    }
+    overwrite(path, whole, strlen(whole));
+    snprintf(path, sizeof path, "%s/last", run);
+    overwrite(path, "../ckpt-E001-S000010\n", 21);
+    assert_int_equal(last_step(), 10); /* found by its name in the run's own folder */
+    assert_non_null(strstr(warnings, "no file 'last' that names a checkpoint"));
+}
+
+/* Older checkpoints had running sums, and no hash of the preprocessor. */
+static void a_checkpoint_of_before_opens(void **test) {
+    (void)test;
+    char path[256], text[4096];
+    must_save(10, false, 3);
+    read_state(text, path);
     replace(text, ",\n    \"labels.txt\"", "}\n},\"hash\"", "");
     assert_null(strstr(text, "vocab.txt"));
     replace(text, "  \"files\"", ": {",
             "  \"sums\": {\n    \"loss\": {\"value\": 1, \"bits\": \"3ff0000000000000\"}},\n  \"files\"");
-    char *start = text + strlen("{\"state\":"), *end = strstr(text, ",\"hash\":\"");
-    cleat_hash_text(start, (size_t)(end - start), hash);
-    memcpy(end + strlen(",\"hash\":\""), hash, 32);
+    correct_hash(text);
     overwrite(path, text, strlen(text));
     file_path("ckpt-E001-S000010", "vocab.txt", path);
     overwrite(path, "damaged", 7);
@@ -644,6 +676,7 @@ int main(void) {
         cmocka_unit_test(names_are_parsed_strictly),
         cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_noticed, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_checkpoint_of_before_opens, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(no_file_outside_the_folder_is_named, make_run, remove_run),
         cmocka_unit_test_setup_teardown(an_evaluation_needs_no_optimizer, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),
         cmocka_unit_test_setup_teardown(the_profile_is_found, make_run, remove_run),

@@ -124,18 +124,17 @@ def runs():
     for name in ["electra_tagger", "vit", "segformer", "resnet", "convnext", "deberta_tagger"]:
         config = json.loads((TESTS / "published" / name / "config.json").read_text())
         put("weights", name, parts(json.dumps(config, separators=(",", ":")), tensors(two)))
-    hashed = '"bytes": 1, "hash": "' + "0" * 32 + '"}'
-    put("state", "whole", '{"format": 1, "epoch": 1, "step": 2, "position": 0, "max_length": 0, "seed": "1", "has_best": '
-        'true, "best_metric": 0.5, "best_step": 2, "stale_evaluations": 0, "averaged_epochs": 0, "time_used": 1.5, '
-        '"next_seconds": 0, "epochs": 4, "metrics_records": 3, "loss_scale": 65536, "clean_steps": 1, "skipped_steps": 0, '
-        '"micro_batch_sizes": [2, 4], "data": {"train": 1, "val": 1, "test": 0, "names": "a", "content": "b", "file": '
-        '"c"}, "profile_hash": "", "files": [{"name": "model.safetensors", ' + hashed +
-        ', {"name": "optim.safetensors", ' + hashed + "]}")
-    put("tuned", "one", "# cleat tuned kernels\nlinear f32 8 16 32 = gemm\n")
-    for name, file in [("t4", "t4.tuned")]:
-        if (SOURCE / "profiles/devices" / file).exists():
-            put("tuned", name, (SOURCE / "profiles/devices" / file).read_bytes()[:4096])
-    put("rates", "one", "1e9 2e9 1e-5 0\n" + "0" * 32 + "\n")
+    hashed = '{"size": 1, "hash": "' + "0" * 32 + '"}'
+    real = '{"value": 1.5, "bits": "3ff8000000000000"}'
+    put("state", "whole", '{"format": 2, "epoch": 1, "step": 2, "position": 0, "max_length": 0, "seed": "1", "has_best": true, '
+        f'"best_metric": {real}, "best_step": 2, "stale_evaluations": 0, "averaged_epochs": 0, "time_used": {real}, '
+        f'"next_seconds": {real}, "epochs": 4, "metrics_records": 3, "loss_scale": {real}, "clean_steps": 1, '
+        '"skipped_steps": 0, "micro_batch_sizes": [2, 4], "data": {"train": 1, "val": 1, "test": 0, "names": "a", '
+        '"content": "b", "file": "c"}, "profile_hash": "", "files": {"model.safetensors": ' + hashed +
+        ', "optim.safetensors": ' + hashed + "}}")
+    put("tuned", "one", "; comment\n[tuned]\ndevice = a\nkernels = b\ndate = 2026-01-01\n\n[choices]\nlinear f32 8 16 32 = "
+        "gemm\n")
+    put("rates", "one", "46096654389.89068 14793845550.119812 1.6419094853888216e-05 0\nba18d1bec3a1aee4123abd6a4a0a3034\n")
     profile = "[model]\ntype = rna_transformer\nd_model = 8\nheads = 1\nlayers = 1\nd_ff = 8\n"
     put("trajectory", "rna", tensors({"tokens": ("I32", [1, 4], struct.pack("<4i", 1, 2, 3, 4)), "lengths": (
         "I32", [1], struct.pack("<i", 4)), "coords": ("F32", [1, 4, 3], bytes(48)), "mask": ("F32", [1, 4], bytes(16))},
@@ -143,8 +142,9 @@ def runs():
     put("trajectory", "older", tensors({"input": ("I64", [1, 4], bytes(32)), "target": ("F32", [1, 4, 3], bytes(48)),
                                         "lengths": ("I64", [1], struct.pack("<q", 4))},
                                        {"config": '{"d_model": 8, "heads": 1}', "optimizer": "{}"}))
-    put("preprocessor", "two", '{"size": 8, "channels": 3, "mean": ["0x1p-1", "0x1p-1", "0x1p-1"], "std": ["0x1p-2", '
-        '"0x1p-2", "0x1p-2"], "classes": ["a", "b"], "train": 2, "val": 1, "test": 0}')
+    put("preprocessor", "two", '{"channels": 3, "means": [0.5, 0.5, 0.5], "deviations": [0.25, 0.25, 1e-3], "classes": '
+        '["a", "b"], "samples": [2, 1]}')
+    put("preprocessor", "masks", '{"channels": 1, "means": [0.5], "deviations": [0.25], "classes": [], "positive": 0.25}')
 
 
 images()
