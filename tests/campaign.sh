@@ -2,7 +2,7 @@
 # Campaigns against the program: runs that are killed, and calls of the system that fail. In the end a run must have the bytes of the unbroken one.
 #   campaign.sh kills N CLEAT [SEED]             N times SIGKILL, SIGTERM, SIGINT, or SIGSTOP and SIGCONT at a random moment of a training run
 #   campaign.sh faults N CLEAT FAULTS.so [SEED]  N times a random call fails (files, OpenCL: tests/faults/faults.c), in turn
-#                                                in train, resume, eval, predict and export
+#                                                in train, resume, eval, predict, export and plan
 # Families and precisions take turns. A line for each failure; the last line has the figures. Exit status 77: no device.
 set -euo pipefail
 # shellcheck source=tests/cli/checks.sh
@@ -136,6 +136,7 @@ command_of() {
     result=$scratch/result
     case $1 in
     train | resume) result=$scratch/run line=("$cleat" train "$family.ini" "${options[@]}" --out "$result" --quiet) ;;
+    plan) result='' line=("$cleat" plan "$family.ini" "${options[@]}" --card t4) ;;
     eval) result='' line=("$cleat" eval "$family.ini" "${options[@]}" --checkpoint "$whole" --split all) ;;
     predict) line=("$cleat" predict "$family.ini" "${options[@]}" --checkpoint "$checkpoint" --data "$data" --out "$result") ;;
     export) line=("$cleat" export "$checkpoint" --format cleat --out "$result") ;;
@@ -180,7 +181,7 @@ equal_result() {
     local kept=$scratch/${1}_${family}_$precision
     case $1 in
     train | resume) same "$whole" "$scratch/run" ;;
-    eval) cmp -s "$kept.out" "$scratch/out" ;;
+    plan | eval) cmp -s "$kept.out" "$scratch/out" ;;
     *) diff -rq "$kept.result" "$result" >/dev/null ;;
     esac
 }
@@ -225,15 +226,15 @@ one_fault() {
 }
 
 campaign_faults() {
-    local commands=(train resume eval predict export) turn
+    local commands=(train resume eval predict export plan) turn
     declare -gA statuses
     for ((turn = 0; turn < times; turn++)); do
-        choose "${cases[turn / 10 % ${#cases[@]}]}"
+        choose "${cases[turn / 12 % ${#cases[@]}]}"
         unbroken
         start_of_case
-        command_of "${commands[turn % 5]}"
-        counts "${commands[turn % 5]}"
-        one_fault "${commands[turn % 5]}"
+        command_of "${commands[turn % 6]}"
+        counts "${commands[turn % 6]}"
+        one_fault "${commands[turn % 6]}"
     done
     for status in "${!statuses[@]}"; do printf 'exit status %d: %d, ' "$status" "${statuses[$status]}"; done
     printf '%d faults\n' "$times"

@@ -328,6 +328,28 @@ static void names_are_parsed_strictly(void **test) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) assert_false(cleat_checkpoint_name_parse(bad[i], &name));
 }
 
+/* Of one step the copy that was written last comes first. */
+static void the_newest_is_listed_first(void **test) {
+    (void)test;
+    static const char *const wanted[] = {"ckpt-E002-S000020.10", "ckpt-E002-S000020.2", "ckpt-E002-S000020",
+                                         "ckpt-E001-S000010.3"};
+    cleat_checkpoint_name *names = NULL;
+    char path[256];
+    size_t count = 0;
+    for (size_t i = 0; i < 4; ++i) {
+        snprintf(path, sizeof path, "%s/%s", run, wanted[(i + 2) % 4]);
+        assert_int_equal(cleat_folder_make(path, NULL), CLEAT_OK);
+    }
+    assert_int_equal(cleat_checkpoint_list(run, &names, &count, NULL), CLEAT_OK);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < 4; ++i) {
+        assert_string_equal(names[i].text, wanted[i]);
+        snprintf(path, sizeof path, "%s/%s", run, wanted[i]);
+        rmdir(path);
+    }
+    cleat_free(names);
+}
+
 /* --- damage --------------------------------------------------------------------------------------------------- */
 
 static cleat_status open_folder(const char *folder) {
@@ -676,6 +698,7 @@ int main(void) {
         cmocka_unit_test(names_are_parsed_strictly),
         cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_noticed, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_checkpoint_of_before_opens, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(the_newest_is_listed_first, make_run, remove_run),
         cmocka_unit_test_setup_teardown(no_file_outside_the_folder_is_named, make_run, remove_run),
         cmocka_unit_test_setup_teardown(an_evaluation_needs_no_optimizer, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),

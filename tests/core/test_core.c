@@ -573,6 +573,41 @@ static void halves_become_floats(void **state) {
     }
 }
 
+/* The first and the last of each length, and what is next to them. */
+static void only_characters_are_utf8(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+    } cases[] = {
+        {"a", 1},
+        {"\x7f", 1},
+        {"\x80", 0},
+        {"\xc1\xbf", 0},
+        {"\xc2\x80", 2},
+        {"\xdf\xbf", 2},
+        {"\xc3(", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xe0\xa0\x80", 3},
+        {"\xe1\x80\x80", 3},
+        {"\xed\x9f\xbf", 3},
+        {"\xed\xa0\x80", 0},
+        {"\xef\xbf\xbf", 3},
+        {"\xe2\x82", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xf0\x90\x80\x80", 4},
+        {"\xf0\x9f\x98\x80", 4},
+        {"\xf1\x80\x80\x80", 4},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\xf4\x90\x80\x80", 0},
+        {"\xf5\x80\x80\x80", 0},
+        {"\xf3\xa0\x81", 0},
+        {"\xff", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+        if (cleat_utf8_size(cases[i].text) != cases[i].size) fail_msg("case %zu", i);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
@@ -600,6 +635,7 @@ int main(void) {
         cmocka_unit_test(texts_reserve_room),
         cmocka_unit_test(arrays_grow_zeroed),
         cmocka_unit_test(floats_round_to_halves),
+        cmocka_unit_test(only_characters_are_utf8),
         cmocka_unit_test(halves_become_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

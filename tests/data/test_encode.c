@@ -320,19 +320,22 @@ static void impossible_tokens_are_not_used(void **state) {
     cleat_encode_setup setup = setup_of(tokenizer, 0);
     char path[512], hash[33];
     size_t size = 0;
-    uint64_t n;
+    uint64_t n, total;
     setup.n = TEXTS_SAVED;
     assert_false(encode(&setup, "impossible"));
     assert_int_equal(cleat_encode_cache_path("impossible", path, sizeof path, NULL), CLEAT_OK);
     char *whole = test_read(path, &size), *other = malloc(size);
     assert_non_null(other);
     memcpy(&n, whole + N_AT, sizeof n);
+    memcpy(&total, whole + N_AT + sizeof n, sizeof total);
     assert_int_equal(n, TEXTS_SAVED);
-    for (size_t i = 0; i < 5; ++i) {
-        const int32_t id = i == 2 ? (int32_t)cleat_tokenizer_size(tokenizer) : i < 2 ? ids[i] : 0;
+    for (size_t i = 0; i < 6; ++i) {
+        const int32_t id = i == 2 || i == 5 ? (int32_t)cleat_tokenizer_size(tokenizer) : i < 2 ? ids[i] : 0;
         memcpy(other, whole, size);
         if (i < 3)
             memcpy(other + BODY + (n + 1) * sizeof(uint64_t), &id, sizeof id);
+        else if (i == 5) /* the last id */
+            memcpy(other + BODY + (n + 1) * sizeof(uint64_t) + (total - 1) * sizeof id, &id, sizeof id);
         else
             memcpy(other + BODY + sizeof(uint64_t), &offsets[i - 3], sizeof offsets[0]);
         cleat_hash_text(other + BODY, size - BODY, hash);
