@@ -204,7 +204,7 @@ one_fault() {
     if [[ $name == cl* ]]; then how=${codes[RANDOM % 2]}; else how=${errors[RANDOM % 4]}; fi
     fault="$what of $family $precision, $name:$n:$how"
     prepare "$what"
-    CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch LD_PRELOAD=$preload timeout -k 5 100 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
+    CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch LD_PRELOAD=$preload timeout -k 5 300 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
     checks=$((checks + 1))
     statuses[$status]=$((${statuses[$status]:-0} + 1))
     if ((status == 124 || (status > 127 && status != 130))); then

@@ -608,6 +608,33 @@ static void only_characters_are_utf8(void **state) {
         if (cleat_utf8_size(cases[i].text) != cases[i].size) fail_msg("case %zu", i);
 }
 
+static void only_finite_decimal_numbers_are_parsed(void **state) {
+    (void)state;
+    static const char *const bad[] = {"",      " 1",  "1 ", "0x10", "nan", "inf", "-inf",
+                                      "1e999", "1,5", "+",  ".",    "e3",  "--1", "1p3"};
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {{"1.5", 1.5}, {"-2e3", -2000}, {"+.5", 0.5}, {"0", 0}, {"1e-300", 1e-300}, {"7.", 7}};
+    double value = 42;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
+        if (cleat_number_parse(bad[i], &value) || value != 42) fail_msg("'%s' is a number", bad[i]);
+    for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+        assert_true(cleat_number_parse(good[i].text, &value));
+        assert_true(value == good[i].value);
+    }
+}
+
+static void fields_of_tables_are_quoted(void **state) {
+    (void)state;
+    cleat_text text = {0};
+    cleat_text_add_field(&text, "plain field");
+    cleat_text_add_field(&text, ",\"");
+    cleat_text_add_field(&text, "a\nb");
+    assert_string_equal(text.data, "plain field\",\"\"\"\"a\nb\"");
+    cleat_text_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
@@ -636,6 +663,8 @@ int main(void) {
         cmocka_unit_test(arrays_grow_zeroed),
         cmocka_unit_test(floats_round_to_halves),
         cmocka_unit_test(only_characters_are_utf8),
+        cmocka_unit_test(only_finite_decimal_numbers_are_parsed),
+        cmocka_unit_test(fields_of_tables_are_quoted),
         cmocka_unit_test(halves_become_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
