@@ -16,8 +16,8 @@
 #include "lib/common.clh"
 #include "lib/last_group.clh"
 
-#include "lib/runs.clh"
 #include "lib/shared_numbers.clh"
+#include "lib/table_rows.clh"
 
 /* This work-item's part of the units 0 .. units (begin, end, step): a contiguous range on a CPU, strided by
  * get_global_size on a GPU. */
@@ -31,15 +31,6 @@ static inline uint3 own_units(uint units) {
 #endif
 }
 
-/* HALF_TABLE 1: the table is T, that of a frozen parameter; else it is f32. */
-#if defined(HALF_TABLE) && HALF_TABLE
-#define TABLE TENSOR(const T, table)
-#define LOAD_ROW run_load
-#else
-#define TABLE TENSOR(const float, table)
-#define LOAD_ROW run_load_f32
-#endif
-
 /* tokens i32 [n], table [vocabulary, width], y T [n, width]. */
 __kernel void embedding_forward(TENSOR(const int, tokens), TABLE, TENSOR(T, y), const uint n, const uint width,
                                 const int vocabulary) {
@@ -47,9 +38,7 @@ __kernel void embedding_forward(TENSOR(const int, tokens), TABLE, TENSOR(T, y), 
     uint3 own = own_units(n * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {
         uint i = unit / vectors, at = (unit - i * vectors) * VEC;
-        int token = AT(tokens)[i];
-        floatv v = (floatv)(0.0f);
-        if (token >= 0 && token < vocabulary) v = LOAD_ROW(AT(table) + (ulong)token * width, at, width);
+        const floatv v = table_vector(table_slab, table_offset, AT(tokens)[i], vocabulary, at, width);
         run_store(v, AT(y) + (ulong)i * width, at, width);
     }
 }

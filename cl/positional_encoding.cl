@@ -1,4 +1,5 @@
-/* Sinusoidal positional encoding: y = x + encoding.
+/* Sinusoidal positional encoding: y = x + encoding. EMBEDDED 1: x are rows of a table (table_rows.clh), which an embedding
+ * would only copy.
  *
  * Column c of position l gets sin(l w) for even c and cos(l w) for odd c, w = 10000^(-2 (c/2) / D). With
  * lengths each half of the columns is such a table; the second one counts positions from the sample's end.
@@ -8,6 +9,11 @@
  * exactly into whole turns and a remainder, and only the remainder is the argument of a polynomial. The
  * absolute error is below 3e-7 for l up to 2^20. */
 #include "lib/common.clh"
+#include "lib/table_rows.clh"
+
+#ifndef EMBEDDED
+#define EMBEDDED 0
+#endif
 
 /* No contraction: products must be rounded before they are added, except in explicit fma calls, because the
  * low parts of the pairs are the rounding errors. */
@@ -85,14 +91,16 @@ static inline floatv column_position(uint at, uint half_width, float l, float ba
     return from_lanes(lane);
 }
 
-static inline void add_row(__global const T *x, __global T *y, floatv wave, uint at, uint width) {
-    if (at + VEC <= width)
-        STOREV(LOADV(x, at) + wave, y, at);
-    else if (at < width)
-        STOREN(LOADN(x, at, (int)(width - at)) + wave, y, at, (int)(width - at));
-}
+/* VEC elements of x at position `position` of the batch from column `at` on. */
+#if EMBEDDED
+#define SOURCE TENSOR(const int, tokens), TABLE, const int vocabulary
+#define SOURCE_VECTOR(position, at) table_vector(table_slab, table_offset, AT(tokens)[position], vocabulary, at, width)
+#else
+#define SOURCE TENSOR(const T, x)
+#define SOURCE_VECTOR(position, at) run_load(AT(x) + (ulong)(position)*width, at, width)
+#endif
 
-/* x, y T [batch, length, width], lengths i32 [batch] or NULL. half_width: width without lengths, else width /
+/* x, y T [batch, length, width], or tokens i32 [batch, length]; lengths i32 [batch] or NULL. half_width: width without lengths, else width /
  * 2; columns from there on count l from the end of their sample. Values that depend on l alone are computed
  * once for the whole batch. TILE vectors of a row are processed together: long contiguous ranges for a CPU,
  * one vector per work-item on a GPU. VEC is even. */
@@ -101,12 +109,11 @@ static inline void add_row(__global const T *x, __global T *y, floatv wave, uint
 #else
 #define TILE 1
 #endif
-__kernel void positional_encoding_add(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const uint batch,
+__kernel void positional_encoding_add(SOURCE, TENSOR(const int, lengths), TENSOR(T, y), const uint batch,
                                       const uint length, const uint width, const uint half_width, const float ratio_hi,
                                       const float ratio_lo) {
     uint tiles = (width + TILE * VEC - 1) / (TILE * VEC);
     uint item = get_global_id(0), items = get_global_size(0);
-    ulong sample = (ulong)length * width;
 #if WG == 1
     uint each = (length + items - 1) / items;
     uint first = min(item * each, length), end = min(item * each + each, length);
@@ -121,14 +128,15 @@ __kernel void positional_encoding_add(TENSOR(const T, x), TENSOR(const int, leng
         for (uint l = first; l < end; ++l) {
             for (int k = 0; k < TILE; ++k) wave[k] = sinusoid((floatv)((float)l), hi[k], lo[k]);
             for (uint b = 0; b < batch; ++b) {
-                ulong row = b * sample + (ulong)l * width;
+                const ulong position = (ulong)b * length + l;
                 float back = HAS(lengths) ? (float)max(AT(lengths)[b] - 1 - (int)l, 0) : 0.0f;
                 for (int k = 0; k < TILE; ++k) {
                     uint column = at + k * VEC;
                     floatv own = wave[k];
                     if (HAS(lengths) && column + VEC > half_width)
                         own = sinusoid(column_position(column, half_width, (float)l, back), hi[k], lo[k]);
-                    add_row(AT(x) + row, AT(y) + row, own, column, width);
+                    if (column < width)
+                        run_store(SOURCE_VECTOR(position, column) + own, AT(y) + position * width, column, width);
                 }
             }
         }

@@ -2,6 +2,7 @@
  * (cl/embedding.cl describes the algorithms). */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/fusible.h"
 #include "ops/lib/count.h"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"
@@ -13,7 +14,8 @@ typedef struct embedding_attr {
 
 enum { FEW = 8, MAX_UNITS = 1 << 30 };
 
-enum { TOKENS, TABLE, FORWARD_IN };
+/* With positional encodings there is a third input, which may be NULL. */
+enum { TOKENS, TABLE, FORWARD_IN, LENGTHS = FORWARD_IN, POSITIONAL_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE];
@@ -62,6 +64,40 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
 }
 
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
+
+/* --- with positional encodings -------------------------------------------------------------------------------- */
+
+static cleat_cost cost_positional(const cleat_node *node) {
+    return (cleat_cost){.flops = (double)cleat_tensor_elements(node->out[0]) * (node->in[LENGTHS] ? 400 : 1),
+                        .bytes = cost(node).bytes};
+}
+
+static void bind_positional(const cleat_node *node, cleat_binder *binder) {
+    cleat_launch_embedded_positions(binder, node, node->in[TOKENS], node->in[TABLE], node->in[LENGTHS]);
+}
+
+static const cleat_variant positional_variants[] = {
+    {.name = "waves", .refuse = cleat_positional_refuse, .bind = bind_positional}, {0}};
+static cleat_defined define_positional(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined sum = define(node, values, output, element);
+    cleat_define_add(&sum, cleat_positional_value(node->out[0], values->in[LENGTHS].i, element));
+    return sum;
+}
+
+static const cleat_op embedding_positional = {.name = "embedding_positional",
+                                              .cost = cost_positional,
+                                              .define = define_positional,
+                                              .variants = positional_variants};
+
+/* y = the row + the encoding, which is rounded once where rows are halves. */
+static bool fuse_positions(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    if (consumer->op != &cleat_positional_encoding_op || !sole_consumer) return false;
+    node->op = &embedding_positional;
+    node->in[LENGTHS] = consumer->in[CLEAT_POSITIONAL_LENGTHS];
+    node->n_in = POSITIONAL_IN;
+    node->out[0] = consumer->out[0];
+    return true;
+}
 
 /* --- gradient: in = {dy, tokens, dtable}, out = {dtable} ------------------------------------------------------ */
 
@@ -226,7 +262,8 @@ static const cleat_op embedding = {.name = "embedding",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = forward_variants,
-                                   .define = define};
+                                   .define = define,
+                                   .fuse = fuse_positions};
 
 /* A frozen table is read as half weights where the rows are halves, so that no f32 table is needed: the same bits. */
 static const cleat_op embedding_of_frozen = {.name = "embedding",
@@ -235,7 +272,8 @@ static const cleat_op embedding_of_frozen = {.name = "embedding",
                                              .variants = forward_variants,
                                              .define = define,
                                              .autocast_inputs = CLEAT_IN(TABLE),
-                                             .weight_inputs = CLEAT_IN(TABLE)};
+                                             .weight_inputs = CLEAT_IN(TABLE),
+                                             .fuse = fuse_positions};
 
 cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, int64_t padding,
                                      cleat_dtype storage) {

@@ -12,6 +12,18 @@ extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;
 
+/* in = {x, lengths or NULL}, out = {y} */
+enum { CLEAT_POSITIONAL_X, CLEAT_POSITIONAL_LENGTHS };
+extern const cleat_op cleat_positional_encoding_op;
+
+/* An embedding whose rows get positional encodings before they are stored: tokens [..., L], table [V, D], y [..., L, D]. */
+void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *node, const cleat_tensor *tokens,
+                                     const cleat_tensor *table, const cleat_tensor *lengths);
+/* What is added to an element of y [B, L, D], or [..., L, D] without lengths [B]. */
+double cleat_positional_value(const cleat_tensor *y, const int32_t *lengths, int64_t element);
+/* Why the device cannot compute positional encodings, or NULL. */
+const char *cleat_positional_refuse(const cleat_node *node, const cleat_device_facts *facts);
+
 /* Launches of the activations for ops with an activation as epilogue. Results may overwrite any argument;
  * accum may be NULL. */
 void cleat_launch_relu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);

@@ -1,11 +1,12 @@
 /* Sinusoidal positional encoding, added to x. The gradient is dy. */
 #include "cleat/ops.h"
+#include "ops/fusible.h"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
 
-enum { X, LENGTHS, FORWARD_IN };
+enum { X = CLEAT_POSITIONAL_X, LENGTHS = CLEAT_POSITIONAL_LENGTHS, FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
@@ -31,20 +32,22 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, node->in[LENGTHS] ? 400 : 1); /* computed per sample, or read from one table */
 }
 
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_positional_refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->vector_width % 2 ? "sine and cosine alternate: the vector width must be even" : NULL;
 }
 
-static void bind(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *x = node->in[X], *y = node->out[0];
-    int64_t width = cleat_width(x), length = x->shape[x->rank - 2], batch = cleat_rows(x) / length;
-    int64_t half_width = node->in[LENGTHS] ? width / 2 : width;
+static void start(cleat_binder *binder, const cleat_node *node) {
+    cleat_launch_kernel(binder, node, "positional_encoding.cl", "positional_encoding_add", node->out[0]->dtype);
+}
+
+/* The arguments after x. */
+static void finish(cleat_binder *binder, const cleat_tensor *lengths, const cleat_tensor *y) {
+    int64_t width = cleat_width(y), length = y->shape[y->rank - 2], batch = cleat_rows(y) / length;
+    int64_t half_width = lengths ? width / 2 : width;
     double ratio = pow(10000.0, -2.0 / (double)half_width);
     float ratio_hi = (float)ratio;
-    cleat_launch_kernel(binder, node, "positional_encoding.cl", "positional_encoding_add", x->dtype);
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, node->in[LENGTHS]);
+    cleat_launch_tensor(binder, lengths);
     cleat_launch_tensor(binder, y);
     cleat_launch_i32(binder, (int32_t)batch);
     cleat_launch_i32(binder, (int32_t)length);
@@ -57,41 +60,61 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, length * columns);
 }
 
-/* The second half of the columns, if there are two, counts positions from the end of the sample. */
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const cleat_tensor *x = node->in[X];
-    const int64_t width = cleat_width(x), length = x->shape[x->rank - 2], row = element / width;
-    const int64_t half = node->in[LENGTHS] ? width / 2 : width;
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    start(binder, node);
+    cleat_launch_tensor(binder, node->in[X]);
+    finish(binder, node->in[LENGTHS], node->out[0]);
+}
+
+void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *node, const cleat_tensor *tokens,
+                                     const cleat_tensor *table, const cleat_tensor *lengths) {
+    start(binder, node);
+    cleat_launch_define(binder, "EMBEDDED", 1);
+    if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
+    cleat_launch_tensor(binder, tokens);
+    cleat_launch_tensor(binder, table);
+    cleat_launch_i32(binder, (int32_t)table->shape[0]);
+    finish(binder, lengths, node->out[0]);
+}
+
+double cleat_positional_value(const cleat_tensor *y, const int32_t *lengths, int64_t element) {
+    const int64_t width = cleat_width(y), length = y->shape[y->rank - 2], row = element / width;
+    const int64_t half = lengths ? width / 2 : width;
     int64_t column = element % width, position = row % length;
-    (void)output;
     if (column >= half) {
-        const int64_t back = values->in[LENGTHS].i[row / length] - 1 - position;
+        const int64_t back = lengths[row / length] - 1 - position;
         column -= half;
         position = back > 0 ? back : 0;
     }
     const double angle = (double)position * pow(10000.0, -2.0 * (double)(column / 2) / (double)half);
-    const double x_value = cleat_host_value(values, X, element);
-    return (cleat_defined){.value = x_value + (column % 2 ? cos(angle) : sin(angle)), .size = fabs(x_value) + 1};
+    return column % 2 ? cos(angle) : sin(angle);
 }
 
-static const cleat_variant variants[] = {{.name = "waves", .refuse = refuse, .bind = bind}, {0}};
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const double x = cleat_host_value(values, X, element);
+    (void)output;
+    return (cleat_defined){.value = x + cleat_positional_value(node->out[0], values->in[LENGTHS].i, element),
+                           .size = fabs(x) + 1};
+}
+
+static const cleat_variant variants[] = {{.name = "waves", .refuse = cleat_positional_refuse, .bind = bind}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[X], dout[0]);
 }
 
-static const cleat_op positional_encoding = {.name = "positional_encoding",
-                                             .optional_inputs = CLEAT_IN(LENGTHS),
-                                             .infer = infer,
-                                             .backward = backward,
-                                             .cost = cost,
-                                             .variants = variants,
-                                             .define = define,
-                                             .inplace_inputs = CLEAT_IN(X),
-                                             .autocast_inputs = CLEAT_IN(X)};
+const cleat_op cleat_positional_encoding_op = {.name = "positional_encoding",
+                                               .optional_inputs = CLEAT_IN(LENGTHS),
+                                               .infer = infer,
+                                               .backward = backward,
+                                               .cost = cost,
+                                               .variants = variants,
+                                               .define = define,
+                                               .inplace_inputs = CLEAT_IN(X),
+                                               .autocast_inputs = CLEAT_IN(X)};
 
 cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [LENGTHS] = lengths};
-    cleat_node *node = cleat_emit(graph, &positional_encoding, NULL, 0, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &cleat_positional_encoding_op, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }
