@@ -1,6 +1,8 @@
 /* The platform and the device, as the driver of the card's maker describes them. */
 #include "icd.h"
 
+#include <stdlib.h>
+
 /* Queries of cl_nv_device_attribute_query. */
 enum {
     COMPUTE_CAPABILITY_MAJOR_NV = 0x4000,
@@ -175,6 +177,13 @@ static cl_int answer_width(const vc_card *card, cl_device_info what, size_t size
     }
 }
 
+/* CLEAT_VIRTUAL_CARD_UNITS=N: as if the card had N, so that small products have more tiles than it has units. */
+static cl_uint compute_units(const vc_card *card) {
+    const char *text = getenv("CLEAT_VIRTUAL_CARD_UNITS");
+    const long given = text ? strtol(text, NULL, 10) : 0;
+    return given > 0 ? (cl_uint)given : card->multiprocessors;
+}
+
 static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
     const vc_maker *maker = card->maker;
     const size_t items[3] = {maker->max_items[0], maker->max_items[1], maker->max_items[2]};
@@ -186,7 +195,7 @@ static cl_int answer_rest(const vc_card *card, cl_device_info what, size_t size,
     case CL_DEVICE_PLATFORM:
         return VC_ANSWER(cl_platform_id, &vc_platform);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
-        return VC_ANSWER(cl_uint, card->multiprocessors);
+        return VC_ANSWER(cl_uint, compute_units(card));
     case CL_DEVICE_MAX_CLOCK_FREQUENCY:
         return VC_ANSWER(cl_uint, card->clock_mhz);
     case CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS:

@@ -149,6 +149,12 @@ foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
   card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()
+# Few compute units, so that the last tiles of a product are in parts behind whole ones.
+card_test(virtual_card.t4.uneven slow t4 "${strict};CLEAT_VIRTUAL_CARD_UNITS=6;CLEAT_TEST_ROW=10;CLEAT_TEST_STORAGE=f32;CLEAT_TEST_VARIANT=gpu" ops_linear)
+foreach(card t4 v100 a100)
+  card_test(virtual_card.${card}.uneven_mma slow ${card}
+            "${strict};CLEAT_VIRTUAL_CARD_UNITS=2;CLEAT_TEST_ROW=14;CLEAT_TEST_STORAGE=f16;CLEAT_TEST_VARIANT=mma_small" ops_linear)
+endforeach()
 card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
 card_test(virtual_card.t4.build_threads quick t4 "${strict}" device_build_threads)
 card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)

@@ -227,6 +227,20 @@ if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a 
     mutant conv $patches conv/conv_gemm.clh '(uint)(o->column[i] - o->column_tap) < (uint)g->Q' 'o->column[i] - o->column_tap < g->Q'
     mutant conv $patches conv/conv_gemm.clh 'o->a_offset += o->g.W * o->g.C - o->j;' 'o->a_offset += o->g.W * o->g.C;'
     mutant conv $patches conv/conv_gemm.clh '((uint)((chunk)->at + (i)) < (uint)(chunk)->end)' '((chunk)->at + (i) < (chunk)->end)'
+    # Whole tiles before others in parts, which the last group of each adds up.
+    export CLEAT_VIRTUAL_CARD_UNITS=6
+    passes linear $linear || { tail -n 20 "$work/log" && exit 1; }
+    mutant linear $linear linear/split.clh 'own.tile = whole + (group' 'own.tile = (group'
+    mutant linear $linear linear/split.clh '.in_parts = group >= whole' '.in_parts = group > whole'
+    mutant linear $linear linear/split.clh 'write_row(sum[i], bias, accum' 'write_row(sum[i], 0, accum'
+    mutant linear $linear linear/split.clh 'float sum = accum ? accum[m] : 0.0f;' 'float sum = 0.0f;'
+    mutant linear $linear linear/linear.cl 'own.in_parts ? min(K, k_first + split_depth) : K' 'min(K, k_first + split_depth)'
+    mutant linear $linear linear/linear.cl 'AT(partial) + place.split * part_size' 'AT(partial)'
+    mutant linear $linear linear/linear.cl 'line_parts[(long)place.split * M + m]' 'line_parts[m]'
+    mutant linear $linear lib/last_group.clh 'if (*before == groups - 1) *counter = 0;' ''
+    mutant linear $linear lib/last_group.clh 'return *before == groups - 1;' 'return *before == 0;'
+    mutant linear $linear lib/last_group.clh $'    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    DEVICE_FENCE(); /* the loads' '    DEVICE_FENCE(); /* the loads'
+    unset CLEAT_VIRTUAL_CARD_UNITS
 fi
 
 echo "$died of $((died + survived)) mutants died"
