@@ -8,6 +8,7 @@
  * UNITS vectors, the last one padded with zeros, and the four gates of a sample are four such rows. The
  * padding has no effect, because its weights are zero. */
 #include "lib/common.clh"
+#include "lib/prefetch.clh"
 #include "lib/rows.clh"
 #include "lstm/lstm.clh"
 
@@ -33,7 +34,25 @@
 #error samples must not overlap
 #endif
 
-#define CHUNK 128 /* depth of a panel of weights, which then fits in the first-level cache */
+/* Inputs of the layer, whose product with weight_ih lstm_cpu_layer computes too; 0 for the other kernels. */
+#ifndef INPUTS
+#define INPUTS 0
+#endif
+#define INPUT_VECS ((INPUTS + VEC - 1) / VEC)
+#define INPUT_DEPTH (INPUT_VECS * VEC)
+
+/* The forward pass multiplies rows (x[t], h[t - 1]), each part padded, this many vectors apart; odd, too. */
+#ifndef OPERAND_PITCH
+#define OPERAND_PITCH UNIT_PITCH
+#endif
+#if OPERAND_PITCH < INPUT_VECS + UNITS
+#error samples must not overlap
+#endif
+
+/* Depth of a panel of weights, a multiple of VEC. A panel must fit in the first-level cache. */
+#ifndef CHUNK
+#define CHUNK 128
+#endif
 
 typedef __global floatv *vectors;
 typedef __global const floatv *const_vectors;
@@ -74,24 +93,58 @@ static inline void tile_store(floatv c[TILE][4], int width, vectors to, int pitc
     FOR_TILE(width) to[i * pitch + w * step] = c[i][w];
 }
 
+/* Stores past the caches where the compiler can: what a step writes is not read before all steps are done, and its lines
+ * need not be read to be overwritten. */
+static inline void stream(floatv v, __global T *row, int at) {
+#if STREAMS && WHOLE && defined(STORAGE_F32) && __clang_major__ >= 13
+    __builtin_nontemporal_store(v, (__global floatv *)(row + at));
+#else
+    row_store(v, row, at);
+#endif
+}
+
 static inline void clear(vectors x, int count) {
     for (int i = 0; i < count; ++i) x[i] = (floatv)(0.0f);
 }
 
 /* --- the weight, packed --------------------------------------------------------------------------------- */
 
+/* A vector of units of one gate in row k of weight^T; weight T [4 WIDTH, width]. */
+static inline floatv gate_column(__global const T *weight, int gate, int unit, int k, int width) {
+    float lane[VEC];
+    for (int j = 0; j < VEC; ++j)
+        lane[j] = unit + j < WIDTH && k < width ? LOAD(weight, (long)(gate * WIDTH + unit + j) * width + k) : 0.0f;
+    return vector_of(lane);
+}
+
 /* packed [UNITS][DEPTH][4]: the weights of the four gates for each vector of units and each k. weight T
  * [4 WIDTH, WIDTH]. */
 __kernel void lstm_cpu_pack_gates(TENSOR(const T, weight), TENSOR(float, packed)) {
     for (int i = get_global_id(0); i < UNITS * DEPTH * 4; i += get_global_size(0)) {
         const int gate = i % 4, k = i / 4 % DEPTH, unit = i / 4 / DEPTH * VEC;
-        float lane[VEC];
-        for (int j = 0; j < VEC; ++j)
-            lane[j] =
-                unit + j < WIDTH && k < WIDTH ? LOAD(AT(weight), (long)(gate * WIDTH + unit + j) * WIDTH + k) : 0.0f;
-        STOREFV(vector_of(lane), AT(packed), (long)i * VEC);
+        STOREFV(gate_column(AT(weight), gate, unit, k, WIDTH), AT(packed), (long)i * VEC);
     }
 }
+
+#if INPUTS
+#define LAYER_DEPTH (INPUT_DEPTH + DEPTH)
+/* packed [UNITS][LAYER_DEPTH][4]: the same for the rows of weight_ih^T, then those of weight_hh^T; behind it the
+ * biases [UNITS][4]. weight_ih T [4 WIDTH, INPUTS], bias [4 WIDTH] (may be NULL). */
+__kernel void lstm_cpu_pack_layer(TENSOR(const T, weight_ih), TENSOR(const T, weight_hh), TENSOR(const float, bias),
+                                  TENSOR(float, packed)) {
+    const int count = UNITS * LAYER_DEPTH * 4;
+    for (int i = get_global_id(0); i < count + UNITS * 4; i += get_global_size(0)) {
+        floatv x = (floatv)(0.0f);
+        if (i < count) {
+            const int gate = i % 4, k = i / 4 % LAYER_DEPTH, unit = i / 4 / LAYER_DEPTH * VEC;
+            x = k < INPUT_DEPTH ? gate_column(AT(weight_ih), gate, unit, k, INPUTS)
+                                : gate_column(AT(weight_hh), gate, unit, k - INPUT_DEPTH, WIDTH);
+        } else if (HAS(bias))
+            x = row_load_f32(AT(bias) + i % 4 * WIDTH, (i - count) / 4 * VEC);
+        STOREFV(x, AT(packed), (long)i * VEC);
+    }
+}
+#endif
 
 /* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of the weight for each panel of units. */
 __kernel void lstm_cpu_pack_units(TENSOR(const T, weight), TENSOR(float, packed)) {
@@ -127,68 +180,158 @@ static inline void cells_of(floatv z[TILE][4], vectors c, vectors h) {
 #pragma unroll
     for (int i = 0; i < TILE; i += 2) {
         const floatv r = 1.0f / (decay[i] * decay[i + 1]);
-        h[i * UNIT_PITCH] = z[i][3] * tanh_with(cell[i], r * decay[i + 1]);
-        h[(i + 1) * UNIT_PITCH] = z[i + 1][3] * tanh_with(cell[i + 1], r * decay[i]);
+        h[i * OPERAND_PITCH] = z[i][3] * tanh_with(cell[i], r * decay[i + 1]);
+        h[(i + 1) * OPERAND_PITCH] = z[i + 1][3] * tanh_with(cell[i + 1], r * decay[i]);
     }
 }
 
-/* One step of `rows` samples (whole tiles): replaces products by gates in place, updates c in place, and
- * computes `next` from `now` (h). */
-static inline void step_forward(const_vectors packed, vectors gates, vectors c, const_vectors now, vectors next,
-                                int rows, int depth) {
+/* A step of a block's samples in the tensors: the first sample's row of each, and the distances between samples. */
+typedef struct step_rows {
+    __global const T *products;
+    __global T *gates, *cells, *h;
+    long gate_row, unit_row;
+} step_rows;
+
+/* Prefetches the products of the tile that begins with sample `first` and unit `unit`. Samples are far apart, at
+ * distances that may be multiples of a power of two, so that the caches hold one tile of lines, but not those of a
+ * block. */
+static inline void products_soon(const step_rows *s, int first, int unit, int n) {
+    for (int i = 0; i < TILE; ++i)
+        for (int w = 0; w < 4; ++w) SOON(s->products + min(first + i, n - 1) * s->gate_row + w * WIDTH + unit);
+}
+
+/* The pre-activations of a tile, without the recurrent part. Samples past the last one repeat it. */
+static inline void products_load(floatv z[TILE][4], const step_rows *s, int first, int unit, int n) {
+    FOR_TILE(4) z[i][w] = row_load(s->products + min(first + i, n - 1) * s->gate_row + w * WIDTH, unit);
+}
+
+static inline void cells_store(floatv z[TILE][4], const_vectors c, const_vectors h, const step_rows *s, int first,
+                               int unit, int n) {
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+        if (first + i >= n) break;
+#pragma unroll
+        for (int w = 0; w < 4; ++w) stream(z[i][w], s->gates + (first + i) * s->gate_row + w * WIDTH, unit);
+        stream(c[i * UNIT_PITCH], s->cells + (first + i) * s->unit_row, unit);
+        stream(h[i * OPERAND_PITCH], s->h + (first + i) * s->unit_row, unit);
+    }
+}
+
+/* The pre-activations of a tile before the product: those of the other kernel that has multiplied the inputs, while the
+ * next tile's are prefetched; or the biases. */
+static inline void tile_begin(floatv z[TILE][4], const step_rows *s, const_vectors bias, int first, int u, int n) {
+    if (bias) {
+        FOR_TILE(4) z[i][w] = bias[u * 4 + w];
+        return;
+    }
+    products_load(z, s, first, u * VEC, n);
+    if (first + TILE < n)
+        products_soon(s, first + TILE, u * VEC, n);
+    else if (u + 1 < UNITS)
+        products_soon(s, 0, (u + 1) * VEC, n);
+}
+
+/* One step of n samples: updates c in place, and computes h in `next` from the first `depth` elements of each row of
+ * `now`. Gates are written tile by tile, so that memory is busy while the next tile is multiplied. sums: 4 vectors for
+ * each sample. bias [UNITS][4] or NULL. */
+static inline void step_forward(const_vectors packed, const_vectors bias, const step_rows *s, vectors sums, vectors c,
+                                const_vectors now, vectors next, int n, int depth) {
     for (int u = 0; u < UNITS; ++u)
         for (int k = 0; k == 0 || k < depth; k += CHUNK) {
-            const bool last = k + CHUNK >= depth;
-            const_vectors panel = packed + (u * DEPTH + k) * 4;
-            for (int r = 0; r < rows; r += TILE) {
-                vectors at = gates + r * GATE_PITCH + u;
+            const_vectors panel = packed + (u * (INPUT_DEPTH + DEPTH) + k) * 4;
+            for (int r = 0; r < n; r += TILE) {
                 floatv z[TILE][4];
-                tile_load(z, 4, at, GATE_PITCH, UNITS);
-                multiply(z, 4, (scalars)(now + r * UNIT_PITCH) + k, UNIT_PITCH * VEC, 1, panel, 4,
+                if (k == 0)
+                    tile_begin(z, s, bias, r, u, n);
+                else
+                    tile_load(z, 4, sums + r * 4, 4, 1);
+                multiply(z, 4, (scalars)(now + r * OPERAND_PITCH) + k, OPERAND_PITCH * VEC, 1, panel, 4,
                          min(CHUNK, depth - k));
-                if (last) cells_of(z, c + r * UNIT_PITCH + u, next + r * UNIT_PITCH + u);
-                tile_store(z, 4, at, GATE_PITCH, UNITS);
+                if (k + CHUNK < depth) {
+                    tile_store(z, 4, sums + r * 4, 4, 1);
+                    continue;
+                }
+                vectors cell = c + r * UNIT_PITCH + u, h = next + r * OPERAND_PITCH + INPUT_VECS + u;
+                cells_of(z, cell, h);
+                cells_store(z, cell, h, s, r, u * VEC, n);
             }
         }
 }
 
-/* Loads or stores `count` rows of units in T from or to UNITS vectors each. */
-static inline void units_load(__global const T *from, int count, vectors to) {
-    for (int g = 0; g < count; ++g)
-        for (int u = 0; u < UNITS; ++u) to[g * UNITS + u] = row_load(from + g * WIDTH, u * VEC);
-}
-static inline void units_store(const_vectors from, int count, __global T *to) {
-    for (int g = 0; g < count; ++g)
-        for (int u = 0; u < UNITS; ++u) row_store(from[g * UNITS + u], to + g * WIDTH, u * VEC);
+/* Step t of the samples from `first` on. products may be NULL. */
+static inline step_rows step_of(__global const T *products, __global T *gates, __global T *h, __global T *cells,
+                                int first, int t, int length) {
+    const long at = ((long)first * length + t) * WIDTH;
+    return (step_rows){.products = products ? products + 4 * at : 0,
+                       .gates = gates + 4 * at,
+                       .cells = cells + at,
+                       .h = h + at,
+                       .gate_row = 4L * length * WIDTH,
+                       .unit_row = (long)length * WIDTH};
 }
 
+/* scratch of a work-item: partial sums, c, and two buffers for rows. */
+typedef struct forward_state {
+    vectors sums, c, now, next;
+} forward_state;
+#define FORWARD_ROW (4 + UNIT_PITCH + 2 * OPERAND_PITCH)
+
+static inline forward_state forward_begin(vectors scratch, int rows) {
+    forward_state y = {.sums = scratch, .c = scratch + rows * 4};
+    y.now = y.c + rows * UNIT_PITCH, y.next = y.now + rows * OPERAND_PITCH;
+    clear(scratch, rows * FORWARD_ROW);
+    return y;
+}
+static inline void forward_swap(forward_state *y) {
+    vectors before = y->now;
+    y->now = y->next;
+    y->next = before;
+}
+
+#if INPUTS == 0
 /* products T [batch, length, 4 WIDTH]: x W_ih^T + biases; gates may overwrite it in place. h, cells T
  * [batch, length, WIDTH]. A work-item processes blocks of `rows` samples (whole tiles), strided by the number
- * of work-items. scratch per work-item: gates, c and two buffers for h. */
+ * of work-items. */
 __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, packed), TENSOR(T, gates), TENSOR(T, h),
                                TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
                                const int rows) {
-    vectors gate = (vectors)AT(scratch) + (long)get_group_id(0) * rows * (GATE_PITCH + 3 * UNIT_PITCH);
-    vectors c = gate + rows * GATE_PITCH, now = c + rows * UNIT_PITCH, next = now + rows * UNIT_PITCH;
     for (int first = get_group_id(0) * rows; first < batch; first += get_num_groups(0) * rows) {
-        const int n = min(rows, batch - first), tiles = (n + TILE - 1) / TILE * TILE;
-        clear(gate, rows * (GATE_PITCH + 3 * UNIT_PITCH));
+        forward_state y = forward_begin((vectors)AT(scratch) + (long)get_group_id(0) * rows * FORWARD_ROW, rows);
         for (int t = 0; t < length; ++t) {
-            for (int r = 0; r < n; ++r)
-                units_load(AT(products) + ((long)(first + r) * length + t) * 4 * WIDTH, 4, gate + r * GATE_PITCH);
-            step_forward((const_vectors)AT(packed), gate, c, now, next, tiles, t ? DEPTH : 0);
-            for (int r = 0; r < n; ++r) {
-                const long at = ((long)(first + r) * length + t) * WIDTH;
-                units_store(gate + r * GATE_PITCH, 4, AT(gates) + 4 * at);
-                units_store(c + r * UNIT_PITCH, 1, AT(cells) + at);
-                units_store(next + r * UNIT_PITCH, 1, AT(h) + at);
-            }
-            vectors before = now;
-            now = next;
-            next = before;
+            const step_rows s = step_of(AT(products), AT(gates), AT(h), AT(cells), first, t, length);
+            step_forward((const_vectors)AT(packed), 0, &s, y.sums, y.c, y.now, y.next, min(rows, batch - first),
+                         t ? DEPTH : 0);
+            forward_swap(&y);
         }
     }
 }
+
+#else
+/* Copies step t of n samples to the first part of their rows. */
+static inline void inputs_load(__global const T *x, long row, vectors to, int n) {
+    for (int r = 0; r < n; ++r)
+        for (int i = 0; i < INPUT_VECS; ++i)
+            to[r * OPERAND_PITCH + i] =
+                (i + 1) * VEC <= INPUTS ? LOADV(x + r * row, i * VEC) : LOADN(x + r * row, i * VEC, INPUTS - i * VEC);
+}
+
+/* A whole layer: x T [batch, length, INPUTS], all else as for lstm_cpu_forward. */
+__kernel void lstm_cpu_layer(TENSOR(const T, x), TENSOR(const float, packed), TENSOR(T, gates), TENSOR(T, h),
+                             TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
+                             const int rows) {
+    const_vectors weights = (const_vectors)AT(packed), bias = weights + UNITS * LAYER_DEPTH * 4;
+    for (int first = get_group_id(0) * rows; first < batch; first += get_num_groups(0) * rows) {
+        const int n = min(rows, batch - first);
+        forward_state y = forward_begin((vectors)AT(scratch) + (long)get_group_id(0) * rows * FORWARD_ROW, rows);
+        for (int t = 0; t < length; ++t) {
+            const step_rows s = step_of(0, AT(gates), AT(h), AT(cells), first, t, length);
+            inputs_load(AT(x) + ((long)first * length + t) * INPUTS, (long)length * INPUTS, y.now, n);
+            step_forward(weights, bias, &s, y.sums, y.c, y.now, y.next, n, t ? LAYER_DEPTH : INPUT_DEPTH);
+            forward_swap(&y);
+        }
+    }
+}
+#endif
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
@@ -212,7 +355,7 @@ static inline void cell_backward(__global const T *dy, __global const T *gates, 
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             d[k * UNITS + u] = slope[k];
-            if (store) row_store(slope[k], store + k * WIDTH, at);
+            if (store) stream(slope[k], store + k * WIDTH, at);
         }
     }
 }
@@ -231,6 +374,11 @@ static inline void step_backward(const_vectors packed, const_vectors d, vectors 
                 tile_store(sum, COLUMNS, at, UNIT_PITCH, 1);
             }
         }
+}
+
+/* Loads a row of units in T to UNITS vectors. */
+static inline void units_load(__global const T *from, vectors to) {
+    for (int u = 0; u < UNITS; ++u) to[u] = row_load(from, u * VEC);
 }
 
 /* dweight [GATE_ROWS][PANELS * COLUMNS] += d^T h over n samples. */
@@ -270,7 +418,7 @@ __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TEN
             step_backward((const_vectors)AT(packed), d, dh, tiles);
             if (!HAS(dweights)) continue;
             for (int r = 0; r < n; ++r)
-                units_load(AT(h) + ((long)(first + r) * length + t - 1) * WIDTH, 1, before + r * UNIT_PITCH);
+                units_load(AT(h) + ((long)(first + r) * length + t - 1) * WIDTH, before + r * UNIT_PITCH);
             add_weight(dweight, d, before, n);
         }
     }

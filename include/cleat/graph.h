@@ -118,6 +118,9 @@ CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_ten
  * cleat_gradient returns NULL. Results differ only by the rounding of values that are no longer stored. Without
  * this call every node runs separately. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
+/* Says before cleat_graph_fuse that the graph will only run where work-groups have one work-item with wide vectors
+ * (cleat_device_facts.work_group is 1). More nodes are then fused: the inputs' product of an LSTM layer with its steps. */
+CLEAT_API void cleat_graph_set_wide(cleat_graph *graph, bool wide);
 
 /* The input or activation of that name, or NULL; the number of nodes. */
 CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);

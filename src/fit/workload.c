@@ -26,7 +26,7 @@ cleat_precision cleat_storage_precision(cleat_dtype storage) {
 }
 
 static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mode mode, size_t bucket,
-                                cleat_work_graph *out, cleat_error *error) {
+                                const cleat_device_facts *facts, cleat_work_graph *out, cleat_error *error) {
     char label[CLEAT_NAME];
     int64_t batch = work->buckets[bucket].micro_batch_size, length = work->buckets[bucket].length;
     snprintf(label, sizeof label, "%s %lld x %lld", name, (long long)batch, (long long)length);
@@ -38,6 +38,7 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     else
         cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
     cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
+    cleat_graph_set_wide(out->graph, facts->work_group == 1);
     cleat_graph_fuse(out->graph);
     return cleat_graph_status(out->graph, error);
 }
@@ -94,12 +95,12 @@ static cleat_status build_graphs(cleat_workload *work, const cleat_workload_spec
     cleat_status status = CLEAT_OK;
     for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
         if (purpose == CLEAT_FOR_TRAINING)
-            status = build_graph(work, "train", CLEAT_MODE_TRAIN, b, &work->train[b], error);
+            status = build_graph(work, "train", CLEAT_MODE_TRAIN, b, spec->facts, &work->train[b], error);
         if (status != CLEAT_OK) break;
         if (purpose == CLEAT_FOR_PREDICTION)
-            status = build_graph(work, "predict", CLEAT_MODE_PREDICT, b, &work->evaluate[b], error);
+            status = build_graph(work, "predict", CLEAT_MODE_PREDICT, b, spec->facts, &work->evaluate[b], error);
         else
-            status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, &work->evaluate[b], error);
+            status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, spec->facts, &work->evaluate[b], error);
     }
     if (status == CLEAT_OK) status = cleat_model_check_adapters(work->model, work->store, error);
     if (status == CLEAT_OK) status = cleat_store_arrange(work->store, error);

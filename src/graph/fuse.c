@@ -83,7 +83,20 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
     cleat_free(consumer);
 }
 
-/* Removes the gaps that fused consumers left in the list of nodes. */
+/* As fuse, with the producer of the node's first input. The inputs of the producer live until the node has run. */
+static void fuse_producer(cleat_graph *graph, cleat_node *node, const consumers *of) {
+    cleat_tensor *result = node->in[0];
+    if (!result || result->role != CLEAT_ROLE_ACTIVATION || result->base || result->retain) return;
+    cleat_node *producer = result->producer;
+    if (!producer || producer->n_out != 1 || of[result->index].count != 1 || !same_part(graph, producer, node)) return;
+    if (!node->op->fuse_producer(node, producer)) return;
+    node->gated |= producer->gated || producer->op->discontinuous;
+    clear_producer(graph, result);
+    graph->nodes[producer->index] = NULL;
+    cleat_free(producer);
+}
+
+/* Removes the gaps that fused nodes left in the list of nodes. */
 static void close_gaps(cleat_graph *graph) {
     size_t kept = 0, forward = 0, mark = 0, count = graph->node_count;
     for (size_t n = 0; n <= count; ++n) {
@@ -97,6 +110,10 @@ static void close_gaps(cleat_graph *graph) {
     graph->node_count = kept;
 }
 
+void cleat_graph_set_wide(cleat_graph *graph, bool wide) {
+    graph->wide = wide;
+}
+
 void cleat_graph_fuse(cleat_graph *graph) {
     if (graph->error.status != CLEAT_OK) return;
     consumers *of = cleat_alloc(graph->tensor_count, sizeof *of);
@@ -108,6 +125,7 @@ void cleat_graph_fuse(cleat_graph *graph) {
     for (size_t n = 0; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
         if (node && node->op->fuse && node->n_out > 0) fuse(graph, node, of);
+        if (node && graph->wide && node->op->fuse_producer && node->n_in > 0) fuse_producer(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

@@ -117,6 +117,7 @@ struct cleat_graph {
     cleat_tensor **gradients; /* [tensor_count when cleat_backward was called] the gradient of tensors[i] */
     size_t gradient_count;
     size_t forward_nodes; /* number of nodes before cleat_backward; node_count without a backward part */
+    bool wide;            /* cleat_graph_set_wide */
     bool fused;           /* by cleat_graph_fuse: cleat_backward is then an error */
     cleat_dtype storage;  /* storage type of the nodes that follow; used if `cast` is set */
     /* Emits a cast for autocast; NULL: inputs are used as they are. Gradient nodes never get casts. */

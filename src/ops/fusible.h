@@ -11,6 +11,9 @@ enum { CLEAT_SLOPE_DY, CLEAT_SLOPE_OF, CLEAT_SLOPE_IN };
 extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;
+/* in = {x, weight, bias or NULL, residual or NULL}, out = {x weight^T + bias + residual} */
+enum { CLEAT_LINEAR_X, CLEAT_LINEAR_WEIGHT, CLEAT_LINEAR_BIAS, CLEAT_LINEAR_RESIDUAL };
+extern const cleat_op cleat_linear_op;
 
 /* in = {x, lengths or NULL}, out = {y} */
 enum { CLEAT_POSITIONAL_X, CLEAT_POSITIONAL_LENGTHS };

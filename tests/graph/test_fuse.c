@@ -58,6 +58,16 @@ static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consume
     return true;
 }
 
+/* `taker` takes over the work of `other`, whatever that reads. */
+static const cleat_op taken = {.name = "taken", .infer = infer, .variants = variants};
+static bool fuse_producer(cleat_node *node, const cleat_node *producer) {
+    if (producer->op != &other) return false;
+    node->op = &taken;
+    node->in[0] = producer->in[0];
+    return true;
+}
+static const cleat_op taker = {.name = "taker", .infer = infer, .variants = variants, .fuse_producer = fuse_producer};
+
 static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .fuse = fuse};
 
 static cleat_tensor *emit(world *w, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
@@ -117,6 +127,29 @@ static void kept_or_read_results_stay(void **state) {
         assert_int_equal(count(&w, &shape), 0);
         assert_int_equal(w.graph->nodes[0]->n_out, 2);
         assert_ptr_equal(u->producer, w.graph->nodes[0]);
+        expect_sound_plan(&w);
+        world_destroy(&w);
+    }
+}
+
+/* A producer is fused in a graph for wide vectors only, and only if nobody else reads its result. */
+static void producers_are_fused(void **state) {
+    (void)state;
+    enum { ALLOWED, NOT_WIDE, RETAINED, READ_TWICE, ANOTHER_OP, CASES };
+    for (int i = 0; i < CASES; ++i) {
+        world w = world_create();
+        cleat_tensor *u = emit(&w, i == ANOTHER_OP ? &shape : &other, w.x, NULL), *y = emit(&w, &taker, u, NULL);
+        cleat_retain(w.graph, y);
+        if (i == RETAINED) cleat_retain(w.graph, u);
+        if (i == READ_TWICE) cleat_retain(w.graph, emit(&w, &shape, u, NULL));
+        cleat_graph_set_wide(w.graph, i != NOT_WIDE);
+        cleat_graph_fuse(w.graph);
+        assert_int_equal(count(&w, &taken), i == ALLOWED);
+        if (i == ALLOWED) {
+            assert_int_equal(w.graph->node_count, 1);
+            assert_ptr_equal(w.graph->nodes[0]->in[0], w.x);
+            assert_null(u->producer);
+        }
         expect_sound_plan(&w);
         world_destroy(&w);
     }
@@ -198,6 +231,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sole_consumer_leaves_nothing_behind),
         cmocka_unit_test(kept_or_read_results_stay),
+        cmocka_unit_test(producers_are_fused),
         cmocka_unit_test(late_inputs_forbid_it),
         cmocka_unit_test(other_consumers_come_first),
         cmocka_unit_test(reading_twice_is_not_fused),

@@ -69,6 +69,7 @@ typedef struct op_test {
     compare_tolerance (*tolerance)(const op_case *c, int tensor, bool gradient);
     bool no_backward; /* The op has no gradient, or the test checks the gradient itself. */
     int samples;      /* number of gradient elements per tensor checked by differences; 0: 24 */
+    bool wide;        /* cleat_graph_set_wide; only the CPU's shape is tested */
     uint32_t only;    /* bit set of storage types (CLEAT_F32, CLEAT_F16, CLEAT_BF16); 0: all three */
 } op_test;
 

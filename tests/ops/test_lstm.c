@@ -171,6 +171,10 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
+/* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
+static const op_row rows_layer[] = {
+    {5, 3, 16, 16, PARAMETERS}, {70, 2, 130, 33, PARAMETERS}, {3, 4, 17, 144}, {600, 2, 1, 16}};
+
 static const op_test tests[] = {
     {.op = "lstm",
      .rows = rows,
@@ -189,6 +193,26 @@ static const op_test tests[] = {
      .gradient = gradient,
      .tolerance = tolerance,
      .samples = 2,
+     .only = 1u << CLEAT_F32},
+    {.op = "lstm_layer",
+     .rows = rows,
+     .row_count = sizeof rows / sizeof *rows,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 4,
+     .wide = true},
+    {.op = "lstm_layer",
+     .title = "lstm_layer, f32",
+     .rows = rows_layer,
+     .row_count = sizeof rows_layer / sizeof *rows_layer,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 2,
+     .wide = true,
      .only = 1u << CLEAT_F32},
 };
 

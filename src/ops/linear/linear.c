@@ -17,7 +17,13 @@ typedef struct linear_attr {
 } linear_attr;
 
 /* out = {y}; with an epilogue {f(y), y}, of which the second may be absent */
-enum { X, WEIGHT, BIAS, RESIDUAL, FORWARD_IN };
+enum {
+    X = CLEAT_LINEAR_X,
+    WEIGHT = CLEAT_LINEAR_WEIGHT,
+    BIAS = CLEAT_LINEAR_BIAS,
+    RESIDUAL = CLEAT_LINEAR_RESIDUAL,
+    FORWARD_IN
+};
 
 static cleat_gemm forward_gemm(const cleat_node *node) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
@@ -279,21 +285,22 @@ static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool s
     return true;
 }
 
-static const cleat_op linear = {.name = "linear",
-                                .optional_inputs = CLEAT_IN(BIAS) | CLEAT_IN(RESIDUAL),
-                                .infer = infer,
-                                .backward = backward,
-                                .cost = cost,
-                                .define = cleat_linear_define,
-                                .variants = cleat_linear_variants,
-                                .inplace_inputs = CLEAT_IN(RESIDUAL),
-                                .fuse = fuse_activation,
-                                .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT) | CLEAT_IN(RESIDUAL),
-                                .weight_inputs = CLEAT_IN(WEIGHT)};
+const cleat_op cleat_linear_op = {.name = "linear",
+                                  .optional_inputs = CLEAT_IN(BIAS) | CLEAT_IN(RESIDUAL),
+                                  .infer = infer,
+                                  .backward = backward,
+                                  .cost = cost,
+                                  .define = cleat_linear_define,
+                                  .variants = cleat_linear_variants,
+                                  .inplace_inputs = CLEAT_IN(RESIDUAL),
+                                  .fuse = fuse_activation,
+                                  .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT) | CLEAT_IN(RESIDUAL),
+                                  .weight_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias, [RESIDUAL] = residual};
-    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
+    cleat_node *node =
+        cleat_emit(graph, &cleat_linear_op, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

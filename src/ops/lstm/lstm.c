@@ -9,13 +9,16 @@
 #include "ops/lstm/lstm.h"
 
 #include "cleat/ops.h"
+#include "ops/fusible.h"
 #include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 
 cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
     bool forward = node->n_in == CLEAT_LSTM_IN;
     const cleat_tensor *gates = node->in[forward ? CLEAT_LSTM_PRODUCTS : CLEAT_LSTM_GRAD_GATES];
-    return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4};
+    if (!gates) gates = node->out[CLEAT_LSTM_GATES];
+    const cleat_tensor *x = forward ? node->in[CLEAT_LSTM_X] : NULL;
+    return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4, x ? x->shape[2] : 0};
 }
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
@@ -26,7 +29,7 @@ static cleat_cost cost_of(const cleat_node *node, int products, double flops_per
     cleat_lstm_size s = cleat_lstm_size_of(node);
     double cells = (double)s.batch * (double)s.length * (double)s.hidden;
     cleat_cost cost = cleat_elementwise_cost(node, 0);
-    cost.flops = cells * (8.0 * products * (double)s.hidden + flops_per_cell);
+    cost.flops = cells * (8.0 * (products * (double)s.hidden + (double)s.inputs) + flops_per_cell);
     return cost;
 }
 
@@ -64,7 +67,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                     .in = in,
                                                     .n_in = CLEAT_LSTM_GRAD_IN,
                                                     .targets = node->in,
-                                                    .n_targets = CLEAT_LSTM_IN});
+                                                    .n_targets = CLEAT_LSTM_TARGETS});
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -99,14 +102,32 @@ static int64_t fused_bytes(const cleat_node *node) {
     return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
 }
 
+/* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
+ * step are neither written nor read again. */
+static const cleat_op lstm_layer = {
+    .name = "lstm_layer", .cost = cost, .variants = cleat_lstm_layer_variants, .fused_bytes = fused_bytes};
+
+static bool fuse_producer(cleat_node *node, const cleat_node *producer) {
+    if (producer->op != &cleat_linear_op || producer->in[CLEAT_LINEAR_RESIDUAL]) return false;
+    node->op = &lstm_layer;
+    node->in[CLEAT_LSTM_PRODUCTS] = NULL;
+    node->in[CLEAT_LSTM_X] = producer->in[CLEAT_LINEAR_X];
+    node->in[CLEAT_LSTM_WEIGHT_IH] = producer->in[CLEAT_LINEAR_WEIGHT];
+    node->in[CLEAT_LSTM_BIAS] = producer->in[CLEAT_LINEAR_BIAS];
+    return true;
+}
+
 /* The gates may overwrite the products. */
 static const cleat_op lstm = {.name = "lstm",
+                              .optional_inputs =
+                                  CLEAT_IN(CLEAT_LSTM_X) | CLEAT_IN(CLEAT_LSTM_WEIGHT_IH) | CLEAT_IN(CLEAT_LSTM_BIAS),
                               .infer = infer,
                               .backward = backward,
                               .cost = cost,
                               .variants = cleat_lstm_variants,
                               .inplace_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS),
                               .fused_bytes = fused_bytes,
+                              .fuse_producer = fuse_producer,
                               .autocast_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS) | CLEAT_IN(CLEAT_LSTM_WEIGHT),
                               .weight_inputs = CLEAT_IN(CLEAT_LSTM_WEIGHT)};
 

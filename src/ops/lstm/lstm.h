@@ -4,10 +4,19 @@
 
 #include "graph/launch.h"
 
-/* Recurrent part of a layer: in = {products, weight_hh}, out = {gates, h, cells}.
+/* Recurrent part of a layer: in = {products, weight_hh, x, weight_ih, bias}, out = {gates, h, cells}. The last three are
+ * NULL, or products is: the node of a whole layer (cleat_op.fuse_producer), whose bias may be NULL.
  * Its gradient: in = {dh, gates, h, cells, weight_hh, accums of products, weight_hh}, out = {dproducts,
  * dweight_hh}. */
-enum { CLEAT_LSTM_PRODUCTS, CLEAT_LSTM_WEIGHT, CLEAT_LSTM_IN };
+enum {
+    CLEAT_LSTM_PRODUCTS,
+    CLEAT_LSTM_WEIGHT,
+    CLEAT_LSTM_X,
+    CLEAT_LSTM_WEIGHT_IH,
+    CLEAT_LSTM_BIAS,
+    CLEAT_LSTM_IN,
+    CLEAT_LSTM_TARGETS = CLEAT_LSTM_X /* of the gradient */
+};
 enum { CLEAT_LSTM_GATES, CLEAT_LSTM_H, CLEAT_LSTM_CELLS };
 enum {
     CLEAT_LSTM_GRAD_DH,
@@ -20,11 +29,12 @@ enum {
 
 typedef struct cleat_lstm_size {
     int64_t batch, length, hidden;
+    int64_t inputs; /* of a whole layer, else 0 */
 } cleat_lstm_size;
 
 /* Returns the sizes for a node of either op. */
 cleat_lstm_size cleat_lstm_size_of(const cleat_node *node);
 
-extern const cleat_variant cleat_lstm_variants[], cleat_lstm_grad_variants[];
+extern const cleat_variant cleat_lstm_variants[], cleat_lstm_layer_variants[], cleat_lstm_grad_variants[];
 
 #endif

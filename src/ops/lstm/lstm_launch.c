@@ -9,7 +9,7 @@
 enum { FLOAT_BYTES = 4 };
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
-    cleat_launch_kernel(binder, node, file, kernel, node->in[0]->dtype);
+    cleat_launch_kernel(binder, node, file, kernel, (node->in[0] ? node->in[0] : node->out[0])->dtype);
 }
 
 static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
@@ -48,25 +48,39 @@ typedef struct cpu_shape {
     int64_t columns;                 /* vectors per row of units, rounded up to full tiles */
     int64_t gate_rows;               /* rows of the weight, padded */
     int64_t gate_pitch, unit_pitch;  /* distance between samples, for gates and for units */
-    int64_t row;                     /* scratch memory per sample */
+    int64_t inputs;                  /* vectors per row of a whole layer's inputs, else 0 */
+    int64_t operand_pitch;           /* distance between samples, for rows of inputs and units */
+    int64_t chunk;                   /* depth of a panel of the forward pass, in elements */
+    int64_t forward_row, row;        /* scratch memory per sample: forward, backward */
     int64_t rows, items;             /* samples per block; work-items */
     int64_t vector;                  /* bytes per vector */
 } cpu_shape;
 
+/* Panels of equal depth that leave room for other lines in a first-level cache of 48 KiB: 4 vectors of 64 bytes for each
+ * element. */
+static int64_t chunk_of(int64_t depth, int64_t vector_width) {
+    enum { CHUNK_MAX = 144 };
+    return round_up(ceil_div(depth, ceil_div(depth, CHUNK_MAX)), vector_width);
+}
+
 static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { ROWS_MAX = 64 }; /* with more, the rows of a block do not fit in the L2 cache */
+    enum { ROWS_MAX = 66 }; /* with more, the rows of a block do not fit in the L2 cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
     cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width),
-                   .tile_rows = 4,
+                   .tile_rows = size.inputs && facts->vector_width >= 16 ? 6 : 4,
                    .vector = facts->vector_width * FLOAT_BYTES};
     s.tile_columns = s.units <= 4 ? s.units : round_up(s.units, 3) < round_up(s.units, 4) ? 3 : 4;
     s.columns = round_up(s.units, s.tile_columns);
     s.gate_rows = 4 * s.units * facts->vector_width;
     s.gate_pitch = 4 * s.units + 1;
     s.unit_pitch = s.columns / 2 * 2 + 1;
+    s.inputs = ceil_div(size.inputs, facts->vector_width);
+    s.operand_pitch = s.inputs ? (s.inputs + s.units) / 2 * 2 + 1 : s.unit_pitch;
+    s.chunk = chunk_of((s.inputs + s.units) * facts->vector_width, facts->vector_width);
+    s.forward_row = 4 + s.unit_pitch + 2 * s.operand_pitch;
     s.row = s.gate_pitch + 3 * s.unit_pitch;
-    s.rows = min(round_up(ceil_div(size.batch, busy), s.tile_rows), ROWS_MAX);
+    s.rows = min(round_up(ceil_div(size.batch, busy), s.tile_rows), ROWS_MAX / s.tile_rows * s.tile_rows);
     s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
     return s;
 }
@@ -74,10 +88,11 @@ static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *fac
 /* Workspace layout: the packed weight, the work-items' scratch memory, their parts of the weight's
  * gradient. */
 static int64_t cpu_packed(const cpu_shape *s, bool forward) {
-    return s->gate_rows * (forward ? s->units : s->columns) * s->vector;
+    if (!forward) return s->gate_rows * s->columns * s->vector;
+    return (s->gate_rows / s->units * (s->inputs + s->units) + (s->inputs ? 4 : 0)) * s->units * s->vector;
 }
-static int64_t cpu_scratch(const cpu_shape *s) {
-    return s->items * s->rows * s->row * s->vector;
+static int64_t cpu_scratch(const cpu_shape *s, bool forward) {
+    return s->items * s->rows * (forward ? s->forward_row : s->row) * s->vector;
 }
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
@@ -87,13 +102,13 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
 
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cpu_shape s = shape_cpu(node, facts);
-    return cpu_packed(&s, true) + cpu_scratch(&s);
+    return cpu_packed(&s, true) + cpu_scratch(&s, true);
 }
 
 static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cpu_shape s = shape_cpu(node, facts);
     int64_t parts = node->out[1] ? s.items * s.gate_rows * s.columns * s.vector : 0;
-    return cpu_packed(&s, false) + cpu_scratch(&s) + parts;
+    return cpu_packed(&s, false) + cpu_scratch(&s, false) + parts;
 }
 
 static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, const char *kernel) {
@@ -103,6 +118,15 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_sh
     cleat_launch_define(binder, "COLUMNS", s->tile_columns);
     cleat_launch_define(binder, "GATE_PITCH", s->gate_pitch);
     cleat_launch_define(binder, "UNIT_PITCH", s->unit_pitch);
+    cleat_launch_define(binder, "CHUNK", s->chunk);
+    if (s->inputs) {
+        cleat_launch_define(binder, "INPUTS", cleat_lstm_size_of(node).inputs);
+        cleat_launch_define(binder, "OPERAND_PITCH", s->operand_pitch);
+    }
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) {
+        cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+        cleat_launch_define(binder, "STREAMS", 1);
+    }
 }
 
 static void launch_cpu_pack(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, bool forward) {
@@ -119,6 +143,22 @@ static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shap
     cleat_launch_groups(binder, s->items);
 }
 
+static void bind_layer(const cleat_node *node, cleat_binder *binder) {
+    cpu_shape s = shape_cpu(node, binder->facts);
+    begin_cpu(binder, node, &s, "lstm_cpu_pack_layer");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_WEIGHT_IH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_WEIGHT]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_BIAS]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_items(binder, cpu_packed(&s, true) / s.vector);
+    begin_cpu(binder, node, &s, "lstm_cpu_layer");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_X]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    add_outputs(binder, node);
+    cleat_launch_workspace(binder, cpu_packed(&s, true), FLOAT_BYTES);
+    end_cpu(binder, node, &s);
+}
+
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
     launch_cpu_pack(binder, node, &s, true);
@@ -132,7 +172,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 
 static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
     if (node->out[1])
-        cleat_launch_workspace(binder, cpu_packed(s, false) + cpu_scratch(s), FLOAT_BYTES);
+        cleat_launch_workspace(binder, cpu_packed(s, false) + cpu_scratch(s, false), FLOAT_BYTES);
     else
         cleat_launch_tensor(binder, NULL);
 }
@@ -148,7 +188,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     add_parts(binder, node, &s);
     end_cpu(binder, node, &s);
     if (!node->out[1]) return;
-    launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s), s.items, s.gate_rows / 4,
+    launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s, false), s.items, s.gate_rows / 4,
                  s.columns * binder->facts->vector_width);
 }
 
@@ -293,7 +333,7 @@ static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t it
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_forward");
-    for (int i = 0; i < CLEAT_LSTM_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    for (int i = 0; i < CLEAT_LSTM_TARGETS; ++i) cleat_launch_tensor(binder, node->in[i]);
     add_outputs(binder, node);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     end_plain(binder, &s, s.batch);
@@ -324,6 +364,9 @@ const cleat_variant cleat_lstm_variants[] = {
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
+
+const cleat_variant cleat_lstm_layer_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
 
 const cleat_variant cleat_lstm_grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
