@@ -23,11 +23,11 @@ SIZES = {"linear": [(256, 256, 64), (256, 256, 128)], "linear_dx": [(256, 64, 25
 
 
 def counters(run_op, operation, sizes, folder):
-    """The row of the kernel for matrix units."""
+    """The row of the kernel for matrix units. On a card of four compute units four tiles are not split."""
     report = pathlib.Path(folder, "report")
     report.unlink(missing_ok=True)
     done = subprocess.run([run_op, "f16", "mma_large", operation, *map(str, sizes)], capture_output=True, text=True,
-                          env={**os.environ, "CLEAT_VIRTUAL_CARD_REPORT": str(report)})
+                          env={**os.environ, "CLEAT_VIRTUAL_CARD_REPORT": str(report), "CLEAT_VIRTUAL_CARD_UNITS": "4"})
     assert done.returncode == 0, done.stdout + done.stderr
     with open(report, newline="") as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if "_mma" in row["kernel"]]
