@@ -393,6 +393,19 @@ static inline void add_weight(vectors dweight, const_vectors d, const_vectors h,
         }
 }
 
+#define LINE (64 / (int)sizeof(T)) /* elements */
+
+/* Prefetches what cell_backward reads of a sample, while it computes the sample before: the hardware does not know where the
+ * next row is. */
+static inline void sample_soon(__global const T *dy, __global const T *gates, __global const T *cells, int first) {
+    for (int at = 0; at < WIDTH; at += LINE) {
+        SOON(dy + at);
+        SOON(cells + (first ? 0 : -WIDTH) + at);
+        SOON(cells + at);
+        for (int k = 0; k < 4; ++k) SOON(gates + k * WIDTH + at);
+    }
+}
+
 /* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. dweights (may be NULL)
  * receives one part of the weight's gradient per work-item, summed while d and h are in the caches. A
  * work-item processes blocks of `rows` samples, strided by the number of work-items. */
@@ -409,7 +422,8 @@ __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TEN
         clear(d, rows * (GATE_PITCH + 3 * UNIT_PITCH));
         for (int t = length - 1; t >= 0; --t) {
             for (int r = 0; r < n; ++r) {
-                const long at = (long)(first + r) * length + t;
+                const long at = (long)(first + r) * length + t, soon = (long)(first + min(r + 1, n - 1)) * length + t;
+                sample_soon(AT(dy) + soon * WIDTH, AT(gates) + soon * 4 * WIDTH, AT(cells) + soon * WIDTH, t == 0);
                 cell_backward(AT(dy) + at * WIDTH, AT(gates) + at * 4 * WIDTH, AT(cells) + at * WIDTH, t == 0,
                               dh + r * UNIT_PITCH, dc + r * UNIT_PITCH, d + r * GATE_PITCH,
                               HAS(dproducts) ? AT(dproducts) + at * 4 * WIDTH : 0);
