@@ -85,6 +85,7 @@ typedef struct ptx_launch {
     size_t n_ranges;
     int threads;    /* work-groups run on that many host threads */
     bool races;     /* look for races in shared memory */
+    bool registers; /* look for registers that are read before they were written */
     uint32_t steps; /* instructions of a warp; more are taken for an endless loop (0: 2^30) */
     ptx_fault *fault;
     void *context;

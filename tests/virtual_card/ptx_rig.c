@@ -61,6 +61,7 @@ void rig_run(rig *r, const char *body) {
                                .n_ranges = 2,
                                .threads = r->threads,
                                .races = true,
+                               .registers = r->registers,
                                .steps = r->steps,
                                .fault = collect_fault,
                                .context = r};

@@ -12,6 +12,7 @@ typedef struct rig {
     uint32_t dynamic_shared;
     int threads;              /* of the host (1) */
     uint32_t steps;           /* at most of a warp (0: as ptx.h) */
+    bool registers;           /* look for registers that nothing wrote */
     bool input_only;          /* `in` may not be written */
     const char *declarations; /* before the kernel ("") */
     /* buffers of the kernel; nothing else is in the ranges of the launch */

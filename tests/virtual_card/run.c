@@ -95,6 +95,7 @@ static void open_group(ptx_group *group, ptx_run_state *run) {
         warp->first = w * PTX_LANES;
         warp->begun = left >= PTX_LANES ? PTX_ALL : (1u << left) - 1;
         warp->base[PTX_REGISTERS] = allocate(kernel->register_bytes);
+        if (launch->registers) warp->written = allocate(kernel->register_bytes);
         warp->base[PTX_SPECIAL] = allocate(SPECIAL_BYTES);
         warp->base[PTX_CONSTANTS] = kernel->constants;
         warp->local = allocate((size_t)PTX_LANES * kernel->local_bytes);
@@ -104,7 +105,7 @@ static void open_group(ptx_group *group, ptx_run_state *run) {
 static void close_group(ptx_group *group) {
     for (uint32_t w = 0; w < group->n_warps; ++w) {
         ptx_warp *warp = &group->warps[w];
-        free(warp->base[PTX_REGISTERS]), free(warp->base[PTX_SPECIAL]);
+        free(warp->base[PTX_REGISTERS]), free(warp->base[PTX_SPECIAL]), free(warp->written);
         free(warp->local), free(warp->paths), free(warp->copies);
     }
     free(group->warps), free(group->cells), free(group->shared);
@@ -141,6 +142,7 @@ static void set_special(ptx_warp *warp, const uint32_t index[3]) {
 
 static void begin_warp(ptx_warp *warp, const uint32_t index[3]) {
     set_special(warp, index);
+    ptx_forget_registers(warp);
     warp->live = warp->begun;
     warp->ended = false, warp->steps = 0;
     warp->n_paths = 0, warp->n_copies = 0;

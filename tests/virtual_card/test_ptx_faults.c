@@ -461,6 +461,53 @@ static void lanes_wait_for_their_own_copies(void **unused) {
     rig_expect_fault(&r, NULL);
 }
 
+/* --- registers that nothing wrote */
+
+static void registers_that_nothing_wrote(void **unused) {
+    (void)unused;
+    static const fault_row rows[] = {
+        {"    mov.u32 %r5, 3;\n    add.u32 %r6, %r5, %r0;\n    st.global.u32 [%d1], %r6;\n", NULL},
+        {"    add.u32 %r6, %r5, %r0;\n", "work-item 0 reads a register that it never wrote"},
+        {"    st.global.u32 [%d1], %r5;\n", "work-item 0 reads a register"},
+        {"    add.u32 %r5, %r5, 1;\n    add.u32 %r6, %r5, 1;\n", "work-item 0 reads a register"},
+        /* Written by some lanes: by those that read it, by others. */
+        {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    @%p1 add.u32 %r6, %r5, 1;\n", NULL},
+        {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    add.u32 %r6, %r5, 1;\n",
+         "work-item 7 reads a register"},
+        {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    @!%p1 add.u32 %r5, %r0, 2;\n"
+         "    add.u32 %r6, %r5, 1;\n",
+         NULL},
+        /* A move is no use, but what it moved is not written either. */
+        {"    mov.u32 %r6, %r5;\n", NULL},
+        {"    mov.u32 %r6, %r5;\n    add.u32 %r7, %r6, 1;\n", "work-item 0 reads a register"},
+        {"    mov.u32 %r6, %r0;\n    add.u32 %r7, %r6, 1;\n", NULL},
+        {"    @%p1 add.u32 %r7, %r0, 1;\n", "work-item 0 reads a register"},
+        {"    @%p1 bra A;\nA:\n", "work-item 0 reads a register"},
+        {"    ld.global.u32 %r5, [%d1];\n    add.u32 %r6, %r5, 1;\n    ld.global.u32 %r5, [%d4];\n",
+         "reads a register"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        rig r;
+        rig_init(&r);
+        r.registers = true;
+        rig_run(&r, rows[i].body);
+        if (!rows[i].fault) rig_expect_fault(&r, NULL);
+        if (rows[i].fault && (!r.n_faults || !strstr(r.faults[0], rows[i].fault)))
+            fail_msg("\"%s\" instead of \"%s\" of\n%s", r.n_faults ? r.faults[0] : "", rows[i].fault, rows[i].body);
+    }
+}
+
+/* Each group begins anew. */
+static void registers_of_another_group(void **unused) {
+    (void)unused;
+    rig r;
+    rig_init(&r);
+    r.registers = true, r.groups = 2;
+    rig_run(&r, "    mov.u32 %r9, %ctaid.x;\n    setp.eq.u32 %p1, %r9, 0;\n    @%p1 add.u32 %r5, %r0, 1;\n"
+                "    add.u32 %r6, %r5, 1;\n");
+    rig_expect_fault(&r, "reads a register that it never wrote, in group 1 0 0");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(races_between_work_items),
@@ -478,6 +525,8 @@ int main(void) {
         cmocka_unit_test(copies_must_be_waited_for),
         cmocka_unit_test(copies_arrive_at_the_wait),
         cmocka_unit_test(lanes_wait_for_their_own_copies),
+        cmocka_unit_test(registers_that_nothing_wrote),
+        cmocka_unit_test(registers_of_another_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ import tempfile
 FOLDER = os.path.abspath(sys.argv[1])
 COMPILER = sys.argv[2] if len(sys.argv) > 2 else "cc"
 CORE = """access body counters declare decode flow instructions_async instructions_atomic instructions_memory instructions_warp lexer parse registers
-run shared_memory tables warp""".split()
+run shared_memory tables unwritten warp""".split()
 ARITHMETIC = ["instructions_compare", "instructions_convert", "instructions_float", "instructions_integer", "instructions_matrix"]
 TESTS = ["counters", "faults", "flow", "matrix", "text"]
 FLAGS = ["-O1", "-std=gnu17", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-I" + FOLDER]
@@ -57,6 +57,16 @@ MUTANTS = {
         ('group->cells[c].writer = (uint16_t)(warp->first + lane);', ''),
         ('cell->writer = writer, cell->written = group->time;', 'cell->written = group->time;'),
         ('cell->read = warp->group->time;', ''),
+    ],
+    "unwritten": [
+        ('if (!missing) return;', 'return;'),
+        ('mask & ~*written(warp, offset)', 'mask & (*written(warp, offset) ? 0 : ~0u)'),
+        ('memset(warp->written, 0, ', 'memset(warp->written, 0, 0 * '),
+        ('if (!carries(now))', 'if (1)'),
+        ('known &= *written', 'known &= 0 * *written'),
+        ('known &= *written', 'known |= *written'),
+        ('check(warp, now->predicate, mask);', '(void)0;'),
+        ('|= known;', '= known;'),
     ],
     "warp": [
         ('path->pc = meet;', 'path->pc = meet + 0*(path->mask = others);'),

@@ -56,6 +56,7 @@ static ptx_stop run_path(ptx_warp *warp) {
         warp->now = now;
         uint32_t active = mask, n_active = lanes;
         if (now->predicate != PTX_NOWHERE) {
+            ptx_check_predicate(warp, now, mask);
             const uint32_t bits = *(const uint32_t *)(warp->base[PTX_REGISTERS] + now->predicate);
             active &= now->unless ? ~bits : bits;
             n_active = ptx_count_bits(active);
@@ -66,6 +67,7 @@ static ptx_stop run_path(ptx_warp *warp) {
         if (++warp->steps > most) return ENDLESS;
         switch (now->kind) {
         case PTX_PLAIN:
+            if (active && warp->written) ptx_check_registers(warp, now, active);
             if (active) now->run(warp, now, active);
             ++pc;
             break;

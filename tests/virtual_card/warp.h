@@ -34,7 +34,8 @@ struct ptx_warp {
     uint32_t committed[PTX_LANES];  /* groups of copies */
     ptx_copy *copies;
     size_t n_copies, copy_capacity;
-    unsigned char *local; /* [32][local_bytes] */
+    unsigned char *local;   /* [32][local_bytes] */
+    unsigned char *written; /* as the registers: lanes that wrote each; NULL: nobody looks */
 };
 
 /* What is known of the last accesses to a cell of shared memory. */
@@ -69,9 +70,15 @@ typedef enum ptx_fault_kind {
     PTX_FAULT_IN_FLIGHT,
     PTX_FAULT_BARRIER,
     PTX_FAULT_LANES, /* an instruction of the whole warp without all its lanes */
-    PTX_FAULT_ENDLESS
+    PTX_FAULT_ENDLESS,
+    PTX_FAULT_REGISTER /* read, but never written */
 } ptx_fault_kind;
 void ptx_report(ptx_warp *warp, ptx_fault_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* unwritten.c: registers that are read before they were written, by the lanes of the mask; what an instruction writes. */
+void ptx_forget_registers(ptx_warp *warp);
+void ptx_check_predicate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
+void ptx_check_registers(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
 
 /* warp.c: runs a warp to its next barrier or its end. False: the launch must stop. */
 bool ptx_run_warp(ptx_warp *warp);
