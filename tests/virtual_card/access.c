@@ -2,6 +2,7 @@
 #include "access.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* What a load reads where it may not. */
@@ -60,8 +61,11 @@ static bool aligned(ptx_warp *warp, uint64_t address, uint32_t bytes, ptx_use us
 
 static unsigned char *locate_global(ptx_warp *warp, uint64_t address, uint32_t bytes, ptx_use use, int lane) {
     bool read_only;
-    if (ptx_inside(warp->group, address, bytes, use != PTX_LOAD, &read_only))
+    if (ptx_inside(warp->group, address, bytes, use != PTX_LOAD, &read_only)) {
+        if (use == PTX_LOAD && atomic_load(warp->group->atomics)) ptx_check_load(warp, address, bytes, (uint32_t)lane);
+        if (use == PTX_ATOMIC) ptx_note_atomic(warp, address, bytes);
         return aligned(warp, address, bytes, use, lane) ? (unsigned char *)(uintptr_t)address : NULL;
+    }
     ptx_report(warp, read_only ? PTX_FAULT_READ_ONLY : PTX_FAULT_RANGE,
                "%s of %u bytes %s, at 0x%" PRIx64 " by work-item %u", name_of(use), bytes,
                read_only ? "in memory that is only read" : "outside the memory of the launch", address,
@@ -80,6 +84,7 @@ static unsigned char *locate_shared(ptx_warp *warp, uint64_t offset, uint32_t by
     if (!aligned(warp, offset, bytes, use, lane)) return NULL;
     if (group->cells && use == PTX_LOAD) ptx_record_read(warp, (uint32_t)offset, bytes, (uint32_t)lane);
     if (group->cells && use == PTX_STORE) ptx_record_write(warp, (uint32_t)offset, bytes, (uint32_t)lane);
+    if (group->cells && use == PTX_ATOMIC) ptx_record_atomic(warp, (uint32_t)offset, bytes, (uint32_t)lane);
     return group->shared + offset;
 }
 
@@ -182,7 +187,8 @@ uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, c
                     uint32_t bytes, ptx_use use, unsigned char *where[PTX_LANES]) {
     const ptx_space space = now->space;
     count_request(warp, space, mask, addresses, bytes, use);
-    if (space == PTX_GLOBAL && all_in_last_range(warp, mask, addresses, bytes, use != PTX_LOAD)) {
+    const bool plain = use == PTX_STORE || (use == PTX_LOAD && !atomic_load(warp->group->atomics));
+    if (plain && space == PTX_GLOBAL && all_in_last_range(warp, mask, addresses, bytes, use != PTX_LOAD)) {
         for (int l = 0; l < PTX_LANES; ++l)
             where[l] = mask >> l & 1 ? (unsigned char *)(uintptr_t)addresses[l] : nothing;
         return mask;

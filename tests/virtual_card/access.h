@@ -27,7 +27,14 @@ uint32_t ptx_waves(const uint64_t offsets[PTX_LANES], uint32_t mask, uint32_t by
 /* shared_memory.c. Races: two work-items access a byte, one of them writes, and no barrier lies between. */
 void ptx_record_read(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
 void ptx_record_write(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
+void ptx_record_atomic(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
 /* A copy to these bytes is under way; it has arrived. */
 void ptx_record_copy(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane, bool arrived);
+
+/* global_atomics.c. Loads of words of global memory that another work-group accesses atomically in the same launch: a
+ * group may load what it has published itself by an atomic access and a fence behind it. */
+void ptx_note_atomic(ptx_warp *warp, uint64_t address, uint32_t bytes);
+void ptx_note_fence(ptx_warp *warp);
+void ptx_check_load(ptx_warp *warp, uint64_t address, uint32_t bytes, uint32_t lane);
 
 #endif

@@ -1,5 +1,5 @@
 /* Instructions between the lanes of a warp, barriers and branches. */
-#include "warp.h"
+#include "access.h"
 
 #include <string.h>
 
@@ -103,6 +103,11 @@ static void nothing(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     (void)warp, (void)now, (void)mask;
 }
 
+static void fence(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
+    (void)now, (void)mask;
+    ptx_note_fence(warp);
+}
+
 #define SHUFFLE(name, mode)                                                                                            \
     {"shfl.sync." name ".b32", "w=wwww", shuffle, mode, 0, 0}, {                                                       \
         "shfl.sync." name ".b32", "w|p=wwww", shuffle, mode, 0, 0                                                      \
@@ -114,8 +119,10 @@ static const ptx_form forms[] = {
     {"bar[.cta].sync", "=n", NULL, 0, 0, 0, .kind = PTX_BARRIER},
     {"barrier[.cta].sync[.aligned]", "=n", NULL, 0, 0, 0, .kind = PTX_BARRIER},
     {"bar.warp.sync", "=w", sync_warp, 0, 0, 0},
-    {"membar(.cta|.gl|.sys)", "=", nothing, 0, 0, 0},
-    {"fence[.sc|.acq_rel](.cta|.gpu|.sys)", "=", nothing, 0, 0, 0},
+    {"membar.cta", "=", nothing, 0, 0, 0},
+    {"membar(.gl|.sys)", "=", fence, 0, 0, 0},
+    {"fence[.sc|.acq_rel].cta", "=", nothing, 0, 0, 0},
+    {"fence[.sc|.acq_rel](.gpu|.sys)", "=", fence, 0, 0, 0},
     {"nanosleep.u32", "=w", nothing, 0, 0, 0},
     SHUFFLE("up", UP),
     SHUFFLE("down", DOWN),

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FAULTS = 20 };
+enum { MAX_FAULTS = 20, MAX_ATOMICS = 4096 };
 
 /* What the threads of a launch share. */
 struct ptx_run_state {
@@ -23,7 +23,42 @@ struct ptx_run_state {
     } faults[MAX_FAULTS];
     size_t n_faults;
     ptx_counters counters;
+    atomic_uint n_atomics;
+    struct {
+        atomic_uint_fast64_t word, group; /* one that accessed it; several: UINT64_MAX */
+    } atomics[MAX_ATOMICS];               /* by a hash of the word; 0: free. What finds no room is not looked for */
 };
+
+/* --- atomic accesses to global memory */
+
+/* The place of a word: where it is, or a free one; MAX_ATOMICS: no room. */
+static size_t place_of(ptx_run_state *run, uint64_t word) {
+    for (size_t i = 0; i < 64; ++i) {
+        const size_t at = (size_t)((word + i) % MAX_ATOMICS);
+        const uint64_t there = atomic_load(&run->atomics[at].word);
+        if (there == word || !there) return at;
+    }
+    return MAX_ATOMICS;
+}
+
+void ptx_share_atomic(ptx_run_state *run, uint64_t word, uint64_t group) {
+    pthread_mutex_lock(&run->lock);
+    const size_t at = place_of(run, word);
+    if (at < MAX_ATOMICS && !atomic_load(&run->atomics[at].word)) {
+        atomic_store(&run->atomics[at].group, group);
+        atomic_store(&run->atomics[at].word, word);
+        atomic_fetch_add(&run->n_atomics, 1);
+    } else if (at < MAX_ATOMICS && atomic_load(&run->atomics[at].group) != group) {
+        atomic_store(&run->atomics[at].group, UINT64_MAX);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+bool ptx_others_access(ptx_run_state *run, uint64_t word, uint64_t group) {
+    const size_t at = place_of(run, word);
+    return at < MAX_ATOMICS && atomic_load(&run->atomics[at].word) == word &&
+           atomic_load(&run->atomics[at].group) != group;
+}
 
 /* --- faults */
 
@@ -81,7 +116,7 @@ static void open_group(ptx_group *group, ptx_run_state *run) {
     const ptx_kernel *kernel = run->kernel;
     const ptx_launch *launch = run->launch;
     const uint32_t items = launch->local[0] * launch->local[1] * launch->local[2];
-    *group = (ptx_group){.kernel = kernel, .launch = launch, .run = run};
+    *group = (ptx_group){.kernel = kernel, .launch = launch, .run = run, .atomics = &run->n_atomics};
     group->n_warps = (items + PTX_LANES - 1) / PTX_LANES;
     group->shared_bytes = kernel->shared_bytes + launch->dynamic_shared;
     group->shared = allocate(group->shared_bytes);
@@ -211,6 +246,7 @@ static void *run_groups(void *context) {
         if (i >= total) break;
         const uint32_t index[3] = {(uint32_t)(i % groups[0]), (uint32_t)(i / groups[0] % groups[1]),
                                    (uint32_t)(i / groups[0] / groups[1])};
+        group.index = i, group.n_own_atomics = 0;
         run_group(&group, index);
     }
     pthread_mutex_lock(&run->lock);

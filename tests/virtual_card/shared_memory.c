@@ -1,8 +1,10 @@
 /* Races in shared memory: two work-items access a cell, one of them writes, and nothing orders the two. */
 #include "access.h"
 
-/* In ptx_cell.writer: a copy to the cell is under way. In ptx_cell.reader: several lanes of a warp, or of several. */
-enum { IN_FLIGHT = 0x8000, SEVERAL = 0x8000, WARPS = 0xffff };
+/* In ptx_cell.writer: a copy to the cell is under way; atomic accesses, of several lanes of a warp, of several warps. In
+ * ptx_cell.reader: several lanes of a warp, or of several. */
+enum { IN_FLIGHT = 0x8000, ATOMIC = 0x4000, LANES = 0x2000, ALL_WARPS = 0x1000, ITEM = 0xfff };
+enum { SEVERAL = 0x8000, WARPS = 0xffff };
 
 /* Accesses from this time on are not ordered before one of `warp` now: bar.warp.sync orders those of its lanes too. */
 static uint32_t unordered_since(const ptx_warp *warp, uint32_t other_warp) {
@@ -11,9 +13,9 @@ static uint32_t unordered_since(const ptx_warp *warp, uint32_t other_warp) {
 }
 
 static bool writes_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
-    const uint32_t writer = cell->writer & ~(uint32_t)IN_FLIGHT;
-    return cell->written >= warp->group->barrier && writer != item &&
-           cell->written >= unordered_since(warp, writer / PTX_LANES);
+    const uint32_t writer = cell->writer & ~(uint32_t)(IN_FLIGHT | ATOMIC);
+    if (cell->written < warp->group->barrier || writer == item) return false;
+    return writer & ALL_WARPS || cell->written >= unordered_since(warp, (writer & ITEM) / PTX_LANES);
 }
 
 static bool reads_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
@@ -54,7 +56,7 @@ void ptx_record_read(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t l
             ptx_report(warp, PTX_FAULT_RACE,
                        "race: work-item %u reads offset %u of shared memory, which work-item %u wrote without a "
                        "barrier between",
-                       item, c << shift, cell->writer);
+                       item, c << shift, cell->writer & ITEM);
         record_read(warp, cell, item);
     }
 }
@@ -69,7 +71,7 @@ static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_
         else if (cell->written >= group->begin && writes_unordered(warp, cell, item))
             ptx_report(warp, PTX_FAULT_RACE,
                        "race: work-items %u and %u write offset %u of shared memory without a barrier between",
-                       cell->writer, item, c << shift);
+                       cell->writer & ITEM, item, c << shift);
         else if (reads_unordered(warp, cell, item))
             ptx_report(warp, PTX_FAULT_RACE,
                        "race: work-item %u writes offset %u of shared memory, which another one read without a barrier "
@@ -81,6 +83,37 @@ static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_
 
 void ptx_record_write(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
     write_cells(warp, offset, bytes, lane, (uint16_t)(warp->first + lane));
+}
+
+/* Who accessed the cell, with this atomic access of an item. */
+static uint16_t accessed_by(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
+    const uint32_t before = cell->writer & ITEM;
+    if (!(cell->writer & ATOMIC) || !writes_unordered(warp, cell, item)) return (uint16_t)(item | ATOMIC);
+    return (uint16_t)(item | ATOMIC | LANES | (cell->writer & ALL_WARPS) |
+                      (before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS));
+}
+
+/* Atomic accesses do not race with each other, but with loads and stores. */
+void ptx_record_atomic(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
+    const ptx_group *group = warp->group;
+    const uint32_t shift = group->kernel->cell_shift, item = warp->first + lane;
+    for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
+        ptx_cell *cell = &group->cells[c];
+        const bool written = cell->written >= group->begin;
+        if (!written)
+            ptx_report(warp, PTX_FAULT_UNWRITTEN,
+                       "work-item %u accesses offset %u of shared memory, which its group never wrote", item,
+                       c << shift);
+        else if (cell->writer & IN_FLIGHT)
+            report_in_flight(warp, cell, c << shift, item, "accesses");
+        else if ((!(cell->writer & ATOMIC) && writes_unordered(warp, cell, item)) || reads_unordered(warp, cell, item))
+            ptx_report(
+                warp, PTX_FAULT_RACE,
+                "race: an atomic access of work-item %u to offset %u of shared memory, which another one read or "
+                "wrote without a barrier between",
+                item, c << shift);
+        cell->writer = written ? accessed_by(warp, cell, item) : (uint16_t)(item | ATOMIC), cell->written = group->time;
+    }
 }
 
 void ptx_record_copy(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane, bool arrived) {

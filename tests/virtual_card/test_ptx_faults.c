@@ -461,6 +461,80 @@ static void lanes_wait_for_their_own_copies(void **unused) {
     rig_expect_fault(&r, NULL);
 }
 
+/* --- atomic accesses beside others */
+
+#define FIRST_ATOMIC "    red.shared.add.u32 [tile], 1;\n"
+#define ZERO_FIRST "    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 0;\n" BARRIER
+
+static void atomics_race_with_loads_and_stores(void **unused) {
+    (void)unused;
+    static const fault_row rows[] = {
+        {ZERO_FIRST FIRST_ATOMIC FIRST_ATOMIC BARRIER READ_FIRST, NULL},
+        {ZERO_FIRST FIRST_ATOMIC READ_FIRST, "offset 0 of shared memory, which"},
+        {ZERO_FIRST FIRST_ATOMIC WRITE_FIRST, "offset 0 of shared memory"},
+        {ZERO_FIRST READ_FIRST FIRST_ATOMIC, "race: an atomic access of work-item"},
+        {ZERO_FIRST WRITE_FIRST FIRST_ATOMIC, "race: an atomic access of work-item"},
+        {ZERO_FIRST "    @%p1 red.shared.add.u32 [tile], 1;\n    @%p1 ld.shared.u32 %r5, [tile];\n", NULL},
+        /* The own atomic access does not hide that of another item: of the same warp, of another one. */
+        {ZERO_FIRST "    setp.ge.u32 %p2, %r0, 62;\n    @%p2 red.shared.add.u32 [tile], 1;\n"
+                    "    setp.eq.u32 %p3, %r0, 63;\n    @%p3 ld.shared.u32 %r5, [tile];\n",
+         "race: work-item 63 reads offset 0"},
+        {ZERO_FIRST "    setp.ge.u32 %p2, %r0, 62;\n    @%p2 red.shared.add.u32 [tile], 1;\n    bar.warp.sync -1;\n"
+                    "    setp.eq.u32 %p3, %r0, 63;\n    @%p3 ld.shared.u32 %r5, [tile];\n",
+         NULL},
+        {ZERO_FIRST FIRST_ATOMIC "    bar.warp.sync -1;\n" READ_FIRST, "offset 0 of shared memory, which"},
+        {ZERO_FIRST FIRST_ATOMIC
+         "    bar.warp.sync -1;\n    setp.eq.u32 %p3, %r0, 0;\n    @%p3 ld.shared.u32 %r5, [tile];\n",
+         "offset 0 of shared memory, which"},
+        {ZERO_FIRST FIRST_ATOMIC
+         "    bar.warp.sync -1;\n    setp.eq.u32 %p3, %r0, 63;\n    @%p3 ld.shared.u32 %r5, [tile];\n",
+         "offset 0 of shared memory, which"},
+        {FIRST_ATOMIC, "accesses offset 0 of shared memory, which its group never wrote"},
+    };
+    check_races(rows, sizeof rows / sizeof *rows);
+}
+
+#define COUNT "    atom.global.add.u32 %r5, [%d1+8], 1;\n"
+#define LOOK "    ld.global.u32 %r6, [%d1+8];\n"
+#define LOST "of global memory, which another group accesses atomically in the same launch"
+
+/* One host thread: the groups come in their order. */
+static void loads_beside_atomics_of_other_groups(void **unused) {
+    (void)unused;
+    static const fault_row rows[] = {
+        {COUNT, NULL},
+        {LOOK, NULL},
+        {COUNT "    ld.global.u32 %r6, [%d1+12];\n    ld.global.u32 %r6, [%d1+4];\n", NULL},
+        {COUNT LOOK, LOST},
+        {COUNT "    ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1];\n", LOST},
+        {COUNT "    ld.u32 %r6, [%d1+8];\n", LOST},
+        {LOOK COUNT, LOST},
+        {COUNT "    ld.relaxed.gpu.global.u32 %r6, [%d1+8];\n    ld.acquire.gpu.global.u32 %r6, [%d1+8];\n", NULL},
+        /* What the group has published: arrival, fence, load. */
+        {COUNT "    membar.gl;\n" LOOK, NULL},
+        {COUNT "    fence.acq_rel.gpu;\n" LOOK, NULL},
+        {COUNT "    membar.cta;\n" LOOK, LOST},
+        {"    membar.gl;\n" COUNT LOOK, LOST},
+        {COUNT "    membar.gl;\n" COUNT LOOK, LOST},
+        /* A group that only looks. */
+        {"    mov.u32 %r9, %ctaid.x;\n    setp.eq.u32 %p1, %r9, 0;\n    @%p1 atom.global.add.u32 %r5, [%d1+8], 1;\n"
+         "    membar.gl;\n" LOOK,
+         LOST},
+        {"    mov.u32 %r9, %ctaid.x;\n    setp.eq.u32 %p1, %r9, 0;\n    @%p1 atom.global.add.u32 %r5, [%d1+8], 1;\n"
+         "    @%p1 ld.global.u32 %r6, [%d1+8];\n",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        rig r;
+        rig_init(&r);
+        r.groups = 3;
+        rig_run(&r, rows[i].body);
+        if (r.n_faults != (rows[i].fault ? 1 : 0) || (rows[i].fault && !strstr(r.faults[0], rows[i].fault)))
+            fail_msg("%d faults, \"%s\", instead of \"%s\" of\n%s", r.n_faults, r.n_faults ? r.faults[0] : "",
+                     rows[i].fault ? rows[i].fault : "", rows[i].body);
+    }
+}
+
 /* --- registers that nothing wrote */
 
 static void registers_that_nothing_wrote(void **unused) {
@@ -525,6 +599,8 @@ int main(void) {
         cmocka_unit_test(copies_must_be_waited_for),
         cmocka_unit_test(copies_arrive_at_the_wait),
         cmocka_unit_test(lanes_wait_for_their_own_copies),
+        cmocka_unit_test(atomics_race_with_loads_and_stores),
+        cmocka_unit_test(loads_beside_atomics_of_other_groups),
         cmocka_unit_test(registers_that_nothing_wrote),
         cmocka_unit_test(registers_of_another_group),
     };

@@ -11,7 +11,7 @@ import tempfile
 
 FOLDER = os.path.abspath(sys.argv[1])
 COMPILER = sys.argv[2] if len(sys.argv) > 2 else "cc"
-CORE = """access body counters declare decode flow instructions_async instructions_atomic instructions_memory instructions_warp lexer parse registers
+CORE = """access body counters declare decode flow global_atomics instructions_async instructions_atomic instructions_memory instructions_warp lexer parse registers
 run shared_memory tables unwritten warp""".split()
 ARITHMETIC = ["instructions_compare", "instructions_convert", "instructions_float", "instructions_integer", "instructions_matrix"]
 TESTS = ["counters", "faults", "flow", "matrix", "text"]
@@ -40,6 +40,8 @@ MUTANTS = {
         ('(addresses[l] & (bytes - 1)) : 0', '0 : 0'),
         ('use == PTX_STORE) ptx_record_write', '0) ptx_record_write'),
         ('use == PTX_LOAD) ptx_record_read', '0) ptx_record_read'),
+        ('use == PTX_ATOMIC) ptx_record_atomic', '0) ptx_record_atomic'),
+        ('!atomic_load(warp->group->atomics));', '1);'),
         ('allowed &= ~(1u << l)', '(void)0'),
         ('return !(write && range.read_only);', 'return true;'),
         ('addresses[l] >> 56 != first', '0'),
@@ -47,7 +49,7 @@ MUTANTS = {
     "shared_memory": [
         ('warp->sync_time > barrier ? warp->sync_time : barrier', 'barrier'),
         ('other_warp == warp->first / PTX_LANES && ', ''),
-        ('writer != item &&', ''),
+        ('|| writer == item) return false', ') return false'),
         ('cell->reader == item) return false', '0) return false'),
         ('if (cell->reader == WARPS) return true;', 'if (cell->reader == WARPS) return false;'),
         ('reader == own ? SEVERAL | own : WARPS', 'SEVERAL | own'),
@@ -57,6 +59,20 @@ MUTANTS = {
         ('group->cells[c].writer = (uint16_t)(warp->first + lane);', ''),
         ('cell->writer = writer, cell->written = group->time;', 'cell->written = group->time;'),
         ('cell->read = warp->group->time;', ''),
+        ('!(cell->writer & ATOMIC) && writes_unordered', 'writes_unordered'),
+        ('if (!(cell->writer & ATOMIC) || !writes', 'if (1 || !writes'),
+        ('(before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS)', '0'),
+        ('(before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS)', 'ALL_WARPS'),
+        ('|| reads_unordered(warp, cell, item)', ''),
+    ],
+    "global_atomics": [
+        ('group->own_atomics[i].fenced = false;', ''),
+        ('if (is_strong(warp->now)) return;', ''),
+        ('&& fenced) continue;', ') continue;'),
+        ('.fenced = true;', '.fenced = false;'),
+        ('ptx_share_atomic(group->run', '(void)0; if (0) ptx_share_atomic(group->run'),
+        ('(address + bytes - 1) / 4; ++word) {\n        bool', 'address / 4; ++word) {\n        bool'),
+        ('group->own_atomics[at].word = word,', ''),
     ],
     "unwritten": [
         ('if (!missing) return;', 'return;'),
@@ -84,6 +100,9 @@ MUTANTS = {
         ('common_post_dominator(post, rank, meet, next)', 'meet'),
     ],
     "run": [
+        ('group.index = i,', ''),
+        ('group.n_own_atomics = 0;', ''),
+        ('atomic_load(&run->atomics[at].group) != group;', '1;'),
         ('backwards ? group->n_warps - 1 - k : k', 'group->time & 1 ? group->n_warps - 1 - k : k'),
         ('waiting && waiting->barrier != warp->barrier', '0'),
         ('if (waiting && ended)', 'if (0)'),

@@ -4,6 +4,8 @@
 
 #include "kernel.h"
 
+#include <stdatomic.h>
+
 typedef struct ptx_group ptx_group;
 
 /* Lanes that go the same way, up to the instruction `until`, where another path of the stack takes over. */
@@ -46,6 +48,17 @@ typedef struct ptx_cell {
 
 typedef struct ptx_run_state ptx_run_state; /* of the launch */
 
+/* A word of global memory that the group accessed atomically, and whether a fence of it followed. */
+enum { PTX_OWN_ATOMICS = 64 };
+typedef struct ptx_own_atomic {
+    uint64_t word;
+    bool fenced;
+} ptx_own_atomic;
+
+/* run.c: words (addresses / 4) that groups of the launch access atomically; whether another group than this one does. */
+void ptx_share_atomic(ptx_run_state *run, uint64_t word, uint64_t group);
+bool ptx_others_access(ptx_run_state *run, uint64_t word, uint64_t group);
+
 struct ptx_group {
     const ptx_kernel *kernel;
     const ptx_launch *launch;
@@ -58,6 +71,10 @@ struct ptx_group {
     ptx_cell *cells;               /* NULL: races are not looked for */
     uint32_t time, begin, barrier; /* grows at each barrier; at the group's begin; at its last barrier */
     ptx_range range;               /* that the last access to global memory fell into */
+    uint64_t index;                /* of the group in the launch */
+    atomic_uint *atomics;          /* words that the launch accesses atomically */
+    ptx_own_atomic own_atomics[PTX_OWN_ATOMICS];
+    uint32_t n_own_atomics;
 };
 
 /* Faults. One kind is reported once an instruction. */
