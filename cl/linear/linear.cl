@@ -33,6 +33,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
     const int rows = min(block_rows, M - m0), cols = min(width, N - n0);
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
     const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
+    const int row_tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
     const bool sums_here = HAS(sums) && n0 == 0;
 
     __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
@@ -71,8 +72,11 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
                 panel_soon(AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n), ldb,
-                           min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
-                           (rows + TILE_ROWS - 1) / TILE_ROWS);
+                           min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS, row_tiles);
+#if TRANS_A
+                rows_soon(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK), rows,
+                          p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
+#endif
                 if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
 #if EPILOGUE != EPILOGUE_NONE
                 if (last && HAS(saved)) tile_soon(AT(saved) + at, N);

@@ -339,7 +339,8 @@ static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
  * If the rows of a block must be packed, this is done once, so several panels should use them. Otherwise one
  * panel is used for many rows, and long rows are summed in one pass: a panel streams from the L2 cache as
  * fast as from the L1 cache. 4 items per unit balance uneven cores; with packed rows this costs more than it
- * gains. */
+ * gains. A deep k of a product with A^T is split instead, so that blocks stay large: smaller ones read A or B several
+ * times, and such products are bound by what they read. */
 static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
     bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
@@ -357,7 +358,8 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
     int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are packed in strips */
     s.rows = round_up(ceil_div(p->m, ceil_div(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
-    while (count_items(p, &s, vector_width) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
+    const bool splits = p->trans_a && !p->bias && p->k >= wanted * SPLIT_DEPTH_MIN;
+    while (!splits && count_items(p, &s, vector_width) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
         if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * vector_width >= s.rows))
             s.panels /= 2;
         else
