@@ -87,7 +87,8 @@ static void add_pair(const host_chain *c, int64_t i, int64_t j, items *sum) {
     }
     if (reference >= p0) return;
     for (double cut = 0.5; cut < 5; cut *= 2) kept += 0.25 / (1 + exp(e - cut));
-    add(sum, 1 - kept, 0.25, 1);
+    /* the slope has the sign of the error, which rounding decides where there is none */
+    add(sum, 1 - kept, e < 1e-4 ? 1e6 : 0.25, 1);
 }
 
 static double volume(const host_chain *c, bool reference, int64_t i, int64_t step, double *lengths) {
@@ -192,6 +193,10 @@ static double extent(const host_chain *c) {
 
 /* --- the ops -------------------------------------------------------------------------------------------------- */
 
+static double size_of_loss(const host_chain *c, const items *all) {
+    return all->sum + fmin(all->size, all->count * 10) * extent(c);
+}
+
 cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], term = cleat_structure_attributes_of(node).term;
     cleat_defined loss = {.value = 0};
@@ -202,7 +207,7 @@ cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *
         if (all.count == 0) continue;
         if (output) return (cleat_defined){.value = 1 / all.count, .size = 1 / all.count};
         loss.value += weight * all.sum / all.count;
-        loss.size += fabs(weight) * (all.sum + all.size * extent(&chain)) / all.count;
+        loss.size += fabs(weight) * size_of_loss(&chain, &all) / all.count;
     }
     return loss;
 }
@@ -210,7 +215,7 @@ cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *
 cleat_defined cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                           int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], all = node->in[STRUCTURE_X]->shape[1], b = element / 3 / all;
-    const double move = 1e-4;
+    const double move = 1e-5;
     cleat_defined gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN, element);
     host_chain chain = chain_of(node, values, b);
     (void)output;

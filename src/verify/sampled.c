@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "exec/exec.h"
 #include "fit/workload.h"
+#include "lib/shared_numbers.clh"
 #include "verify/passed.h"
 #include "verify/sampled_node.h"
 #include "verify/sampled_state.h"
@@ -16,9 +17,14 @@
 
 enum { FORMAT = 1, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
 
+/* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, in the same way: their
+ * attributes are equal, too. */
 typedef struct node_key {
-    char text[HASH];
+    char program[HASH], all[HASH];
 } node_key;
+
+/* Nodes of one program that are compared: the terms of a loss differ in their attributes, but so does every dropout. */
+enum { SIMILAR = 8 };
 
 struct cleat_sampled {
     cleat_session *session;
@@ -74,7 +80,6 @@ static cleat_status text_status(const cleat_text *text, cleat_error *error) {
     return text->failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a check") : CLEAT_OK;
 }
 
-/* Two nodes with one key run the same programs in the same way: on other numbers of rows, with other names. */
 static cleat_status key_of(const cleat_exec *exec, size_t graph, size_t index, node_key *key, cleat_error *error) {
     const cleat_bound *bound = &exec->graphs[graph];
     const cleat_node *node = bound->layout->graph->nodes[index];
@@ -89,16 +94,22 @@ static cleat_status key_of(const cleat_exec *exec, size_t graph, size_t index, n
     }
     for (int i = 0; i < node->n_in; ++i) describe_tensor(&text, node->in[i]);
     for (int i = 0; i < node->n_out; ++i) describe_tensor(&text, node->out[i]);
-    const cleat_status status = text_status(&text, error);
-    if (!status) cleat_hash_text(text.data, text.size, key->text);
+    cleat_status status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, key->program);
+    cleat_text_add_bytes(&text, (const char *)node->attr, sizeof node->attr);
+    if (!status) status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, key->all);
     cleat_text_free(&text);
     return status;
 }
 
 static bool is_covered(const cleat_sampled *sampled, const node_key *key) {
-    for (size_t i = 0; i < sampled->count; ++i)
-        if (strcmp(sampled->covered[i].text, key->text) == 0) return true;
-    return false;
+    int similar = 0;
+    for (size_t i = 0; i < sampled->count; ++i) {
+        if (strcmp(sampled->covered[i].all, key->all) == 0) return true;
+        similar += strcmp(sampled->covered[i].program, key->program) == 0;
+    }
+    return similar >= SIMILAR;
 }
 
 static bool has_launches(const cleat_exec *exec, size_t graph, size_t index) {
@@ -116,7 +127,7 @@ static cleat_status graph_path(const cleat_sampled *sampled, size_t graph, char 
     for (size_t i = 0; i < exec->plan->layouts[graph].node_count && !status; ++i) {
         if (!has_launches(exec, graph, i)) continue;
         status = key_of(exec, graph, i, &key, error);
-        if (!status) cleat_text_add(&text, "%s\n", key.text);
+        if (!status) cleat_text_add(&text, "%s\n", key.all);
     }
     if (!status) status = text_status(&text, error);
     if (!status) cleat_hash_text(text.data, text.size, hash);
@@ -238,12 +249,26 @@ static void save_records(cleat_sampled *sampled, size_t graph, double seconds) {
         cleat_save_passed(path, summary);
 }
 
+/* The rate of a first step may be 0, and the weight decay of a run. */
+static cleat_status change_hyper(const cleat_session *session, cleat_error *error) {
+    const cleat_tensor *hyper = session->work->hyper;
+    const size_t graph = session->work->update.index;
+    float values[HYPER_COUNT];
+    if (!hyper || cleat_tensor_bytes(hyper) != (int64_t)sizeof values) return CLEAT_OK;
+    cleat_status status = cleat_exec_read_unchecked(session->exec, graph, hyper, values, error);
+    if (status) return status;
+    if (values[HYPER_RATE] < 1e-3f) values[HYPER_RATE] = 1e-3f;
+    if (values[HYPER_WEIGHT_DECAY] == 0) values[HYPER_WEIGHT_DECAY] = 0.1f;
+    return cleat_exec_write_unchecked(session->exec, graph, hyper, values, error);
+}
+
 static cleat_status check(cleat_sampled *sampled, size_t graph, cleat_saved_state *saved, cleat_error *error) {
     cleat_session *session = sampled->session;
     const bool update = session->work->update.index == graph;
     cleat_status status = cleat_exec_run_nodes(session->exec, graph, 0, 0, error); /* takes the upload */
     if (!status) status = cleat_saved_state_take(session, update, saved, error);
     if (!status) status = cleat_saved_state_disturb(session, update, saved, error);
+    if (!status && update) status = change_hyper(session, error);
     if (!status) status = run(sampled, graph, error);
     return status;
 }

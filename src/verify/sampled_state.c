@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Biases and gains, which are equal numbers at the start, have no more elements; noise repeats after NOISE. */
-enum { SMALL = 16384, NOISE = 4099 };
+/* Larger parameters are not changed; noise repeats after NOISE. */
+enum { LARGE = 1 << 22, NOISE = 4099 };
 
 static cleat_status save(cleat_session *session, const cleat_tensor *tensor, cleat_saved_state *saved,
                          cleat_error *error) {
@@ -24,13 +24,19 @@ static cleat_status save(cleat_session *session, const cleat_tensor *tensor, cle
     return cleat_exec_read_unchecked(session->exec, 0, tensor, values, error);
 }
 
-static cleat_status save_small_parameters(cleat_session *session, cleat_saved_state *saved, cleat_error *error) {
+/* Biases, gains, and matrices that are zero at the start: behind a head of zeros every gradient is zero, whatever the
+ * kernels do. */
+static bool is_uniform(const cleat_tensor *param) {
+    const bool drawn = param->init.kind == CLEAT_INIT_UNIFORM || param->init.kind == CLEAT_INIT_NORMAL;
+    return !param->half_only && (param->rank == 1 || !drawn) && cleat_tensor_elements(param) <= LARGE;
+}
+
+static cleat_status save_uniform_parameters(cleat_session *session, cleat_saved_state *saved, cleat_error *error) {
     const cleat_store *store = session->work->store;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < store->count && !status; ++i) {
         const cleat_tensor *param = store->params[i];
-        if (!param->half_only && param->rank == 1 && cleat_tensor_elements(param) <= SMALL)
-            status = save(session, param, saved, error);
+        if (is_uniform(param)) status = save(session, param, saved, error);
     }
     return status;
 }
@@ -43,7 +49,7 @@ cleat_status cleat_saved_state_take(cleat_session *session, bool update, cleat_s
             status = save(session, &plan->store->flat[flat], saved, error);
     for (size_t i = 0; i < plan->state_count && !status; ++i)
         status = save(session, plan->store->states[i], saved, error);
-    return status || update ? status : save_small_parameters(session, saved, error);
+    return status || update ? status : save_uniform_parameters(session, saved, error);
 }
 
 void cleat_saved_state_free(cleat_saved_state *saved) {
@@ -67,11 +73,12 @@ static void make_noise(float noise[NOISE]) {
     for (int i = 0; i < NOISE; ++i) noise[i] = (float)(2 * cleat_random_uniform(&random) - 1);
 }
 
-/* The changed value of element i. Second moments are squares; gradients keep their own values where they are not zero. */
-static float other_value(cleat_role role, float value, float noise, int64_t i) {
-    switch (role) {
+/* The changed value of element i. A head of zeros needs more than a little, for losses that only a large error wakes:
+ * of bonds that are too long, of atoms that overlap. Second moments are squares; gradients keep their own values where they are not zero. */
+static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i) {
+    switch (tensor->role) {
     case CLEAT_ROLE_PARAMETER:
-        return value + 0.05f * noise;
+        return value + (tensor->rank > 1 ? 0.3f : 0.05f) * noise;
     case CLEAT_ROLE_GRADIENT:
         return i % 2 ? value : value + 0.01f * noise;
     case CLEAT_ROLE_MOMENT1:
@@ -89,7 +96,7 @@ static cleat_status disturb(cleat_session *session, const cleat_saved *item, con
     const float *values = item->values;
     float *changed = cleat_alloc((size_t)count, sizeof *changed);
     if (!changed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for other values of '%s'", item->tensor->name);
-    for (int64_t i = 0; i < count; ++i) changed[i] = other_value(item->tensor->role, values[i], noise[i % NOISE], i);
+    for (int64_t i = 0; i < count; ++i) changed[i] = other_value(item->tensor, values[i], noise[i % NOISE], i);
     const cleat_status status = cleat_exec_write_unchecked(session->exec, 0, item->tensor, changed, error);
     cleat_free(changed);
     return status;

@@ -1,0 +1,156 @@
+/* The check of a run's own programs: it passes for programs that compute correctly and changes no bit of the run, and it
+ * refuses a changed kernel with the name of its operation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cleat/verify.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/tiny.h"
+#include "verify/sampled.h"
+
+/* All terms of the loss, so that every kernel of the family runs. */
+#define EVERY_TERM                                                                                                     \
+    "loss.pair_distance=1", "loss.lddt=1", "loss.frame=1", "loss.handedness=1", "loss.bond_length=1",                  \
+        "loss.bond_angle=1", "loss.clash=1", "loss.base_pair=1", "train.max_grad_norm=1", "model.positions=both_ends"
+
+/* A cache of its own, so that nothing has passed before. */
+static void use_new_cache(const tiny *t, const char *name) {
+    char cache[TINY_PATH];
+    setenv("CLEAT_CACHE_DIR", tiny_path(t, name, cache), 1);
+}
+
+static size_t records(const tiny *t, const char *name) {
+    cleat_listing files = {0};
+    char folder[2 * TINY_PATH], cache[TINY_PATH];
+    snprintf(folder, sizeof folder, "%s/checked", tiny_path(t, name, cache));
+    if (!cleat_folder_exists(folder)) return 0;
+    assert_int_equal(cleat_listing_read(folder, NULL, &files, NULL), CLEAT_OK);
+    const size_t count = files.count;
+    cleat_listing_free(&files);
+    return count;
+}
+
+/* --- correct programs ----------------------------------------------------------------------------------------- */
+
+static void a_run_is_checked_and_has_the_same_bits(void **state) {
+    const tiny *t = *state;
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; ++i) {
+        char plain[32], checked[32], cache[32];
+        snprintf(plain, sizeof plain, "plain%zu", i);
+        snprintf(checked, sizeof checked, "checked%zu", i);
+        snprintf(cache, sizeof cache, "cache%zu", i);
+        use_new_cache(t, cache);
+        tiny_train_to(CLEAT_OK, t, plain, SET(precisions[i], "run.self_check=never"), false, 0);
+        assert_int_equal(records(t, cache), 0);
+        tiny_train_to(CLEAT_OK, t, checked, SET(precisions[i], "run.self_check=once"), false, 0);
+        assert_true(records(t, cache) >= 3); /* a training graph, the update, the model type */
+        tiny_assert_same_run(t, plain, checked);
+    }
+}
+
+/* A second run of the same programs checks nothing; an evaluation takes the training's word. */
+static void a_passed_check_is_remembered(void **state) {
+    const tiny *t = *state;
+    cleat_device *device = NULL;
+    cleat_profile *profile = tiny_profile(t, SET("run.self_check=once"));
+    use_new_cache(t, "remembered");
+    tiny_train_to(CLEAT_OK, t, "first", SET("run.self_check=once"), false, 0);
+    const size_t count = records(t, "remembered");
+    assert_int_equal(cleat_device_open(profile->run.device, &device, NULL), CLEAT_OK);
+    assert_true(cleat_self_check_passed(device, profile));
+    assert_int_equal(cleat_self_check(device, profile, NULL), CLEAT_OK);
+    assert_int_equal(cleat_device_peak(device), 0);
+    cleat_device_close(device);
+    cleat_profile_destroy(profile);
+    tiny_train_to(CLEAT_OK, t, "second", SET("run.self_check=once"), false, 0);
+    assert_int_equal(records(t, "remembered"), count);
+    tiny_train_to(CLEAT_OK, t, "wider", SET("run.self_check=once", "model.d_model=24"), false, 0);
+    assert_true(records(t, "remembered") > count);
+}
+
+/* --- changed kernels ------------------------------------------------------------------------------------------ */
+
+typedef struct mutant {
+    const char *file, *from, *to, *op;
+} mutant;
+
+/* Kernels are read from a folder with cl/FILE, in which the first `from` is replaced. */
+static void use_mutant(const tiny *t, const mutant *m, size_t number) {
+    char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
+    size_t size;
+    snprintf(source, sizeof source, CLEAT_SOURCE_DIR "/cl/%s", m->file);
+    char *text = tiny_read(source, &size), *at = strstr(text, m->from);
+    if (!at) fail_msg("cl/%s has no '%s'", m->file, m->from);
+    char *changed = calloc(size + strlen(m->to) + 1, 1);
+    assert_non_null(changed);
+    sprintf(changed, "%.*s%s%s", (int)(at - text), text, m->to, at + strlen(m->from));
+    snprintf(folder, sizeof folder, "%s/mutant%zu", t->folder, number);
+    snprintf(path, sizeof path, "%s/%s", folder, m->file);
+    *strrchr(path, '/') = 0;
+    assert_int_equal(cleat_folder_make(path, NULL), CLEAT_OK);
+    snprintf(path, sizeof path, "%s/%s", folder, m->file);
+    tiny_write(path, changed, strlen(changed));
+    cleat_free(text);
+    free(changed);
+    setenv("CLEAT_KERNEL_DIR", folder, 1);
+}
+
+static void assert_refused(const mutant *m, const tiny_result *found) {
+    if (found->status != CLEAT_ERR_DEVICE)
+        fail_msg("%s: '%s' ended with '%s', %s", m->file, m->to, cleat_status_text(found->status),
+                 found->status ? found->error.text : "");
+    print_message("%s: %s\n", m->to, found->error.text);
+    assert_non_null(strstr(found->error.text, "computes wrong results"));
+    assert_non_null(strstr(found->error.text, m->op));
+    assert_non_null(strstr(found->error.text, "run.self_check = never"));
+}
+
+static void changed_kernels_are_refused(void **state) {
+    const tiny *t = *state;
+    static const mutant mutants[] = {
+        {"layer_norm.cl", "g[k] - sums.x", "g[k] + sums.x", "(layer_norm_grad,"},
+        /* zero at the start of a training */
+        {"layer_norm.cl", "row_load_f32(AT(beta)", "-row_load_f32(AT(beta)", "(layer_norm,"},
+        {"adamw.cl", "b1 * LOADFV", "-b1 * LOADFV", "(adamw,"},
+        {"adamw.cl", "* keep - step", "* keep + step", "(adamw,"},
+        {"dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "(dropout"},
+        {"embedding.cl", "token == v &&", "token <= v &&", "(embedding_grad,"},
+        {"positional_encoding.cl", "(float)max(AT(lengths)[b] - 1", "(float)max(AT(lengths)[b]",
+         "(positional_encoding,"},
+        {"structure_loss.cl", "(m ? 2.0f : -2.0f)", "(m ? 2.0f : 2.0f)", "(structure_loss_grad,"},
+        {"structure_loss.cl", "0.5f * overlap * overlap", "0.6f * overlap * overlap", "(structure_loss,"},
+        {"frame_loss.cl", "MANY(R + 8) * s.az", "MANY(R + 7) * s.az", "(frame_loss_grad,"},
+        {"rigid_chain.cl", "multiply(frame, helix + t)", "multiply(frame, helix - t)", "(rigid_chain,"},
+        {"grad_norm.cl", "block += partial[i]", "block += 0.999f * partial[i]", "(grad_norm,"},
+        {"log_step.cl", "row[n] = AT(norm)[0]", "row[n] = 2.0f * AT(norm)[0]", "(log_step,"},
+        {"accumulate_metric.cl", "+= AT(x)[0]", "-= AT(x)[0]", "(accumulate_metric,"},
+        {"sum.cl", "sum += AT(x)[0]", "sum = AT(x)[0]", "(sum,"},
+    };
+    for (size_t i = 0; i < sizeof mutants / sizeof *mutants; ++i) {
+        char run[32];
+        snprintf(run, sizeof run, "mutant_run%zu", i);
+        use_mutant(t, &mutants[i], i);
+        const tiny_result found = tiny_train(t, run, SET(EVERY_TERM, "run.self_check=always"), false, 0);
+        unsetenv("CLEAT_KERNEL_DIR");
+        assert_refused(&mutants[i], &found);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_checked_and_has_the_same_bits),
+        cmocka_unit_test(a_passed_check_is_remembered),
+        cmocka_unit_test(changed_kernels_are_refused),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
