@@ -21,7 +21,7 @@
     "loss.pair_distance=1", "loss.lddt=1", "loss.frame=1", "loss.handedness=1", "loss.bond_length=1",                  \
         "loss.bond_angle=1", "loss.clash=1", "loss.base_pair=1", "train.max_grad_norm=1", "model.positions=both_ends"
 
-/* A cache of its own, so that nothing has passed before. */
+/* A separate cache, so that nothing has passed before. */
 static void use_new_cache(const tiny *t, const char *name) {
     char cache[TINY_PATH];
     setenv("CLEAT_CACHE_DIR", tiny_path(t, name, cache), 1);
