@@ -331,20 +331,20 @@ static void names_are_parsed_strictly(void **test) {
 /* Of one step the copy that was written last comes first. */
 static void the_newest_is_listed_first(void **test) {
     (void)test;
-    static const char *const wanted[] = {"ckpt-E002-S000020.10", "ckpt-E002-S000020.2", "ckpt-E002-S000020",
-                                         "ckpt-E001-S000010.3"};
-    cleat_checkpoint_name *names = NULL;
+    enum { COPIES = 12 };
+    cleat_checkpoint_name *names = NULL, wanted;
     char path[256];
     size_t count = 0;
-    for (size_t i = 0; i < 4; ++i) {
-        snprintf(path, sizeof path, "%s/%s", run, wanted[(i + 2) % 4]);
+    for (int i = 0; i < COPIES; ++i) { /* 0 7 2 9 4 ... */
+        cleat_checkpoint_name_make(2, 20, i * 7 % COPIES, &wanted);
+        snprintf(path, sizeof path, "%s/%s", run, wanted.text);
         assert_int_equal(cleat_folder_make(path, NULL), CLEAT_OK);
     }
     assert_int_equal(cleat_checkpoint_list(run, &names, &count, NULL), CLEAT_OK);
-    assert_int_equal(count, 4);
-    for (size_t i = 0; i < 4; ++i) {
-        assert_string_equal(names[i].text, wanted[i]);
-        snprintf(path, sizeof path, "%s/%s", run, wanted[i]);
+    assert_int_equal(count, COPIES);
+    for (int i = 0; i < COPIES; ++i) {
+        assert_int_equal(names[i].copy, COPIES - 1 - i);
+        snprintf(path, sizeof path, "%s/%s", run, names[i].text);
         rmdir(path);
     }
     cleat_free(names);
