@@ -15,8 +15,10 @@
 
 /* Seconds after which the other ranks are told that one has failed, if they have not ended by themselves; for the launcher
  * to end after its guards; for all guards to have started, before a signal of the user ends the job at once; for ranks of
- * this machine to end after their guards. */
-static const double seconds_after_failure = 10, seconds_to_leave = 5, seconds_to_start = 20, seconds_to_save = 35;
+ * this machine to end after their guards; for all guards to report the end of their ranks, which they kill earlier: those of a
+ * host that does not answer never do. */
+static const double seconds_after_failure = 10, seconds_to_leave = 5, seconds_to_start = 20, seconds_to_save = 35,
+                    seconds_to_report = 40;
 
 typedef struct runner {
     launch_job *job;
@@ -119,7 +121,8 @@ static void steer(runner *r, double now) {
         kill(r->launcher, SIGUSR1);
         r->asked = now;
     }
-    if (all_ended && !(r->released > 0)) {
+    const bool is_silent = r->asked > 0 && now > r->asked + seconds_to_report;
+    if ((all_ended || is_silent) && !(r->released > 0)) {
         kill(r->launcher, SIGUSR2);
         r->released = now;
     }

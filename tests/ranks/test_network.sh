@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Two hosts on this machine: processes with a network and a host name of their own, joined by a cable of 1 Gb/s with 1 ms and lost
+# packets (network/relay.c), and nsenter in the place of ssh. The network is measured; training gives the parameters of one process; a cut cable ends
+# both ranks in time, and the run goes on where it was started.
+#   test_network.sh CLEAT SOURCE_DIR RELAY
+# Skipped where the test may not make namespaces or network devices.
+set -euo pipefail
+cleat=$1 source=$2 relay=$3
+# shellcheck source=tests/cli/checks.sh
+source "$source/tests/cli/checks.sh"
+# shellcheck source=tests/ranks/mpi.sh
+source "$source/tests/ranks/mpi.sh"
+[[ -e $(dirname "$cleat")/libcleat-mpi.so ]] || { echo "skipped, cleat was built without MPI" && exit 77; }
+if ! unshare -n -u true 2>/dev/null || [[ ! -w /dev/net/tun ]]; then echo "skipped, no namespaces or no /dev/net/tun" && exit 77; fi
+require_device
+require_python
+hosts=() cable=
+addresses=(10.207.0.1 10.207.0.2)
+
+# processes HOST: all that run there
+processes() {
+    local space file
+    space=$(readlink "/proc/${hosts[$1]}/ns/net") || return 0
+    for file in /proc/[0-9]*/ns/net; do
+        [[ $(readlink "$file" 2>/dev/null) != "$space" ]] || cut -d/ -f3 <<<"$file"
+    done
+}
+
+clean() {
+    local host
+    for host in "${!hosts[@]}"; do processes "$host"; done | xargs -r kill -KILL 2>/dev/null || true
+    [[ ! $cable ]] || kill -KILL "$cable" 2>/dev/null || true
+    wait 2>/dev/null
+    rm -rf "$scratch"
+}
+trap clean EXIT
+
+# make_host NUMBER: its first process keeps the namespaces.
+make_host() {
+    local i
+    unshare -n -u sleep 900 &
+    hosts[$1]=$!
+    for ((i = 0; i < 100; ++i)); do
+        [[ $(readlink "/proc/${hosts[$1]}/ns/net") == "$(readlink /proc/self/ns/net)" ]] || break
+        sleep 0.05
+    done
+    nsenter -t "${hosts[$1]}" -u hostname "cleathost$1"
+}
+
+# on HOST COMMAND...: runs the command there.
+on() {
+    local number=$1
+    shift
+    nsenter -t "${hosts[$number]}" -n -u "$@"
+}
+
+# connect DELAY_MS LOSS_PERCENT BITS_PER_SECOND: a new cable
+connect() {
+    local i
+    if [[ $cable ]]; then kill -KILL "$cable" && wait "$cable" 2>/dev/null || true; fi
+    "$relay" "${hosts[@]}" "${addresses[@]}" "$@" >"$scratch/relay" 2>&1 &
+    cable=$!
+    for ((i = 0; i < 100; ++i)); do grep -q ready "$scratch/relay" && return; sleep 0.05; done
+    echo "skipped, $(cat "$scratch/relay")" && exit 77
+}
+
+# What MPI's launcher calls: HOST COMMAND...
+make_agent() {
+    cat >"$scratch/agent" <<END
+#!/usr/bin/env bash
+while [[ \$1 == -* ]]; do shift; done
+case \$1 in ${addresses[0]}) host=${hosts[0]} ;; *) host=${hosts[1]} ;; esac
+shift
+exec nsenter -t "\$host" -n -u bash -c "\$*"
+END
+    chmod +x "$scratch/agent"
+    export OMPI_MCA_plm_rsh_agent=$scratch/agent HWLOC_COMPONENTS=-opencl,-rsmi,-nvml,-gl OMPI_MCA_hwloc_base_binding_policy=none
+}
+
+test_bench() {
+    connect 1 0 1e9
+    exits 0 on 0 "$cleat" bench allreduce --hosts "${addresses[0]}:1,${addresses[1]}:1" --devices cpu --seconds 0.5 --json
+    checks=$((checks + 1))
+    python3 - "$scratch/out" <<'END' || complain "not the network of the cable"
+import json, sys
+found = json.load(open(sys.argv[1]))
+print(found["network"], found["worst_difference"])
+assert found["ranks"] == 2 and 5e6 < found["bytes_per_second"] < 130e6, found
+assert all(p["ms_median"] >= 1 + 8e-6 * p["bytes"] for p in found["points"]), found # not faster than the cable
+END
+}
+
+line=(train "$source/profiles/rna_small.ini" --quiet --set data.path="$scratch/rna" --set train.schedule=constant
+    --set train.warmup_steps=2 --set run.monitor=none --set run.self_check=never --set data.limit=24
+    --set model.d_model=32 --set model.heads=2 --set model.layers=1 --set model.d_ff=64)
+two=(--hosts "${addresses[0]}:1,${addresses[1]}:1" --devices cpu --set distribute.shares=1,1)
+
+test_training() {
+    connect 1 1 1e9
+    exits 0 "$cleat" data make rna --out "$scratch/rna" --count 40
+    exits 0 "$cleat" "${line[@]}" --out "$scratch/one" --set train.epochs=2
+    exits 0 on 0 "$cleat" "${line[@]}" "${two[@]}" --out "$scratch/two" --set train.epochs=2
+    close_to_one two 1e-6
+}
+
+# close_to_one RUN LIMIT: its parameters are those of one process.
+close_to_one() {
+    local difference
+    checks=$((checks + 1))
+    difference=$("$source/tests/ranks/compare_parameters.py" "$scratch/one/$(cat "$scratch/one/last")" "$scratch/$1/$(cat "$scratch/$1/last")" norm) || difference=1
+    awk "BEGIN { exit !($difference <= $2) }" || complain "$1: parameters differ by $difference"
+    echo "$1: parameters differ by $difference"
+}
+
+# steps RUN: how many its log has
+steps() { cat "$scratch/$1/metrics.jsonl" 2>/dev/null | grep -c '"train"' || true; }
+
+# until_said TEXT SECONDS: waits for the supervisor to say it; $waited: seconds since $since.
+until_said() {
+    checks=$((checks + 1)) said=
+    while [[ ! $said ]] && awk "BEGIN { exit !($(date +%s.%N) - $since < $2) }"; do
+        if grep -aq "$1" "$scratch/err"; then said=$1; fi
+        sleep 0.1
+    done
+    waited=$(awk "BEGIN { print $(date +%s.%N) - $since }")
+    [[ $said ]] || complain "nobody said '$1' within $2 s"
+}
+
+# The cable is cut in the middle of the run, later than the first steps, which may take longer: the finished step is
+# saved in time, and the supervisor goes on with the host that is left.
+test_cut() {
+    local run i status=0 since waited said
+    connect 1 0 1e9
+    exits 0 "$cleat" "${line[@]}" --out "$scratch/one" --resume --set train.epochs=25 --set run.evaluate_every_epochs=25
+    on 0 "$cleat" "${line[@]}" "${two[@]}" --out "$scratch/cut" --set train.epochs=25 --set run.evaluate_every_epochs=25 --set distribute.timeout=8 --set run.log_every_steps=1 >"$scratch/out" 2>"$scratch/err" &
+    run=$!
+    for ((i = 0; i < 600 && $(steps cut) < 24; ++i)); do sleep 0.1; done
+    echo "cut after $(steps cut) steps"
+    kill -STOP "$cable"
+    since=$(date +%s.%N)
+    until_said "is saved in" 60
+    echo "saved after $waited s"
+    until_said "going on with" 240
+    echo "went on after $waited s"
+    if [[ ! $said ]]; then kill -KILL "$run"; fi
+    wait "$run" || status=$?
+    checks=$((checks + 1))
+    ((status == 0)) || complain "cut: exit status $status"
+    says err "going on with 1 of 2 devices"
+    if ((status == 0)); then close_to_one cut 1e-2; fi # a hundred steps whose sums have another order
+}
+
+make_host 0
+make_host 1
+make_agent
+for name in ${CLEAT_NETWORK_TESTS:-test_bench test_training test_cut}; do "$name"; done
+finish
