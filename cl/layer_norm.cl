@@ -7,9 +7,31 @@
 #include "lib/rows.clh"
 #include "lib/shared_numbers.clh"
 
-/* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows]. */
+/* The result, and the gradient that arrives, may be f32 where T is a half type: Y_F32, DY_F32 (1: it is). */
+#ifndef Y_F32
+#define Y_F32 0
+#endif
+#ifndef DY_F32
+#define DY_F32 0
+#endif
+#if Y_F32
+#define T_Y float
+#define STORE_Y row_store_f32
+#else
+#define T_Y T
+#define STORE_Y row_store
+#endif
+#if DY_F32
+#define T_DY float
+#define LOAD_DY row_load_f32
+#else
+#define T_DY T
+#define LOAD_DY row_load
+#endif
+
+/* x T, y T_Y [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows]. */
 WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
-                                           TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
+                                           TENSOR(T_Y, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
                                            const float eps) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
@@ -34,11 +56,11 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
         float variance = row_sum((float2)(sumv(squares), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
         float r = 1.0f / sqrt(variance + eps);
         if (owns) {
-            __global T *to = AT(y) + (ulong)row * WIDTH;
+            __global T_Y *to = AT(y) + (ulong)row * WIDTH;
 #pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k)
-                row_store(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), row_load_f32(AT(beta), COLUMN(k))), to,
-                          COLUMN(k));
+                STORE_Y(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), row_load_f32(AT(beta), COLUMN(k))), to,
+                        COLUMN(k));
             if (lane == 0) {
                 AT(mean)[row] = m;
                 AT(rstd)[row] = r;
@@ -84,7 +106,7 @@ static inline void parameters_of_groups(__global const float *partial, int group
  * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows that each work-item
  * processed. LAST_GROUP: partial [groups, 2, WIDTH], and the last group computes dgamma and dbeta from it; no counters:
  * neither is wanted. */
-WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
+WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                             TENSOR(const float, rstd), TENSOR(const float, gamma),
                                             TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
                                             const int rows, TENSOR(const float, gamma_accum), TENSOR(float, dgamma_out),
@@ -104,11 +126,12 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
         int row = min(base + sub, rows - 1);
         bool owns = OWNS(base + sub, rows);
         float m = AT(mean)[row], r = AT(rstd)[row];
-        __global const T *x_row = AT(x) + (ulong)row * WIDTH, *dy_row = AT(dy) + (ulong)row * WIDTH;
+        __global const T *x_row = AT(x) + (ulong)row * WIDTH;
+        __global const T_DY *dy_row = AT(dy) + (ulong)row * WIDTH;
         floatv xhat[PARTS], g[PARTS], sum_g = (floatv)(0.0f), sum_gx = (floatv)(0.0f);
 #pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
-            floatv zero = (floatv)(0.0f), arriving = owns ? row_load(dy_row, COLUMN(k)) : zero;
+            floatv zero = (floatv)(0.0f), arriving = owns ? LOAD_DY(dy_row, COLUMN(k)) : zero;
             xhat[k] = owns ? (row_load(x_row, COLUMN(k)) - m) * r : zero;
             g[k] = arriving * row_load_f32(AT(gamma), COLUMN(k));
             sum_g += g[k];

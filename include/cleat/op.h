@@ -149,10 +149,11 @@ struct cleat_op {
      * of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is true,
      * which means that nothing else reads it. NULL: the op is never fused. */
     bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
-    /* The other direction: in[0] of `node` is the only output of `producer`, and nothing else reads it. If the kernels of
-     * `node` for wide vectors can compute it on the way, the function changes `node` so that it reads the inputs of
-     * `producer` instead, and returns true. Only in graphs for such devices (cleat_graph_set_wide). NULL: never. */
-    bool (*fuse_producer)(cleat_node *node, const cleat_node *producer);
+    /* The opposite: `producer` has one output, which `node` alone reads, and no other effect. If the kernels of `node` can
+     * do its work when they read, the function changes `node` (op, attributes, inputs: those of `producer` exist until
+     * then) and returns true; `producer` is then removed. `wide`: the graph is for devices with work-groups of one
+     * work-item (cleat_graph_set_wide). NULL: never. */
+    bool (*fuse_producer)(cleat_node *node, const cleat_node *producer, bool wide);
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
     /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):

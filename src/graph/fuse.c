@@ -1,5 +1,5 @@
-/* Fusion pass: a node also does the work of its consumer before it stores its result. The ops decide which
- * pairs can be fused (cleat_op.fuse); this file decides when the graph permits it. */
+/* Fusion pass: a node also does the work of its consumer before it stores its result, or that of its producer when it
+ * reads. The ops decide which pairs can be fused (cleat_op.fuse, cleat_op.fuse_producer); this file decides when the graph permits it. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
@@ -83,20 +83,40 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
     cleat_free(consumer);
 }
 
-/* As fuse, with the producer of the node's first input. The inputs of the producer live until the node has run. */
-static void fuse_producer(cleat_graph *graph, cleat_node *node, const consumers *of) {
-    cleat_tensor *result = node->in[0];
-    if (!result || result->role != CLEAT_ROLE_ACTIVATION || result->base || result->retain) return;
-    cleat_node *producer = result->producer;
-    if (!producer || producer->n_out != 1 || of[result->index].count != 1 || !same_part(graph, producer, node)) return;
-    if (!node->op->fuse_producer(node, producer)) return;
-    node->gated |= producer->gated || producer->op->discontinuous;
-    clear_producer(graph, result);
-    graph->nodes[producer->index] = NULL;
-    cleat_free(producer);
+/* Whether `node` may read what `producer` reads: activations of the same part, inputs, and parameters, which nobody
+ * overwrites meanwhile. */
+static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, const cleat_node *producer,
+                              const consumers *of) {
+    const cleat_tensor *result = producer->out[0];
+    bool possible = producer->n_out == 1 && is_own_activation(producer, result) && !result->retain &&
+                    of[result->index].count == 1 && same_part(graph, producer, node);
+    for (int i = 0; i < producer->n_in && possible; ++i) {
+        const cleat_tensor *root = producer->in[i] ? cleat_root(producer->in[i]) : NULL;
+        possible = !root || root->role == CLEAT_ROLE_ACTIVATION || root->role == CLEAT_ROLE_INPUT ||
+                   root->role == CLEAT_ROLE_PARAMETER || root->role == CLEAT_ROLE_HALF_WEIGHT;
+    }
+    return possible;
 }
 
-/* Removes the gaps that fused nodes left in the list of nodes. */
+static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
+    for (int i = 0; i < node->n_in && node->op->fuse_producer; ++i) {
+        cleat_node *producer = node->in[i] ? node->in[i]->producer : NULL;
+        if (!producer || !can_fuse_producer(graph, node, producer, of) ||
+            !node->op->fuse_producer(node, producer, graph->wide))
+            continue;
+        for (int k = 0; k < producer->n_in; ++k) {
+            const cleat_tensor *root = producer->in[k] ? cleat_root(producer->in[k]) : NULL;
+            if (root && root->role == CLEAT_ROLE_ACTIVATION && of[root->index].first == producer->index)
+                of[root->index].first = node->index;
+        }
+        node->gated |= producer->gated || producer->op->discontinuous;
+        clear_producer(graph, producer->out[0]);
+        graph->nodes[producer->index] = NULL;
+        cleat_free(producer);
+    }
+}
+
+/* Removes the gaps that fused consumers left in the list of nodes. */
 static void close_gaps(cleat_graph *graph) {
     size_t kept = 0, forward = 0, mark = 0, count = graph->node_count;
     for (size_t n = 0; n <= count; ++n) {
@@ -124,8 +144,8 @@ void cleat_graph_fuse(cleat_graph *graph) {
     count_consumers(graph, of);
     for (size_t n = 0; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
+        if (node) fuse_producer(graph, node, of);
         if (node && node->op->fuse && node->n_out > 0) fuse(graph, node, of);
-        if (node && graph->wide && node->op->fuse_producer && node->n_in > 0) fuse_producer(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

@@ -1,6 +1,7 @@
 /* Conversion of x to another storage type, explicit or by autocast. One of the two types must be f32: f16 <->
  * bf16 takes two nodes. */
 #include "cleat/ops.h"
+#include "ops/fusible.h"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
@@ -48,28 +49,29 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, accum}, out = {dx} */
-static const cleat_op cast_grad = {
+const cleat_op cleat_cast_grad_op = {
     .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants, .define = define};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
     cleat_emit_grads(
-        graph, &(cleat_grads_spec){.op = &cast_grad, .in = dout, .n_in = 1, .targets = &node->in[0], .n_targets = 1});
+        graph,
+        &(cleat_grads_spec){.op = &cleat_cast_grad_op, .in = dout, .n_in = 1, .targets = &node->in[0], .n_targets = 1});
 }
 
-static const cleat_op cast = {.name = "cast",
-                              .infer = infer,
-                              .backward = backward,
-                              .cost = cost,
-                              .variants = variants,
-                              .define = define,
-                              .no_autocast = true};
+const cleat_op cleat_cast_op = {.name = "cast",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = variants,
+                                .define = define,
+                                .no_autocast = true};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
     if (x && x->dtype == dtype) return x;
     if (x && x->dtype != CLEAT_F32 && dtype != CLEAT_F32) x = cleat_cast(graph, x, CLEAT_F32);
     cast_attr attr = {dtype};
-    cleat_node *node = cleat_emit(graph, &cast, &attr, sizeof attr, &x, 1);
+    cleat_node *node = cleat_emit(graph, &cleat_cast_op, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;
 }
 

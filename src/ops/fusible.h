@@ -15,6 +15,8 @@ extern const cleat_op cleat_add_op;
 enum { CLEAT_LINEAR_X, CLEAT_LINEAR_WEIGHT, CLEAT_LINEAR_BIAS, CLEAT_LINEAR_RESIDUAL };
 extern const cleat_op cleat_linear_op;
 
+/* in = {x}, out = {y}; in = {dy, accum or absent}, out = {dx}: to or from f32 */
+extern const cleat_op cleat_cast_op, cleat_cast_grad_op;
 /* in = {x, lengths or NULL}, out = {y} */
 enum { CLEAT_POSITIONAL_X, CLEAT_POSITIONAL_LENGTHS };
 extern const cleat_op cleat_positional_encoding_op;

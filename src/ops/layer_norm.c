@@ -1,6 +1,7 @@
 /* Layer normalization over the last dimension. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/fusible.h"
 #include "ops/lib/count.h"
 #include "ops/lib/define.h"
 #include "ops/lib/rows.h"
@@ -54,6 +55,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_forward", x->dtype, width);
+    if (node->out[Y]->dtype != x->dtype) cleat_launch_define(binder, "Y_F32", 1);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < FORWARD_OUT; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)rows);
@@ -121,7 +123,7 @@ static void add_parameters(const cleat_node *node, cleat_binder *binder) {
 static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[0]->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
     cleat_launch_i32(binder, (int32_t)partials(node, facts));
@@ -129,11 +131,12 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *dy = node->in[G_DY];
+    const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
     const bool one_launch = cleat_has_counters(binder->facts, 1);
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, width);
+    if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
@@ -188,12 +191,30 @@ static const char *refuse_grad(const cleat_node *node, const cleat_device_facts 
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
-    if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK;
+    if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK; /* f32 only by `fuse_producer` */
     return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of x");
 }
 
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+
+/* As below, but dy has another type than dx, which cannot overwrite it. */
+static const cleat_op layer_norm_grad_f32 = {.name = "layer_norm_grad_f32",
+                                             .cost = grad_cost,
+                                             .variants = grad_variants,
+                                             .define = define_grad,
+                                             .inplace_inputs = CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
+
+/* Reads the f32 gradient that a cast has only rounded. */
+static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
+    (void)wide;
+    if (producer->op != &cleat_cast_grad_op || cleat_accum(producer, 1, 0) || producer->in[0]->dtype != CLEAT_F32 ||
+        node->in[G_DY] != producer->out[0])
+        return false;
+    node->op = &layer_norm_grad_f32;
+    node->in[G_DY] = producer->in[0];
+    return true;
+}
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
@@ -201,7 +222,8 @@ static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .cost = grad_cost,
                                          .variants = grad_variants,
                                          .define = define_grad,
-                                         .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
+                                         .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN),
+                                         .fuse_producer = fuse_producer};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[Y]) return;
@@ -223,6 +245,21 @@ static bool is_cheap(const cleat_node *node) {
     return true;
 }
 
+/* With an f32 result, which cannot overwrite x. */
+static const cleat_op layer_norm_f32 = {.name = "layer_norm_f32",
+                                        .cost = cost,
+                                        .variants = variants,
+                                        .define = define,
+                                        .attributes = attributes,
+                                        .cheap = is_cheap};
+
+static bool fuse_cast(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    if (consumer->op != &cleat_cast_op || !sole_consumer || consumer->out[0]->dtype != CLEAT_F32) return false;
+    node->op = &layer_norm_f32;
+    node->out[Y] = consumer->out[0];
+    return true;
+}
+
 static const cleat_op layer_norm = {.name = "layer_norm",
                                     .infer = infer,
                                     .backward = backward,
@@ -232,7 +269,8 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .inplace_inputs = CLEAT_IN(X),
                                     .autocast_inputs = CLEAT_IN(X),
                                     .attributes = attributes,
-                                    .cheap = is_cheap};
+                                    .cheap = is_cheap,
+                                    .fuse = fuse_cast};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

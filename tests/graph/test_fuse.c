@@ -58,17 +58,27 @@ static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consume
     return true;
 }
 
-/* `taker` takes over the work of `other`, whatever that reads. */
+/* `taker` takes over the work of `other` in graphs for wide vectors. */
 static const cleat_op taken = {.name = "taken", .infer = infer, .variants = variants};
-static bool fuse_producer(cleat_node *node, const cleat_node *producer) {
-    if (producer->op != &other) return false;
+static bool fuse_if_wide(cleat_node *node, const cleat_node *producer, bool wide) {
+    if (!wide || producer->op != &other) return false;
     node->op = &taken;
     node->in[0] = producer->in[0];
     return true;
 }
-static const cleat_op taker = {.name = "taker", .infer = infer, .variants = variants, .fuse_producer = fuse_producer};
+static const cleat_op taker = {.name = "taker", .infer = infer, .variants = variants, .fuse_producer = fuse_if_wide};
 
 static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .fuse = fuse};
+
+/* `reader` reads what `other` reads in its first input. */
+static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
+    (void)wide;
+    if (producer->op != &other || node->in[0] != producer->out[0]) return false;
+    node->op = &both;
+    node->in[0] = producer->in[0];
+    return true;
+}
+static const cleat_op reader = {.name = "reader", .infer = infer, .variants = variants, .fuse_producer = fuse_producer};
 
 static cleat_tensor *emit(world *w, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_node *node = cleat_emit(w->graph, op, NULL, 0, (cleat_tensor *[]){a, b}, b ? 2 : 1);
@@ -133,7 +143,7 @@ static void kept_or_read_results_stay(void **state) {
 }
 
 /* A producer is fused in a graph for wide vectors only, and only if nobody else reads its result. */
-static void producers_are_fused(void **state) {
+static void some_producers_are_fused_for_wide_vectors_only(void **state) {
     (void)state;
     enum { ALLOWED, NOT_WIDE, RETAINED, READ_TWICE, ANOTHER_OP, CASES };
     for (int i = 0; i < CASES; ++i) {
@@ -193,6 +203,51 @@ static void reading_twice_is_not_fused(void **state) {
     world_destroy(&w);
 }
 
+static void producers_are_fused(void **state) {
+    (void)state;
+    for (int keep = 0; keep < 4; ++keep) {
+        world w = world_create();
+        cleat_tensor *first = emit(&w, &shape, w.x, NULL), *u = emit(&w, &other, first, NULL);
+        cleat_tensor *y = emit(&w, &reader, u, keep == 1 ? u : NULL);
+        cleat_retain(w.graph, y);
+        if (keep == 2) cleat_retain(w.graph, u);
+        if (keep == 3) cleat_retain(w.graph, emit(&w, &shape, u, NULL));
+        const size_t nodes = w.graph->node_count;
+        cleat_graph_fuse(w.graph);
+        assert_int_equal(count(&w, &both), keep ? 0 : 1);
+        assert_int_equal(w.graph->node_count, keep ? nodes : nodes - 1);
+        assert_ptr_equal(y->producer->in[0], keep ? u : first);
+        if (!keep) assert_null(u->producer);
+        expect_sound_plan(&w);
+        world_destroy(&w);
+    }
+}
+
+/* A fused producer may have been the first consumer of a tensor. */
+static void fusion_goes_on_after_a_producer(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_tensor *u = emit(&w, &product, w.x, NULL), *y = emit(&w, &reader, emit(&w, &other, u, NULL), NULL);
+    cleat_tensor *z = emit(&w, &shape, y, NULL);
+    cleat_retain(w.graph, z);
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(w.graph->node_count, 3);
+    assert_int_equal(count(&w, &both), 1);
+    expect_sound_plan(&w);
+    world_destroy(&w);
+}
+
+/* States, unlike activations, change. */
+static void states_forbid_it(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_tensor *s = cleat_state(w.graph, "s", CLEAT_F32, 1, (int64_t[]){E});
+    cleat_retain(w.graph, emit(&w, &reader, emit(&w, &other, s, NULL), NULL));
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(count(&w, &both), 0);
+    world_destroy(&w);
+}
+
 /* --- the resulting graph --- */
 
 static void marks_and_parts_move_along(void **state) {
@@ -231,10 +286,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sole_consumer_leaves_nothing_behind),
         cmocka_unit_test(kept_or_read_results_stay),
-        cmocka_unit_test(producers_are_fused),
+        cmocka_unit_test(some_producers_are_fused_for_wide_vectors_only),
         cmocka_unit_test(late_inputs_forbid_it),
         cmocka_unit_test(other_consumers_come_first),
         cmocka_unit_test(reading_twice_is_not_fused),
+        cmocka_unit_test(producers_are_fused),
+        cmocka_unit_test(fusion_goes_on_after_a_producer),
+        cmocka_unit_test(states_forbid_it),
         cmocka_unit_test(marks_and_parts_move_along),
         cmocka_unit_test(comes_last),
     };

@@ -17,6 +17,14 @@ static void build(op_case *c) {
     op_output(c, cleat_layer_norm(c->graph, x, gamma, beta, eps));
 }
 
+/* The same, and its consumer is in f32: casts of the result and of the gradient that arrives are part of the kernels. */
+static void build_f32(op_case *c) {
+    const int64_t shape[] = {c->dims[0], c->dims[1]}, width[] = {c->dims[1]};
+    cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -2, 2);
+    cleat_tensor *gamma = op_param(c, "gamma", 1, width, 0.5, 1.5), *beta = op_param(c, "beta", 1, width, -1, 1);
+    op_output(c, cleat_cast(c->graph, cleat_layer_norm(c->graph, x, gamma, beta, eps), CLEAT_F32));
+}
+
 static void statistics(const double *x, int64_t width, double *mean, double *rstd) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < width; ++i) sum += x[i];
@@ -69,15 +77,27 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 
 static const op_row rows[] = {{1, 1}, {5, 17}, {300, 256, 0}, {9, 256, 30}, {33, 1200}, {70, 256, 0, 1}};
 
-static const op_test test = {.op = "layer_norm",
-                             .rows = rows,
-                             .row_count = sizeof rows / sizeof rows[0],
-                             .build = build,
-                             .reference = reference,
-                             .gradient = gradient,
-                             .tolerance = tolerance,
-                             .samples = 5};
+static const op_row f32_rows[] = {{5, 17}, {300, 256}, {33, 1200}};
+
+static const op_test tests[] = {{.op = "layer_norm",
+                                 .rows = rows,
+                                 .row_count = sizeof rows / sizeof rows[0],
+                                 .build = build,
+                                 .reference = reference,
+                                 .gradient = gradient,
+                                 .tolerance = tolerance,
+                                 .samples = 5},
+                                {.op = "layer_norm_f32",
+                                 .title = "layer_norm, f32 outside",
+                                 .rows = f32_rows,
+                                 .row_count = sizeof f32_rows / sizeof f32_rows[0],
+                                 .build = build_f32,
+                                 .reference = reference,
+                                 .gradient = gradient,
+                                 .tolerance = tolerance,
+                                 .samples = 5,
+                                 .only = 1u << CLEAT_F16 | 1u << CLEAT_BF16}};
 
 int main(void) {
-    return op_main(&test, 1, NULL, 0);
+    return op_main(tests, sizeof tests / sizeof *tests, NULL, 0);
 }

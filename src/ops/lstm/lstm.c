@@ -107,8 +107,10 @@ static int64_t fused_bytes(const cleat_node *node) {
 static const cleat_op lstm_layer = {
     .name = "lstm_layer", .cost = cost, .variants = cleat_lstm_layer_variants, .fused_bytes = fused_bytes};
 
-static bool fuse_producer(cleat_node *node, const cleat_node *producer) {
-    if (producer->op != &cleat_linear_op || producer->in[CLEAT_LINEAR_RESIDUAL]) return false;
+static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
+    if (!wide || producer->op != &cleat_linear_op || producer->in[CLEAT_LINEAR_RESIDUAL] ||
+        node->in[CLEAT_LSTM_PRODUCTS] != producer->out[0])
+        return false;
     node->op = &lstm_layer;
     node->in[CLEAT_LSTM_PRODUCTS] = NULL;
     node->in[CLEAT_LSTM_X] = producer->in[CLEAT_LINEAR_X];
