@@ -80,7 +80,7 @@ static const op_row rows[] = {
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the gradient of the bias alone */
     /* multiples of 8, several tiles, many steps: asynchronous copies */
     {2, 85, 200, 136, 1, 1},
-    {1, 190, 720, 64, 1, 1}, /* with 2 compute units: two whole tiles, and one in parts */
+    {1, 130, 720, 40, 1, 1}, /* with 2 compute units: two whole tiles, and one in parts */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
