@@ -228,6 +228,7 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
     const int n0 = group / across % down * block_rows, e0 = group % across * width;
     const int rows = min(block_rows, N - n0), cols = min(width, elements - e0);
     const int m_first = split * split_depth, m_end = min(pixels, m_first + split_depth);
+    const int row_tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
     __global float *part = HAS(partial) ? AT(partial) + (long)split * N * elements : 0;
 
     patch patches[CHUNK];
@@ -254,6 +255,8 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
                 const long at = (long)(n0 + r) * elements + e;
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, r, i, rows);
+                rows_soon(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
+                          p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
                 if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, VEC, panel, depth, sum);

@@ -39,29 +39,32 @@ static int64_t points_bytes(const pixel_shape *s) {
     return s->all_panels * WINOGRAD_POINTS * s->pitch * FLOAT_BYTES;
 }
 
-/* A work-item has less than 1 MiB in private memory: with 48 tiles and 64 columns, the sums take 432 KiB, the points of
- * the patches 432 KiB (U stored) or 216 KiB, and those of the kernel 288 KiB.
+/* A work-item has less than 1.25 MiB in private memory: with 66 tiles and 64 columns, the sums take 594 KiB, the points of
+ * the patches 594 KiB (U stored) or 297 KiB, and those of the kernel 288 KiB. 66 tiles hold 64 (four images of 14 x 14).
  *
  * U is stored where it is small enough to stay in a second- or third-level cache, and several blocks of tiles read
  * it. Otherwise each work-item computes what it needs, which adds 15 % to its arithmetic, but reads a quarter of the
  * bytes (measured with PoCL on 2 cores: 512 channels, 16 tiles: 2.2 ms instead of 10.7 ms; 64 channels, 784 tiles:
  * stored 10 % faster; 128 channels, 196 tiles: equal). */
 static pixel_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
-    enum { TILES_MAX = 48, COLUMNS_MAX = 64, CHUNK_STORED = 64, CHUNK = 32, STORED_MAX = 4 << 20 };
+    enum { TILES_SIXES = 66, TILES_EIGHTS = 64, COLUMNS_MAX = 64, CHUNK_STORED = 64, CHUNK = 32, STORED_MAX = 4 << 20 };
     const pixel_work w = work_of(c);
     const int64_t lanes = facts->vector_width, tiles = tiles_of(c->batch, w.rows, w.columns);
     const int64_t wanted = 2 * units_of(facts);
-    const bool wide = lanes >= 16 && round_up(w.features, 4 * lanes) == round_up(w.features, 2 * lanes);
+    /* Rows of tiles past the last one are multiplied too: of one block of 16 or 32, an eighth more in sixes. */
+    const bool wasted = tiles <= TILES_EIGHTS && 10 * round_up(tiles, 6) > 11 * round_up(tiles, 8);
+    const bool wide = lanes >= 16 && !wasted && round_up(w.features, 4 * lanes) == round_up(w.features, 2 * lanes);
     pixel_shape s = {.tile_rows = wide ? 6 : 8, .tile_vecs = wide ? 4 : w.features <= lanes ? 1 : 2};
     const int64_t panel = s.tile_vecs * lanes;
-    s.tiles_max = TILES_MAX;
+    s.tiles_max = wide ? TILES_SIXES : TILES_EIGHTS; /* whole tiles of rows */
     s.panels_max = max(COLUMNS_MAX / panel, 1);
     s.all_panels = ceil_div(w.features, panel);
     s.pitch = w.channels * panel + lanes;
     s.panels = min(s.panels_max, s.all_panels);
     const int64_t across = ceil_div(s.all_panels, s.panels);
-    const int64_t blocks = max(ceil_div(tiles, TILES_MAX), min(ceil_div(wanted, across), ceil_div(tiles, s.tile_rows)));
-    s.tiles = min(TILES_MAX, round_up(ceil_div(tiles, blocks), s.tile_rows));
+    const int64_t blocks =
+        max(ceil_div(tiles, s.tiles_max), min(ceil_div(wanted, across), ceil_div(tiles, s.tile_rows)));
+    s.tiles = min(s.tiles_max, round_up(ceil_div(tiles, blocks), s.tile_rows));
     s.items = ceil_div(tiles, s.tiles) * across;
     s.stored = s.items > across && points_bytes(&s) <= STORED_MAX;
     s.chunk = s.stored ? CHUNK_STORED : CHUNK;
