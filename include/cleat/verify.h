@@ -55,7 +55,8 @@ CLEAT_API void cleat_verify_free(cleat_verify_report *report);
  * CLBlast, dropout masks, running statistics) with double precision on the host.
  *
  * profile->run.self_check selects when the check runs. `once`: skipped if this combination of device, driver
- * and kernels has passed before, which is recorded in a file in the cache folder. `always`: on every call.
+ * and kernels has passed before, which is recorded in a file in the cache folder, or if a training of this family and
+ * precision has passed the check of its programs (on its first batches, in cleat_train). `always`: on every call.
  * `never`: no check, CLEAT_OK. The cost is about that of compiling the kernels of the trajectory, plus a few
  * MiB of device memory, which are released.
  *

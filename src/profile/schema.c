@@ -128,7 +128,8 @@ const cleat_key cleat_run_keys[] = {
      .help = "Check every tensor of every step and stop at the first non-finite one, except overflows caused by f16's "
              "loss scale (slow)."},
     {AT(run, self_check), CHOICE(self_checks, "once"),
-     .help = "Small reference training before the run; once: for each device, driver, model type and precision."},
+     .help = "Check results on the first batches, or by a small reference training; once: for each device, driver, "
+             "programs."},
     {AT(run, tensorboard), BOOL("false"),
      .help = "Write an event file for TensorBoard into the run folder during training."},
     {AT(run, profile), STRING(run.profile, 1, "none"),
