@@ -20,7 +20,7 @@ test_help() {
     done
     for command in eval predict; do
         exits 2 "$cleat" "$command"
-        says err "[--device SEL]"
+        says err "[--device SEL"
     done
     for command in devices doctor train eval predict verify data bench report; do
         exits 0 "$cleat" "$command" --help
