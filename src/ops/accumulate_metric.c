@@ -59,11 +59,12 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    cleat_defined sum = cleat_define_begin(values, STATE, element);
-    (void)output;
+    const record_attr *attr = (const record_attr *)node->attr;
+    const bool is_sum = has_total(node) && output == 0, adds_all = is_sum || attr->total == element;
+    cleat_defined sum = {.value = 0};
+    if (!is_sum) sum = cleat_define_begin(values, STATE, element);
     for (int i = SCALARS; i < node->n_in; ++i)
-        if (((const record_attr *)node->attr)->index[i - SCALARS] == element)
-            cleat_define_add(&sum, cleat_host_value(values, i, 0));
+        if (adds_all || attr->index[i - SCALARS] == element) cleat_define_add(&sum, cleat_host_value(values, i, 0));
     return sum;
 }
 
@@ -77,7 +78,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op sum_metrics = {
-    .name = "sum_metrics", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "sum_metrics", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define};
 
 /* total: index of the sum in the state, or -1. */
 static cleat_node *emit(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count, int total,

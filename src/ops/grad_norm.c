@@ -67,9 +67,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t count = cleat_tensor_elements(node->in[0]);
     double sum = 0;
-    (void)output, (void)element;
     for (int64_t i = 0; i < count; ++i) sum += (double)values->in[0].f[i] * (double)values->in[0].f[i];
     values->work += (double)count;
+    if (node->n_in == SCALED_IN) return cleat_define_unscaled(sqrt(sum), values, output, element);
     return (cleat_defined){.value = sqrt(sum), .size = sqrt(sum)};
 }
 

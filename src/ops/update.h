@@ -3,6 +3,7 @@
 #ifndef CLEAT_SRC_OPS_UPDATE_H
 #define CLEAT_SRC_OPS_UPDATE_H
 
+#include "cleat/op.h"
 #include "cleat/ops.h"
 #include "cleat/optimizer.h"
 
@@ -77,5 +78,18 @@ void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
 /* cleat_log_step with the loss scale of `states`, followed by cleat_loss_scale_update, in one launch. */
 void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
                               const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring);
+
+/* Definitions (cleat_op.define) that two nodes share. Of {unscaled norm, corrected hyper} for a node whose inputs are {...,
+ * loss_scale, hyper, updates}; norm: of the scaled gradient. */
+cleat_defined cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element);
+
+typedef struct cleat_scale_inputs {
+    bool is_finite; /* the norm */
+    double scale;
+    int32_t clean_steps, updates, interval;
+} cleat_scale_inputs;
+
+/* Of {loss_scale, clean_steps, updates} after a step. */
+cleat_defined cleat_define_scale(const cleat_scale_inputs *in, int output);
 
 #endif

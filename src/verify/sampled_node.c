@@ -98,7 +98,7 @@ static double got_at(const host_tensor *host, int64_t i) {
 static double allowed(const node_check *check, const cleat_tensor *tensor, const cleat_defined *want) {
     const double tiny = tensor->dtype == CLEAT_F16 ? 0x1p-24 : 0x1p-120;
     return roundings * roundoff(CLEAT_F32) * want->size + 4 * roundoff(check->storage) * want->rounded +
-           1.01 * roundoff(tensor->dtype) * fabs(want->value) + tiny;
+           2 * roundoff(tensor->dtype) * fabs(want->value) + tiny;
 }
 
 static cleat_status refuse(const node_check *check, const cleat_tensor *tensor, int64_t element, double got,
