@@ -125,15 +125,16 @@ static void changed_kernels_are_refused(void **state) {
         {"dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "(dropout"},
         {"embedding.cl", "token == v &&", "token <= v &&", "(embedding_grad,"},
         {"positional_encoding.cl", "(float)max(AT(lengths)[b] - 1", "(float)max(AT(lengths)[b]",
-         "(positional_encoding,"},
+         "(embedding_positional,"},
         {"structure_loss.cl", "(m ? 2.0f : -2.0f)", "(m ? 2.0f : 2.0f)", "(structure_loss_grad,"},
         {"structure_loss.cl", "0.5f * overlap * overlap", "0.6f * overlap * overlap", "(structure_loss,"},
         {"frame_loss.cl", "MANY(R + 8) * s.az", "MANY(R + 7) * s.az", "(frame_loss_grad,"},
         {"rigid_chain.cl", "multiply(frame, helix + t)", "multiply(frame, helix - t)", "(rigid_chain,"},
         {"grad_norm.cl", "block += partial[i]", "block += 0.999f * partial[i]", "(grad_norm,"},
         {"log_step.cl", "row[n] = AT(norm)[0]", "row[n] = 2.0f * AT(norm)[0]", "(log_step,"},
-        {"accumulate_metric.cl", "+= AT(x)[0]", "-= AT(x)[0]", "(accumulate_metric,"},
-        {"sum.cl", "sum += AT(x)[0]", "sum = AT(x)[0]", "(sum,"},
+        {"accumulate_metric.cl", "[total_at] += sum", "[total_at] -= sum", "(sum_metrics,"},
+        {"accumulate_metric.cl", "sum += AT(x)[0]", "sum = AT(x)[0]", "(sum_metrics,"},
+        {"accumulate_metric.cl", "AT(total)[0] = sum", "AT(total)[0] = 1.01f * sum", "(sum_metrics,"},
     };
     for (size_t i = 0; i < sizeof mutants / sizeof *mutants; ++i) {
         char run[32];
