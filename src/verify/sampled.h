@@ -26,8 +26,9 @@ bool cleat_sampled_is_due(const cleat_sampled *sampled, size_t graph);
 
 /* Runs the graph on the inputs that were uploaded. For the time of the check, biases, gradients and moments get other
  * values, so that a wrong sign is seen where they are still zero. Afterwards everything that outlives a run of a graph
- * is as it was before, bit for bit; the inputs have to be uploaded again. CLEAT_ERR_DEVICE: a result is wrong. Without
- * memory for the copies, the rest is left unchecked, with a line in the log. */
+ * is as it was before, bit for bit; the inputs have to be uploaded again. CLEAT_ERR_DEVICE: a result is wrong, and so is
+ * a reference training, which then decides. Without memory for the copies, the rest is left unchecked, with a line in the
+ * log. */
 cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_error *error);
 
 #endif

@@ -209,6 +209,23 @@ static cleat_status make_parts(cleat_device *device, const cleat_profile *profil
     return CLEAT_OK;
 }
 
+static cleat_status check_parts(checker parts[PARTS], cleat_self_check_policy policy, cleat_error *error) {
+    const char *model = parts[TRAINING].model;
+    cleat_status status = CLEAT_OK;
+    if (!has_trajectory(model))
+        cleat_log(CLEAT_LOG_INFO, "self-check: no reference training of %s, only operations are checked", model);
+    else
+        status = check_unless_passed(&parts[TRAINING], policy, error);
+    return status == CLEAT_OK ? check_unless_passed(&parts[OPERATIONS], policy, error) : status;
+}
+
+cleat_status cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
+    char model[64];
+    checker parts[PARTS];
+    cleat_status status = make_parts(device, profile, model, parts, error);
+    return status == CLEAT_OK ? check_parts(parts, CLEAT_SELF_CHECK_ALWAYS, error) : status;
+}
+
 cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
     char model[64];
     checker parts[PARTS];
@@ -218,11 +235,7 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
     if (profile->run.self_check == CLEAT_SELF_CHECK_ONCE &&
         cleat_sampled_has_passed(device, model, parts[TRAINING].storage))
         return CLEAT_OK;
-    if (!has_trajectory(model))
-        cleat_log(CLEAT_LOG_INFO, "self-check: no reference training of %s, only operations are checked", model);
-    else
-        status = check_unless_passed(&parts[TRAINING], profile->run.self_check, error);
-    return status == CLEAT_OK ? check_unless_passed(&parts[OPERATIONS], profile->run.self_check, error) : status;
+    return check_parts(parts, profile->run.self_check, error);
 }
 
 bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {

@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "train/tiny.h"
 #include "verify/sampled.h"
+#include "verify/verify.h"
 
 /* All terms of the loss, so that every kernel of the family runs. */
 #define EVERY_TERM                                                                                                     \
@@ -75,6 +76,23 @@ static void a_passed_check_is_remembered(void **state) {
     assert_int_equal(records(t, "remembered"), count);
     tiny_train_to(CLEAT_OK, t, "wider", SET("run.self_check=once", "model.d_model=24"), false, 0);
     assert_true(records(t, "remembered") > count);
+}
+
+/* --- the reference training that decides ---------------------------------------------------------------------- */
+
+/* The linker replaces the reference training (CMakeLists.txt: --wrap), which takes long: what it finds is set here. */
+static enum { WRONG, CORRECT, REAL } reference = WRONG;
+static int decisions;
+
+cleat_status __real_cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile,
+                                                  cleat_error *error);
+cleat_status __wrap_cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile,
+                                                  cleat_error *error);
+cleat_status __wrap_cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile,
+                                                  cleat_error *error) {
+    ++decisions;
+    if (reference == REAL) return __real_cleat_self_check_by_reference(device, profile, error);
+    return reference == CORRECT ? CLEAT_OK : CLEAT_ERR_DEVICE;
 }
 
 /* --- changed kernels ------------------------------------------------------------------------------------------ */
@@ -146,11 +164,32 @@ static void changed_kernels_are_refused(void **state) {
     }
 }
 
+/* A definition that expects too much must not stop anybody; a wrong device is wrong in both checks. */
+static void a_reference_training_decides(void **state) {
+    const tiny *t = *state;
+    const mutant wrong = {"layer_norm.cl", "g[k] - sums.x", "g[k] + sums.x", "(layer_norm_grad,"};
+    const char *const *set = SET(EVERY_TERM, "run.self_check=always");
+    use_new_cache(t, "decided");
+    decisions = 0;
+    use_mutant(t, &wrong, 100);
+    reference = CORRECT;
+    tiny_result found = tiny_train(t, "goes_on", set, false, 0);
+    assert_int_equal(found.status, CLEAT_OK);
+    assert_true(decisions > 0);
+    assert_int_equal(records(t, "decided"), 2); /* the update, the model type */
+    reference = REAL;
+    found = tiny_train(t, "refused", set, false, 0);
+    unsetenv("CLEAT_KERNEL_DIR");
+    reference = WRONG;
+    assert_refused(&wrong, &found);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_checked_and_has_the_same_bits),
         cmocka_unit_test(a_passed_check_is_remembered),
         cmocka_unit_test(changed_kernels_are_refused),
+        cmocka_unit_test(a_reference_training_decides),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
