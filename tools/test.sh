@@ -174,7 +174,7 @@ step_clang() {
 
 step_fuzz() {
     local log=$builds/fuzz.log status=0
-    CLEAT_FUZZ_BUILD=$builds/fuzz CLEAT_TEST_JOBS=$jobs "$top/tests/fuzz/run.sh" "${CLEAT_FUZZ_SECONDS:-10}" >"$log" 2>&1 </dev/null || status=$?
+    CLEAT_FUZZ_BUILD=$builds/fuzz CLEAT_FUZZ_SEED=1 CLEAT_TEST_JOBS=$jobs "$top/tests/fuzz/run.sh" "${CLEAT_FUZZ_SECONDS:-10}" >"$log" 2>&1 </dev/null || status=$?
     case $status in
     0) passed=$((passed + $(grep -c ' inputs ' "$log"))) ;;
     77) skip "fuzzing: $(tail -n 1 "$log")" ;;

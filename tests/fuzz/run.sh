@@ -3,7 +3,7 @@
 #   tests/fuzz/run.sh SECONDS [TARGET ...]
 # The fuzzer is built with clang in $CLEAT_FUZZ_BUILD (build-fuzz), and brought up to date; new inputs are kept in its folder
 # `inputs`, and what makes a parser fail in `findings`: copy that to tests/fuzz/corpus/TARGET/found_WHAT with its repair.
-# Prints for each target its inputs, and the sum. Exit status 1: there is a finding; 77: no clang with libFuzzer.
+# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). Prints for each target its inputs, and the sum. Exit status 1: there is a finding; 77: no clang with libFuzzer.
 set -euo pipefail
 
 (($# >= 1)) || { sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2; }
@@ -33,7 +33,7 @@ fuzz() {
     local target=$1 log=$build/$1.log inputs=$build/inputs/$1 findings=$build/findings/$1 status=0 executed
     mkdir -p "$inputs" "$findings"
     CLEAT_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        "$build/tests/fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=16384 -print_final_stats=1 \
+        "$build/tests/fuzz" -max_total_time="$seconds" -seed="${CLEAT_FUZZ_SEED:-0}" -timeout=20 -rss_limit_mb=3000 -max_len=16384 -print_final_stats=1 \
         -artifact_prefix="$findings/" "$inputs" "$here/corpus/$target" >"$log" 2>&1 || status=$?
     executed=$(sed -nE 's/^stat::number_of_executed_units: *//p' "$log")
     printf '%-16s %12s inputs  coverage %s%s\n' "$target" "${executed:-0}" "$(grep -oE 'cov: [0-9]+' "$log" | tail -n 1)" \
