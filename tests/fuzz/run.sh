@@ -3,10 +3,11 @@
 #   tests/fuzz/run.sh SECONDS [TARGET ...]
 # The fuzzer is built with clang in $CLEAT_FUZZ_BUILD (build-fuzz), and brought up to date; new inputs are kept in its folder
 # `inputs`, and what makes a parser fail in `findings`: copy that to tests/fuzz/corpus/TARGET/found_WHAT with its repair.
-# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). Prints for each target its inputs, and the sum. Exit status 1: there is a finding; 77: no clang with libFuzzer.
+# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). Prints for each target its inputs. Exit status 1: there
+# is a finding; 77: no clang with libFuzzer.
 set -euo pipefail
 
-(($# >= 1)) || { sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2; }
+(($# >= 1)) || { sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2; }
 seconds=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
