@@ -393,7 +393,11 @@ static inline void add_weight(vectors dweight, const_vectors d, const_vectors h,
         }
 }
 
-#define LINE (64 / (int)sizeof(T)) /* elements */
+#if defined(STORAGE_F32)
+#define LINE 16 /* elements of 64 bytes */
+#else
+#define LINE 32
+#endif
 
 /* Prefetches what cell_backward reads of a sample, while it computes the sample before: the hardware does not know where the
  * next row is. */

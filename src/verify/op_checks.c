@@ -1,6 +1,6 @@
 /* Checks of single operations that a self-check's trajectory does not reach: GEMMs with a split sum or
  * executed by CLBlast, convolutions over many tiles, attention with the queries split among work-groups, the dropout mask, running
- * statistics, position embeddings, relative positions, and element counts that do not fill a vector. */
+ * statistics, embeddings, relative positions, and element counts that do not fill a vector. */
 #include "verify/op_checks.h"
 
 #include "cleat/ops.h"
@@ -312,6 +312,26 @@ static void expect_casts(const op_check *p, int64_t rows, const float *const *in
     }
 }
 
+/* --- embedding ------------------------------------------------------------------------------------------------ */
+
+/* Where no positional encoding follows at once, which would be a part of the same kernel. The last token is not in the
+ * table: its row is zero. */
+enum { VOCABULARY = 5, COLUMNS = 24 };
+
+static void build_embedding(op_check *p, int64_t rows) {
+    cleat_tensor *table = add_input(p, "table", 2, (int64_t[]){VOCABULARY, COLUMNS});
+    cleat_tensor *tokens = p->in[p->n_in++] = cleat_input(p->graph, "tokens", CLEAT_I32, 1, &rows);
+    add_output(p, cleat_embedding(p->graph, tokens, table, p->graph->storage)); /* [rows, COLUMNS] */
+}
+
+static void expect_embedding(const op_check *p, int64_t rows, const float *const *in, double *const *out) {
+    (void)p;
+    for (int64_t i = 0; i < rows * COLUMNS; ++i) {
+        const int64_t token = (int64_t)in[1][i / COLUMNS];
+        if (token < VOCABULARY) out[0][i] = in[0][token * COLUMNS + i % COLUMNS];
+    }
+}
+
 /* --- embeddings and the head of BERT -------------------------------------------------------------------------- */
 
 /* z = x + table of positions, y = relu(tanh(first row of z)); both have a gradient. */
@@ -360,7 +380,8 @@ static const op_check_class op_checks[CLEAT_OP_CHECKS] = {
     {"attention with relative positions", 45, build_disentangled, expect_disentangled},
     {"dropout", 8, build_dropout, expect_dropout},
     {"batch norm", 9, build_batch_norm, expect_batch_norm},
-    {"casts", 301, build_casts, expect_casts},                            /* not a multiple of any vector width */
+    {"casts", 301, build_casts, expect_casts}, /* not a multiple of any vector width */
+    {"an embedding", 130, build_embedding, expect_embedding},
     {"embeddings and first row", 130, build_first_row, expect_first_row}, /* the table's gradient is summed in parts */
 };
 
@@ -435,6 +456,20 @@ static cleat_status prepare(trial *t, cleat_device *device, int index, cleat_dty
     return status == CLEAT_OK ? allocate(t, error) : status;
 }
 
+/* Tokens, also as numbers in t->in[i]. */
+static cleat_status fill_tokens(trial *t, int i, cleat_random *random, cleat_error *error) {
+    const cleat_tensor *tokens = t->op_check.in[i];
+    int32_t *values = cleat_alloc((size_t)cleat_tensor_elements(tokens), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a self-check");
+    for (int64_t k = 0; k < cleat_tensor_elements(tokens); ++k) {
+        values[k] = (int32_t)cleat_random_below(random, VOCABULARY + 1);
+        t->in[i][k] = (float)values[k];
+    }
+    const cleat_status status = cleat_exec_write_unchecked(t->exec, 0, tokens, values, error);
+    cleat_free(values);
+    return status;
+}
+
 /* Fills the inputs with multiples of 1/32 up to 1, which every storage type represents exactly. */
 static cleat_status fill(trial *t, cleat_error *error) {
     cleat_random random = cleat_random_stream(1, 0, 0);
@@ -442,6 +477,10 @@ static cleat_status fill(trial *t, cleat_error *error) {
     for (int i = 0; i < t->op_check.n_in && status == CLEAT_OK; ++i) {
         const cleat_tensor *tensor = t->op_check.in[i];
         const bool is_rng = tensor->dtype == CLEAT_U32;
+        if (tensor->dtype == CLEAT_I32) {
+            status = fill_tokens(t, i, &random, error);
+            continue;
+        }
         for (int64_t k = 0; k < cleat_tensor_elements(tensor); ++k)
             t->in[i][k] = ((float)cleat_random_below(&random, 65) - 32) / 32;
         status = cleat_exec_write_unchecked(t->exec, 0, tensor, is_rng ? (const void *)draw : t->in[i], error);

@@ -7,7 +7,7 @@
 #include "cleat/graph.h"
 #include "cleat/verify.h"
 
-enum { CLEAT_OP_CHECKS = 9 };
+enum { CLEAT_OP_CHECKS = 10 };
 
 /* Appends op check `index`, computed in `storage`, to the empty `graph`, including gradients. */
 void cleat_op_check_build(cleat_graph *graph, int index, cleat_dtype storage);

@@ -17,7 +17,7 @@
 /* The files of src/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded cleat_embedded_checks[];
 
-enum { FORMAT = 4, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
+enum { FORMAT = 5, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
 
 typedef struct checker {
     cleat_device *device;
