@@ -3,6 +3,8 @@
 #include "train/anomaly.h"
 
 #include "core/memory.h"
+#include "exec/copy.h"
+#include "lib/shared_numbers.clh"
 #include "train/anomaly_text.h"
 
 #include <math.h>
@@ -27,7 +29,7 @@ static bool reads(const cleat_node *node, const cleat_tensor *tensor) {
 
 /* Number of leading nodes of the update graph that need only the gradients: they compute the gradient
  * norm. The nodes after them read the hyper-parameters of the step, which are uploaded only for the update
- * itself. */
+ * itself. 0: the norm's own node corrects them for the step, too (a loss scale). */
 static size_t norm_nodes(const cleat_workload *work) {
     const cleat_graph *update = work->update.graph;
     size_t n = 0;
@@ -35,10 +37,19 @@ static size_t norm_nodes(const cleat_workload *work) {
     return n;
 }
 
+/* Hyper-parameters that are finite, as long as there are others in their memory. */
+static cleat_status write_no_hyper(const cleat_anomaly_detector *detector, cleat_error *error) {
+    const cleat_session *session = detector->engine->session;
+    const float none[HYPER_COUNT] = {0};
+    return cleat_exec_write_unchecked(session->exec, session->work->update.index, session->work->hyper, none, error);
+}
+
 static cleat_status check_norm(cleat_anomaly_detector *detector, cleat_finite_check *check, cleat_anomaly *anomaly,
                                cleat_error *error) {
-    const cleat_work_graph *update = &detector->engine->session->work->update;
-    return cleat_finite_check_run(check, update->index, 0, norm_nodes(detector->engine->session->work), anomaly, error);
+    const cleat_workload *work = detector->engine->session->work;
+    const size_t nodes = norm_nodes(work);
+    const cleat_status status = nodes ? CLEAT_OK : write_no_hyper(detector, error);
+    return status ? status : cleat_finite_check_run(check, work->update.index, 0, nodes ? nodes : 1, anomaly, error);
 }
 
 static void format_norm(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, cleat_text *text) {

@@ -357,12 +357,19 @@ static void loss_scale_at_work_is_left_alone(void **state) {
 static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
     const cleat_workload *work = m->trainer.engine.session->work;
-    const float bad[8] = {-2, -2, -2, -2, -2, -2, -2, -2};
+    const float bad[8] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    const size_t count = (size_t)cleat_session_trained(m->trainer.engine.session);
+    float *large = cleat_alloc(count, sizeof *large);
     cleat_error error = {0};
     ok(cleat_finite_check_create(m->trainer.engine.session->exec, &m->trainer.anomaly.check, &error), &error);
     ok(cleat_exec_write_unchecked(m->trainer.engine.session->exec, work->update.index, work->hyper, bad, &error),
        &error);
     ok(cleat_check_gradient(&m->trainer.anomaly, &error), &error);
+    for (size_t i = 0; i < count; ++i) large[i] = 3e38f;
+    ok(cleat_session_write_flat(m->trainer.engine.session, CLEAT_FLAT_GRADIENTS, large, &error), &error);
+    assert_int_equal(cleat_check_gradient(&m->trainer.anomaly, &error), CLEAT_ERR_NAN);
+    assert_non_null(strstr(error.text, "their norm is not"));
+    cleat_free(large);
     middle_close(m);
 }
 
