@@ -185,7 +185,7 @@ static cl_int create_launch(cl_kernel kernel, const sizes *size, vc_launch **cre
     launch->run.ranges = launch->ranges;
     launch->run.threads = environment_number("CLEAT_VIRTUAL_CARD_THREADS", (int)sysconf(_SC_NPROCESSORS_ONLN));
     launch->run.races = environment_number("CLEAT_VIRTUAL_CARD_RACES", 1) != 0;
-    launch->run.registers = launch->run.races;
+    launch->run.registers = environment_number("CLEAT_VIRTUAL_CARD_REGISTERS", 0) != 0;
     launch->run.fault = report_fault;
     launch->run.context = launch;
     *created = launch;
