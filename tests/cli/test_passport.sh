@@ -74,8 +74,8 @@ test_failures() {
     local text="$scratch/bad.txt"
     cp -r "$2/cl" "$scratch/cl"
     sed -i 's/^__kernel void relu_forward/__kernel voyd relu_forward/' "$scratch/cl/relu.cl"
-    sed -i 's/row_store(fma(part\[k\] \* r,/row_store(fma(part[k] * r * 1.5f,/' "$scratch/cl/layer_norm.cl"
-    sed -i '/^__kernel void lstm_plain_forward/,/ {$/s/ {$/ { *(volatile __global int *)8 = 1;/' "$scratch/cl/lstm/lstm.cl"
+    sed -i 's/STORE_Y(fma(part\[k\] \* r,/STORE_Y(fma(part[k] * r * 1.5f,/' "$scratch/cl/layer_norm.cl"
+    sed -i '/^__kernel void lstm_\(plain_forward\|cpu_pack_layer\)/,/ {$/s/ {$/ { *(volatile __global int *)8 = 1;/' "$scratch/cl/lstm/"lstm{,_cpu}.cl
     exits 0 env CLEAT_KERNEL_DIR="$scratch/cl" TMPDIR="$scratch" "$cleat" passport --device "${CLEAT_TEST_DEVICE:-auto}" \
         --seconds 45 --out "$text"
     omits "$text" "$scratch"
