@@ -14,7 +14,7 @@ static cJSON *make_device(const plan_devices *plan, int d) {
     plan_add_count(object, "share", rank->share);
     plan_add_text(object, "precision", cleat_dtype_name(rank->storage));
     cJSON_AddBoolToObject(object, "recompute", rank->recompute);
-    plan_add_known_count(object, "batch", rank->micro_batch_size, 0);
+    plan_add_known_count(object, "micro_batch", rank->micro_batch_size, 0);
     plan_add_known_count(object, "micro_batches", rank->micro_batches, 0);
     plan_add_known_count(object, "bytes", rank->bytes, 0);
     plan_add_count(object, "limit", rank->limit);
@@ -87,7 +87,7 @@ bool plan_devices_print_json(const plan_devices *plan) {
     plan_add_count(object, "effective_batch", cleat_profile_effective_batch(plan->profile));
     cJSON_AddBoolToObject(object, "data_known", report->data_known);
     plan_add_count(object, "length", report->length);
-    plan_add_count(object, "window", report->global_batch_size);
+    plan_add_count(object, "global_batch", report->global_batch_size);
     cJSON *devices = cJSON_AddArrayToObject(object, "devices");
     for (int d = 0; d < report->count; ++d) cJSON_AddItemToArray(devices, make_device(plan, d));
     add_exchange(object, plan);

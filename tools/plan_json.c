@@ -67,7 +67,7 @@ static void add_rates(cJSON *object, const cleat_rates *rates) {
 static void add_way(cJSON *object, const char *name, const cleat_fit_way *way) {
     cJSON *item = cJSON_AddObjectToObject(object, name);
     cJSON_AddBoolToObject(item, "fits", way->fits);
-    plan_add_known_count(item, "batch", way->micro_batch_size, 0);
+    plan_add_known_count(item, "micro_batch", way->micro_batch_size, 0);
     plan_add_known_count(item, "micro_batches", way->micro_batches, 0);
     plan_add_known_count(item, "bytes", way->bytes, 0);
     plan_add_known(item, "step_seconds", way->step_seconds, 0);
@@ -84,8 +84,8 @@ static void add_buckets(cJSON *object, const cleat_fit_report *report) {
             plan_add_count(item, "samples", bucket->samples);
         else
             cJSON_AddNullToObject(item, "samples");
-        plan_add_count(item, "window", bucket->global_batch_size);
-        plan_add_count(item, "batch", bucket->micro_batch_size);
+        plan_add_count(item, "global_batch", bucket->global_batch_size);
+        plan_add_count(item, "micro_batch", bucket->micro_batch_size);
         plan_add_count(item, "micro_batches", bucket->micro_batches);
         cJSON_AddItemToArray(array, item);
     }
@@ -191,7 +191,7 @@ static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     plan_add_text(object, "card_differences", card->differences);
     plan_add_text(object, "kernels", card->kernels);
     add_device(object, &report->facts);
-    plan_add_known_count(object, "batch_asked", plan->micro_batch_size, 0);
+    plan_add_known_count(object, "micro_batch_asked", plan->micro_batch_size, 0);
     cJSON_AddBoolToObject(object, "fits", report->fits);
     plan_add_text(object, "reason", report->reason);
     plan_add_text(object, "precision", cleat_dtype_name(report->storage));

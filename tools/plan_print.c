@@ -212,12 +212,13 @@ static void print_ways(const cleat_fit_report *report) {
 }
 
 static void print_buckets(const cleat_fit_report *report) {
-    printf("\nmicro-batches\n  %10s %10s %10s %10s %14s\n", "length", "samples", "window", "batch", "micro-batches");
+    printf("\nmicro-batches\n  %10s %10s %13s %12s %14s\n", "length", "samples", "global batch", "micro-batch",
+           "micro-batches");
     for (size_t i = 0; i < report->n_buckets; ++i) {
         const cleat_fit_bucket *bucket = &report->buckets[i];
         char samples[CLI_SHORT] = "-";
         if (report->data_known) snprintf(samples, sizeof samples, "%lld", (long long)bucket->samples);
-        printf("  %10lld %10s %10lld %10lld %14lld\n", (long long)bucket->length, samples,
+        printf("  %10lld %10s %13lld %12lld %14lld\n", (long long)bucket->length, samples,
                (long long)bucket->global_batch_size, (long long)bucket->micro_batch_size,
                (long long)bucket->micro_batches);
     }

@@ -16,7 +16,7 @@ nowhere=(--set "data.path=$scratch/nowhere")
 # array).
 check_members() {
     local name
-    for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters trained_parameters full_bytes \
+    for name in card present device fits reason recompute stored recomputed micro_batch_asked effective_batch limit data_known buckets parameters trained_parameters full_bytes \
         bytes share_of_limit category_bytes activations_and_workspace fixed_bytes bytes_per_sample slabs largest_slab arena_bytes \
         lower_bound forward_peak training_peak stored_activations fused_bytes fused_largest step_seconds samples_per_second \
         steps_per_epoch epoch_seconds run_seconds rates source precision f32_arena_bytes; do
@@ -165,7 +165,7 @@ test_card_files() {
 test_batches() {
     local batch
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 2 --json
-    says out '"batch":2,'
+    says out '"micro_batch":2,'
     for batch in 0 -3 1.5 many; do
         exits 2 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch "$batch"
         says err --batch

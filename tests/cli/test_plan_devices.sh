@@ -65,7 +65,7 @@ test_table() {
 test_json() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,RX6600XT=0 --json
     equals 2 used
-    equals 16 window
+    equals 16 global_batch
     equals t4 devices 0 card
     equals OFF devices 0 left_out
     equals ON devices 2 left_out
@@ -80,7 +80,7 @@ test_json() {
     equals 0.5 devices 2 other_price_per_hour
     equals 0.25 devices 0 other_price_per_hour
     holds "$(value devices 2 other_samples_per_second) < $(value samples_per_second)"
-    for member in fits precision recompute batch micro_batches bytes limit compute_seconds alone_seconds other_step_seconds reason watts price_per_hour; do
+    for member in fits precision recompute micro_batch micro_batches bytes limit compute_seconds alone_seconds other_step_seconds reason watts price_per_hour; do
         json devices 1 $member
     done
     for member in algorithm "algorithm_seconds tree" buckets gradient_bytes latency_seconds host_bytes_per_second; do
