@@ -6,7 +6,7 @@
  * f32. x [B, L, 3] predicted, ref [B, L, 3] reference, mask [B, L] 1 where the reference is known, lengths
  * [B], partner [B, L] or -1. Row kernels write sum and count of the items anchored at a residue to rows
  * [2, B, L]; structure_total sums them in a fixed order, or for chain items the last group (last_group.clh). The gradient kernels gather, so that no two
- * work-items write the same element.
+ * work-items write the same element. Up to four terms of chain items are one launch (TERMS); each has its own rows and counts.
  *
  * Pair items, i < j, d = sqrt(|xi - xj|^2 + 1e-4), e = d - d_ref:
  *   DISTANCE    huber_1(e)                                              both known
@@ -27,6 +27,12 @@
 
 /* --- from rows to the term ------------------------------------------------------------------------------ */
 
+/* Of the terms a to d of a launch, that with number t. */
+#define PICK(t, x) ((t) == 0 ? x##_a : (t) == 1 ? x##_b : (t) == 2 ? x##_c : x##_d)
+#define PICK_AT(t, x) ((t) == 0 ? AT(x##_a) : (t) == 1 ? AT(x##_b) : (t) == 2 ? AT(x##_c) : AT(x##_d))
+#define PICK_HAS(t, x) ((t) == 0 ? HAS(x##_a) : (t) == 1 ? HAS(x##_b) : (t) == 2 ? HAS(x##_c) : HAS(x##_d))
+#define TENSORS(type, x) TENSOR(type, x##_a), TENSOR(type, x##_b), TENSOR(type, x##_c), TENSOR(type, x##_d)
+
 /* term [1], and 1 / count of each chain (0 if it has no item) from rows [2, B, L], by one group. */
 static inline void total_of_rows(__global const float *rows, __global const float *sample_weight, __global float *term,
                                  __global float *inverse, int B, int L, GROUP_SCRATCH_ARG scratch) {
@@ -46,11 +52,18 @@ static inline void total_of_rows(__global const float *rows, __global const floa
     if (get_local_id(0) == 0) *term = total;
 }
 
-/* One group. */
-__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),
+/* Term t of a launch: rows [terms, 2, B, L], inverse [terms, B]; row `weight` of sample_weight [rows, B]. */
+#define TOTAL_OF_TERM(t)                                                                                               \
+    total_of_rows(AT(rows) + (ulong)(t)*2 * B * L, AT(sample_weight) + (ulong)PICK(t, weight) * B, PICK_AT(t, term),   \
+                  AT(inverse) + (t)*B, B, L, scratch)
+
+/* One group for each term. */
+__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSORS(float, term),
+                              const int weight_a, const int weight_b, const int weight_c, const int weight_d,
                               TENSOR(float, inverse), const int B, const int L) {
     GROUP_SCRATCH(scratch);
-    total_of_rows(AT(rows), AT(sample_weight), AT(term), AT(inverse), B, L, scratch);
+    int t = get_group_id(0);
+    TOTAL_OF_TERM(t);
 }
 
 /* --- pairs ---------------------------------------------------------------------------------------------- */
@@ -310,57 +323,71 @@ static int members_of(int kind) {
 #define CHAIN_ARGUMENTS                                                                                                \
     TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask), TENSOR(const int, lengths),           \
         TENSOR(const int, partner)
-#define CHAIN_OF(b)                                                                                                    \
+#define TERM(t) const int weight_##t, const int kind_##t, const float p0_##t, const float p1_##t, const float eps_##t
+#define TERMS const int terms, TERM(a), TERM(b), TERM(c), TERM(d), const int B, const int L
+#define CHAIN_OF(b, t)                                                                                                 \
     chain_of(x_slab, x_offset, ref_slab, ref_offset, mask_slab, mask_offset, lengths_slab, lengths_offset,             \
-             partner_slab, partner_offset, b, L, kind, p0, p1, eps)
+             partner_slab, partner_offset, b, L, PICK(t, kind), PICK(t, p0), PICK(t, p1), PICK(t, eps))
 
-__kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const int L, const int n, const int kind,
-                                   const float p0, const float p1, const float eps, TENSOR(const float, sample_weight),
-                                   TENSOR(float, term), TENSOR(float, inverse), TENSOR(int, counters)) {
+static int last_step_of(int kind) {
+    return kind == LOSS_CHIRALITY ? 16 : 1;
+}
+
+__kernel void structure_chain_rows(CHAIN_ARGUMENTS, TERMS, TENSOR(float, rows), TENSOR(const float, sample_weight),
+                                   TENSORS(float, term), TENSOR(float, inverse), TENSOR(int, counters)) {
 #if LAST_GROUP
     GROUP_SCRATCH(scratch);
     __local int before;
 #endif
-    int last_step = kind == LOSS_CHIRALITY ? 16 : 1;
-    for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
-        chain c = CHAIN_OF(row / L);
+    int n = B * L;
+    for (int at = get_global_id(0); at < terms * n; at += get_global_size(0)) {
+        int t = at / n, row = at - t * n;
+        chain c = CHAIN_OF(row / L, t);
         float sum = 0.0f, count = 0.0f;
-        for (int step = 1; step <= last_step; step *= 2) {
+        for (int step = 1; step <= last_step_of(c.kind); step *= 2) {
             float value;
             float3 gradient;
             if (!chain_item(c, row % L, step, 0, &value, &gradient)) continue;
             sum += value;
-            count += kind == LOSS_BASE_PAIR ? 0.5f : 1.0f;
+            count += c.kind == LOSS_BASE_PAIR ? 0.5f : 1.0f;
         }
-        AT(rows)[row] = sum;
-        AT(rows)[n + row] = count;
+        __global float *to = AT(rows) + (ulong)t * 2 * n;
+        to[row] = sum;
+        to[n + row] = count;
     }
 #if LAST_GROUP
     if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
-        total_of_rows(AT(rows), AT(sample_weight), AT(term), AT(inverse), n / L, L, scratch);
+        for (int t = 0; t < terms; ++t) TOTAL_OF_TERM(t);
 #endif
 }
 
-/* dx = accum + the gradient of the term: residue i is member m of the item anchored at i - m * step. */
-__kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_weight), TENSOR(const float, inverse),
-                                   TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
-                                   const int L, const int n, const int kind, const float p0, const float p1,
-                                   const float eps) {
-    int last_step = kind == LOSS_CHIRALITY ? 16 : 1, members = members_of(kind);
-    for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
+/* The gradient of one term: residue i is member m of the item anchored at i - m * step. */
+static float3 chain_gradient(chain c, int i) {
+    float3 sum = (float3)(0.0f);
+    for (int step = 1; step <= last_step_of(c.kind) && i < c.length; step *= 2)
+        for (int m = 0; m < members_of(c.kind); ++m) {
+            float value;
+            float3 gradient;
+            if (chain_item(c, i - m * step, step, m, &value, &gradient)) sum += gradient;
+        }
+    return sum;
+}
+
+/* dx = accum + the gradients of the terms. inverse [terms, B]. */
+__kernel void structure_chain_grad(CHAIN_ARGUMENTS, TERMS, TENSOR(const float, sample_weight),
+                                   TENSOR(const float, inverse), TENSORS(const float, dterm),
+                                   TENSOR(const float, accum), TENSOR(float, dx)) {
+    for (int row = get_global_id(0); row < B * L; row += get_global_size(0)) {
         int b = row / L, i = row % L;
-        chain c = CHAIN_OF(b);
-        float3 sum = (float3)(0.0f);
-        for (int step = 1; step <= last_step && i < c.length; step *= 2)
-            for (int m = 0; m < members; ++m) {
-                float value;
-                float3 gradient;
-                if (chain_item(c, i - m * step, step, m, &value, &gradient)) sum += gradient;
-            }
-        sum *= AT(dterm)[0] * AT(sample_weight)[b] * AT(inverse)[b];
         ulong to = (ulong)row * 3;
-        AT(dx)[to] = (HAS(accum) ? AT(accum)[to] : 0.0f) + sum.x;
-        AT(dx)[to + 1] = (HAS(accum) ? AT(accum)[to + 1] : 0.0f) + sum.y;
-        AT(dx)[to + 2] = (HAS(accum) ? AT(accum)[to + 2] : 0.0f) + sum.z;
+        float3 sum = HAS(accum) ? place(AT(accum) + to, 0) : (float3)(0.0f);
+        for (int t = 0; t < terms; ++t) {
+            if (!PICK_HAS(t, dterm)) continue;
+            float factor = PICK_AT(t, dterm)[0] * AT(sample_weight)[PICK(t, weight) * B + b] * AT(inverse)[t * B + b];
+            sum += factor * chain_gradient(CHAIN_OF(b, t), i);
+        }
+        AT(dx)[to] = sum.x;
+        AT(dx)[to + 1] = sum.y;
+        AT(dx)[to + 2] = sum.z;
     }
 }

@@ -359,6 +359,11 @@ typedef struct cleat_structure {
  * ...). x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32 [1]. No L x L tensor is stored. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                              const cleat_structure *target, cleat_tensor *sample_weight);
+/* Several at once: values[i], i < count, is the loss of specs[i]. Neighbouring specs that are not of pairs (COORDINATE to
+ * BASE_PAIR) share their launches, up to four of them. On an error of the graph, values are NULL. */
+CLEAT_API void cleat_structure_losses(cleat_graph *graph, const cleat_structure_loss_spec *specs, int count,
+                                      cleat_tensor *x, const cleat_structure *target, cleat_tensor *sample_weight,
+                                      cleat_tensor **values);
 
 /* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of sample_weight[term, b] *
  * mean over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], rigid_frames f32 [B,

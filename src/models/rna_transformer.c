@@ -162,21 +162,41 @@ typedef struct head_output {
     cleat_tensor *rigid_frames; /* [B, L, 9] or NULL */
 } head_output;
 
+/* Terms of neighbours along the chain are built together: they share launches. */
+static bool is_chain_term(int term) {
+    return term == CHIRALITY || term == BOND || term == ANGLE || term == BASE_PAIR || term == COORDINATE;
+}
+
+static void build_chain_terms(const cleat_model *model, cleat_graph *graph, head_output found,
+                              const cleat_structure *target, cleat_tensor *sample_weight, const double *weights,
+                              cleat_tensor **values) {
+    cleat_structure_loss_spec chain[N_TERMS];
+    cleat_tensor *chain_values[N_TERMS];
+    int count = 0;
+    for (int k = 0; k < N_TERMS; ++k)
+        if (weights[k] != 0 && is_chain_term(k)) chain[count++] = spec_of(model, k);
+    cleat_scope(graph, "chain/");
+    cleat_structure_losses(graph, chain, count, found.x, target, sample_weight, chain_values);
+    for (int i = 0; i < count; ++i) values[chain[i].term] = chain_values[i];
+}
+
 /* Builds every term of non-zero weight and their sum, and records both for the log. */
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
                                 const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
-    cleat_tensor *found_terms[N_TERMS];
+    cleat_tensor *values[N_TERMS], *found_terms[N_TERMS];
     int indices[N_TERMS], count = 0;
     weights_of(settings_of(model), weights);
+    build_chain_terms(model, graph, found, target, sample_weight, weights, values);
     for (int k = 0; k < N_TERMS; ++k) {
         if (weights[k] == 0 || (k == FRAME && !found.rigid_frames)) continue;
-        cleat_structure_loss_spec spec = spec_of(model, k);
+        const cleat_structure_loss_spec spec = spec_of(model, k);
         cleat_scope(graph, "%s/", terms[k]);
-        cleat_tensor *value = k == FRAME
-                                  ? cleat_frame_loss(graph, found.x, found.rigid_frames, target, sample_weight, k)
-                                  : cleat_structure_loss(graph, &spec, found.x, target, sample_weight);
-        found_terms[count] = value;
+        if (k == FRAME)
+            values[k] = cleat_frame_loss(graph, found.x, found.rigid_frames, target, sample_weight, k);
+        else if (!is_chain_term(k))
+            values[k] = cleat_structure_loss(graph, &spec, found.x, target, sample_weight);
+        found_terms[count] = values[k];
         indices[count++] = k;
     }
     cleat_scope(graph, NULL);

@@ -85,7 +85,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_i32(binder, (int32_t)(batch * length));
     cleat_launch_groups(binder, batch * length);
-    cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], term_of(node), planes_bytes(node));
+    const int32_t term = term_of(node);
+    cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], &term, 1, planes_bytes(node));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {

@@ -1,8 +1,10 @@
 /* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, chirality, base pairs
- * (formulas in cl/structure_loss.cl). One op, whose attribute selects the loss. */
+ * (formulas in cl/structure_loss.cl). One op, whose attributes select the loss; losses of neighbours along the chain, which
+ * take one pass over the residues, share a node. */
 #include "ops/structure_loss.h"
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 #include "ops/lib/trace_loss.h"
 
@@ -19,25 +21,52 @@ SAME_KIND(ANGLE);
 SAME_KIND(CHIRALITY);
 SAME_KIND(BASE_PAIR);
 
-typedef cleat_structure_attributes attributes;
-
-static attributes attributes_of(const cleat_node *node) {
-    return cleat_structure_attributes_of(node);
+static bool is_pairs(int kind) {
+    return kind <= CLEAT_LOSS_CLASH;
 }
 
-static bool is_pair_kind(const cleat_node *node) {
-    return attributes_of(node).kind <= CLEAT_LOSS_CLASH;
+static bool is_pair_node(const cleat_node *node) {
+    return is_pairs(cleat_structure_terms_of(node).of[0].kind);
+}
+
+static int count_of(const cleat_node *node) {
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
+    return cleat_structure_term_count(&terms);
+}
+
+/* Kernels count the residues of all terms with 32 bits. */
+static cleat_status check_terms(const cleat_node *node, cleat_error *error) {
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
+    const cleat_tensor *x = node->in[STRUCTURE_X];
+    const int count = cleat_structure_term_count(&terms);
+    for (int i = 0; i < count; ++i) {
+        cleat_status status = cleat_trace_check(node, x, node->in[STRUCTURE_SAMPLE_WEIGHT], terms.of[i].row, error);
+        if (status != CLEAT_OK) return status;
+    }
+    if (x->shape[0] * x->shape[1] <= CLEAT_MAX_ROWS / count) return CLEAT_OK;
+    return cleat_infer_fail(node, error,
+                            "%lld chains of length %lld: at most 2^30 residues, counted once for each of %d terms",
+                            (long long)x->shape[0], (long long)x->shape[1], count);
+}
+
+static cleat_status set_outputs(cleat_node *node, cleat_error *error) {
+    const int count = count_of(node);
+    const int64_t one = 1, inverse[2] = {count, node->in[STRUCTURE_X]->shape[0]};
+    for (int i = 0; i < count; ++i) {
+        cleat_status status = cleat_set_output(node, i, CLEAT_F32, 1, &one, error);
+        if (status != CLEAT_OK) return status;
+    }
+    return cleat_set_output(node, count, CLEAT_F32, 2, inverse, error);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[STRUCTURE_X], *sample_weight = node->in[STRUCTURE_SAMPLE_WEIGHT];
-    int64_t one = 1;
+    const cleat_tensor *x = node->in[STRUCTURE_X];
     if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
     }
-    cleat_status status = cleat_trace_check(node, x, sample_weight, attributes_of(node).term, error);
+    cleat_status status = check_terms(node, error);
     if (status == CLEAT_OK) status = cleat_expect(node, STRUCTURE_LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[STRUCTURE_REFERENCE])
         status = cleat_expect(node, STRUCTURE_REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
@@ -45,28 +74,28 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         status = cleat_expect(node, STRUCTURE_MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK && node->in[STRUCTURE_PARTNER])
         status = cleat_expect(node, STRUCTURE_PARTNER, "partner", CLEAT_I32, 2, x->shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
+    return status == CLEAT_OK ? set_outputs(node, error) : status;
 }
 
 /* Cost per residue: all of its pairs, or a few neighbours. A pair takes two square roots, and four
  * exponentials for LDDT. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
-    double pair = attributes_of(node).kind == CLEAT_LOSS_LDDT ? 620 : 140, rows = (double)(x->shape[0] * x->shape[1]),
-           flops = rows * (is_pair_kind(node) ? (double)x->shape[1] * pair : 800);
+    double pair = cleat_structure_terms_of(node).of[0].kind == CLEAT_LOSS_LDDT ? 620 : 140,
+           rows = (double)(x->shape[0] * x->shape[1]),
+           flops = rows * (is_pair_node(node) ? (double)x->shape[1] * pair : 800 * count_of(node));
     return (cleat_cost){.flops = flops, .bytes = (double)(7 * cleat_tensor_bytes(x))};
 }
 
 /* --- launches ------------------------------------------------------------------------------------------------- */
 
 static int64_t planes_bytes(const cleat_node *node) {
-    return is_pair_kind(node) ? cleat_trace_planes_bytes(node->in[STRUCTURE_X], TRACE_PLANES) : 0;
+    return is_pair_node(node) ? cleat_trace_planes_bytes(node->in[STRUCTURE_X], TRACE_PLANES) : 0;
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    return planes_bytes(node) + cleat_trace_rows_bytes(node->in[STRUCTURE_X]);
+    return planes_bytes(node) + count_of(node) * cleat_trace_rows_bytes(node->in[STRUCTURE_X]);
 }
 
 static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
@@ -92,7 +121,7 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
 
 static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
-    attributes a = attributes_of(node);
+    cleat_structure_term term = cleat_structure_terms_of(node).of[0];
     int64_t rows = x->shape[0] * x->shape[1];
     launch_pack(binder, node);
     start(binder, node, "structure_pair_rows");
@@ -102,75 +131,87 @@ static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
     cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, a.kind);
-    cleat_launch_f32(binder, a.p0);
+    cleat_launch_i32(binder, term.kind);
+    cleat_launch_f32(binder, term.p0);
     cleat_launch_groups(binder, rows);
 }
 
-static void launch_chain_end(cleat_binder *binder, const cleat_node *node) {
+static void begin_chain(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
-    attributes a = attributes_of(node);
-    int64_t rows = x->shape[0] * x->shape[1];
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
+    start(binder, node, kernel);
+    for (int i = STRUCTURE_X; i <= STRUCTURE_PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_i32(binder, count_of(node));
+    for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) {
+        cleat_launch_i32(binder, terms.of[i].row);
+        cleat_launch_i32(binder, terms.of[i].kind);
+        cleat_launch_f32(binder, terms.of[i].p0);
+        cleat_launch_f32(binder, terms.of[i].p1);
+        cleat_launch_f32(binder, terms.of[i].eps);
+    }
+    cleat_launch_i32(binder, (int32_t)x->shape[0]);
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, a.kind);
-    cleat_launch_f32(binder, a.p0);
-    cleat_launch_f32(binder, a.p1);
-    cleat_launch_f32(binder, a.eps);
-    cleat_launch_items(binder, rows);
 }
 
-/* Computes the term, too, where the last group of a launch can. */
+/* Computes the terms, too, where the last group of a launch can. */
 static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
-    start(binder, node, "structure_chain_rows");
-    for (int i = STRUCTURE_X; i <= STRUCTURE_PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
+    const cleat_tensor *x = node->in[STRUCTURE_X];
+    begin_chain(binder, node, "structure_chain_rows");
     cleat_launch_workspace(binder, 0, 4);
-    launch_chain_end(binder, node);
-    cleat_trace_launch_sample_weight(binder, node->in[STRUCTURE_X], node->in[STRUCTURE_SAMPLE_WEIGHT],
-                                     attributes_of(node).term);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_tensor(binder, node->in[STRUCTURE_SAMPLE_WEIGHT]);
+    cleat_trace_launch_tensors(binder, node->out, count_of(node));
+    cleat_launch_tensor(binder, node->out[count_of(node)]);
     cleat_launch_counters(binder, cleat_has_counters(binder->facts, 1));
+    cleat_launch_items(binder, count_of(node) * x->shape[0] * x->shape[1]);
+}
+
+static void launch_total(cleat_binder *binder, const cleat_node *node) {
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
+    int32_t rows[CLEAT_TRACE_TERMS];
+    for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) rows[i] = terms.of[i].row;
+    cleat_trace_launch_total(binder, node, node->in[STRUCTURE_X], node->in[STRUCTURE_SAMPLE_WEIGHT], rows,
+                             count_of(node), planes_bytes(node));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    if (is_pair_kind(node))
+    if (is_pair_node(node))
         launch_pair_rows(binder, node);
     else
         launch_chain_rows(binder, node);
-    if (is_pair_kind(node) || !cleat_has_counters(binder->facts, 1))
-        cleat_trace_launch_total(binder, node, node->in[STRUCTURE_X], node->in[STRUCTURE_SAMPLE_WEIGHT],
-                                 attributes_of(node).term, planes_bytes(node));
+    if (is_pair_node(node) || !cleat_has_counters(binder->facts, 1)) launch_total(binder, node);
 }
 
-static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
-    cleat_trace_launch_sample_weight(binder, node->in[STRUCTURE_X], node->in[STRUCTURE_SAMPLE_WEIGHT],
-                                     attributes_of(node).term);
+static void launch_chain_grad(cleat_binder *binder, const cleat_node *node) {
+    const cleat_tensor *x = node->in[STRUCTURE_X];
+    begin_chain(binder, node, "structure_chain_grad");
+    cleat_launch_tensor(binder, node->in[STRUCTURE_SAMPLE_WEIGHT]);
     cleat_launch_tensor(binder, node->in[STRUCTURE_INVERSE]);
-    cleat_launch_tensor(binder, node->in[STRUCTURE_DTERM]);
+    cleat_trace_launch_tensors(binder, &node->in[STRUCTURE_DTERM], CLEAT_TRACE_TERMS);
     cleat_launch_tensor(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_items(binder, x->shape[0] * x->shape[1]);
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
-    if (!is_pair_kind(node)) {
-        start(binder, node, "structure_chain_grad");
-        for (int i = STRUCTURE_X; i <= STRUCTURE_PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
-        launch_grad_ends(binder, node);
-        launch_chain_end(binder, node);
+    if (!is_pair_node(node)) {
+        launch_chain_grad(binder, node);
         return;
     }
-    attributes a = attributes_of(node);
+    cleat_structure_term term = cleat_structure_terms_of(node).of[0];
     launch_pack(binder, node);
     start(binder, node, "structure_pair_grad");
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[STRUCTURE_LENGTHS]);
-    launch_grad_ends(binder, node);
+    cleat_trace_launch_sample_weight(binder, x, node->in[STRUCTURE_SAMPLE_WEIGHT], term.row);
+    cleat_launch_tensor(binder, node->in[STRUCTURE_INVERSE]);
+    cleat_launch_tensor(binder, node->in[STRUCTURE_DTERM]);
+    cleat_launch_tensor(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
-    cleat_launch_i32(binder, a.kind);
-    cleat_launch_f32(binder, a.p0);
+    cleat_launch_i32(binder, term.kind);
+    cleat_launch_f32(binder, term.p0);
     cleat_launch_groups(binder, x->shape[0] * x->shape[1]);
 }
 
@@ -186,13 +227,15 @@ static const cleat_op structure_loss_grad = {.name = "structure_loss_grad",
                                              .inplace_inputs = CLEAT_IN(STRUCTURE_GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_tensor *in[STRUCTURE_GRAD_IN];
+    cleat_tensor *in[STRUCTURE_GRAD_IN] = {NULL};
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
+    const int count = cleat_structure_term_count(&terms);
     memcpy(in, node->in, STRUCTURE_FORWARD_IN * sizeof *in);
-    in[STRUCTURE_INVERSE] = node->out[1];
-    in[STRUCTURE_DTERM] = dout[0];
+    in[STRUCTURE_INVERSE] = node->out[count];
+    memcpy(in + STRUCTURE_DTERM, dout, (size_t)count * sizeof *in);
     cleat_emit_grads(graph, &(cleat_grads_spec){.op = &structure_loss_grad,
                                                 .attr = node->attr,
-                                                .attr_bytes = sizeof(attributes),
+                                                .attr_bytes = sizeof terms,
                                                 .in = in,
                                                 .n_in = STRUCTURE_GRAD_IN,
                                                 .targets = &node->in[STRUCTURE_X],
@@ -208,18 +251,64 @@ static const cleat_op structure_loss = {.name = "structure_loss",
                                         .variants = variants,
                                         .define = cleat_structure_define};
 
-cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
-                                   const cleat_structure *target, cleat_tensor *sample_weight) {
+/* --- building ------------------------------------------------------------------------------------------------- */
+
+static bool has_target(const cleat_structure_loss_spec *spec, const cleat_structure *target) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
                            spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_CHIRALITY;
-    if (!target->lengths || (needs_reference && (!target->coords || !target->mask)) ||
-        (spec->kind == CLEAT_LOSS_BASE_PAIR && !target->partner)) {
+    return target->lengths && (!needs_reference || (target->coords && target->mask)) &&
+           (spec->kind != CLEAT_LOSS_BASE_PAIR || target->partner);
+}
+
+static bool check_spec(cleat_graph *graph, const cleat_structure_loss_spec *spec, const cleat_structure *target) {
+    if (!has_target(spec, target)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d requires a target", (int)spec->kind);
-        return NULL;
+        return false;
     }
-    attributes a = {.kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
+    if (spec->term >= 0 && spec->term <= INT16_MAX) return true;
+    cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d: term %d; it must be from 0 to %d", (int)spec->kind,
+                     spec->term, INT16_MAX);
+    return false;
+}
+
+/* How many of the first specs one node computes. */
+static int node_terms(const cleat_structure_loss_spec *specs, int count) {
+    int found = 1;
+    if (is_pairs(specs[0].kind)) return 1;
+    while (found < count && found < CLEAT_TRACE_TERMS && !is_pairs(specs[found].kind)) ++found;
+    return found;
+}
+
+static cleat_node *emit_terms(cleat_graph *graph, const cleat_structure_loss_spec *specs, int count, cleat_tensor *x,
+                              const cleat_structure *target, cleat_tensor *sample_weight) {
+    cleat_structure_terms terms;
+    for (int i = 0; i < CLEAT_TRACE_TERMS; ++i)
+        terms.of[i] = i < count ? (cleat_structure_term){.kind = (int16_t)specs[i].kind,
+                                                         .row = (int16_t)specs[i].term,
+                                                         .p0 = specs[i].lower,
+                                                         .p1 = specs[i].upper,
+                                                         .eps = specs[i].eps}
+                                : (cleat_structure_term){.kind = CLEAT_NO_STRUCTURE_TERM};
     cleat_tensor *in[STRUCTURE_FORWARD_IN] = {
         x, target->coords, target->mask, target->lengths, target->partner, sample_weight};
-    cleat_node *node = cleat_emit(graph, &structure_loss, &a, sizeof a, in, STRUCTURE_FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_emit(graph, &structure_loss, &terms, sizeof terms, in, STRUCTURE_FORWARD_IN);
+}
+
+void cleat_structure_losses(cleat_graph *graph, const cleat_structure_loss_spec *specs, int count, cleat_tensor *x,
+                            const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor **values) {
+    for (int i = 0; i < count; ++i) values[i] = NULL;
+    for (int i = 0; i < count; ++i)
+        if (!check_spec(graph, &specs[i], target)) return;
+    for (int first = 0, found; first < count; first += found) {
+        found = node_terms(specs + first, count - first);
+        cleat_node *node = emit_terms(graph, specs + first, found, x, target, sample_weight);
+        for (int i = 0; node && i < found; ++i) values[first + i] = node->out[i];
+    }
+}
+
+cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
+                                   const cleat_structure *target, cleat_tensor *sample_weight) {
+    cleat_tensor *value;
+    cleat_structure_losses(graph, spec, 1, x, target, sample_weight, &value);
+    return value;
 }

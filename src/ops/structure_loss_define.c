@@ -3,9 +3,9 @@
 #include "ops/lib/define.h"
 #include "ops/structure_loss.h"
 
-/* A chain on the host; coordinate `axis` of residue `residue` is moved, if it is not -1. */
+/* A chain on the host, for one term; coordinate `axis` of residue `residue` is moved, if it is not -1. */
 typedef struct host_chain {
-    cleat_structure_attributes a;
+    cleat_structure_term a;
     const float *x, *ref, *mask;
     const int32_t *partner;
     int64_t length, residue;
@@ -18,10 +18,10 @@ typedef struct items {
     double sum, size, count;
 } items;
 
-static host_chain chain_of(const cleat_node *node, const cleat_host_values *values, int64_t b) {
+static host_chain chain_of(const cleat_node *node, const cleat_host_values *values, int term, int64_t b) {
     const int64_t all = node->in[STRUCTURE_X]->shape[1];
     const cleat_host_array *in = values->in;
-    return (host_chain){.a = cleat_structure_attributes_of(node),
+    return (host_chain){.a = cleat_structure_terms_of(node).of[term],
                         .x = in[STRUCTURE_X].f + b * all * 3,
                         .ref = in[STRUCTURE_REFERENCE].f ? in[STRUCTURE_REFERENCE].f + b * all * 3 : NULL,
                         .mask = in[STRUCTURE_MASK].f ? in[STRUCTURE_MASK].f + b * all : NULL,
@@ -197,38 +197,57 @@ static double size_of_loss(const host_chain *c, const items *all) {
     return all->sum + fmin(all->size, all->count * 10) * extent(c);
 }
 
+static double weight_of(const cleat_host_values *values, const host_chain *chain, int64_t batch, int64_t b) {
+    return cleat_host_value(values, STRUCTURE_SAMPLE_WEIGHT, chain->a.row * batch + b);
+}
+
+static cleat_defined define_inverse(const cleat_node *node, cleat_host_values *values, int term, int64_t b) {
+    const host_chain chain = chain_of(node, values, term, b);
+    const items all = add_all(&chain, values);
+    return all.count > 0 ? (cleat_defined){.value = 1 / all.count, .size = 1 / all.count} : (cleat_defined){.value = 0};
+}
+
 cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const int64_t batch = node->in[STRUCTURE_X]->shape[0], term = cleat_structure_attributes_of(node).term;
+    const int64_t batch = node->in[STRUCTURE_X]->shape[0];
     cleat_defined loss = {.value = 0};
-    for (int64_t b = output ? element : 0; b < (output ? element + 1 : batch); ++b) {
-        const host_chain chain = chain_of(node, values, b);
-        const double weight = cleat_host_value(values, STRUCTURE_SAMPLE_WEIGHT, term * batch + b);
+    if (output == node->n_out - 1) return define_inverse(node, values, (int)(element / batch), element % batch);
+    for (int64_t b = 0; b < batch; ++b) {
+        const host_chain chain = chain_of(node, values, output, b);
+        const double weight = weight_of(values, &chain, batch, b);
         const items all = add_all(&chain, values);
         if (all.count == 0) continue;
-        if (output) return (cleat_defined){.value = 1 / all.count, .size = 1 / all.count};
         loss.value += weight * all.sum / all.count;
         loss.size += fabs(weight) * size_of_loss(&chain, &all) / all.count;
     }
     return loss;
 }
 
+/* Adds the gradient of one term with respect to the moved coordinate. */
+static void add_gradient(host_chain *chain, double factor, cleat_host_values *values, cleat_defined *gradient) {
+    const double move = 1e-5;
+    chain->move = move;
+    const items after = add_moved(chain, values);
+    chain->move = -move;
+    const items before = add_moved(chain, values);
+    gradient->value += factor * (after.sum - before.sum) / (2 * move);
+    gradient->size += fabs(factor) * after.size * (1 + extent(chain));
+}
+
 cleat_defined cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                           int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], all = node->in[STRUCTURE_X]->shape[1], b = element / 3 / all;
-    const double move = 1e-5;
+    const cleat_structure_terms terms = cleat_structure_terms_of(node);
     cleat_defined gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN, element);
-    host_chain chain = chain_of(node, values, b);
     (void)output;
-    chain.residue = element / 3 % all;
-    chain.axis = (int)(element % 3);
-    if (chain.residue >= chain.length) return gradient;
-    const double factor = cleat_host_value(values, STRUCTURE_SAMPLE_WEIGHT, chain.a.term * batch + b) *
-                          cleat_host_value(values, STRUCTURE_INVERSE, b) * cleat_host_value(values, STRUCTURE_DTERM, 0);
-    chain.move = move;
-    const items after = add_moved(&chain, values);
-    chain.move = -move;
-    const items before = add_moved(&chain, values);
-    gradient.value += factor * (after.sum - before.sum) / (2 * move);
-    gradient.size += fabs(factor) * after.size * (1 + extent(&chain));
+    for (int t = 0; t < cleat_structure_term_count(&terms); ++t) {
+        host_chain chain = chain_of(node, values, t, b);
+        chain.residue = element / 3 % all;
+        chain.axis = (int)(element % 3);
+        if (!node->in[STRUCTURE_DTERM + t] || chain.residue >= chain.length) continue;
+        const double factor = weight_of(values, &chain, batch, b) *
+                              cleat_host_value(values, STRUCTURE_INVERSE, t * batch + b) *
+                              cleat_host_value(values, STRUCTURE_DTERM + t, 0);
+        add_gradient(&chain, factor, values, &gradient);
+    }
     return gradient;
 }

@@ -74,7 +74,7 @@ static void a_step_has_few_launches(void **state) {
     static const struct {
         const char *workload;
         int most[2]; /* f32, f16 */
-    } rows[] = {{"W1_B2L512", {107, 112}},
+    } rows[] = {{"W1_B2L512", {105, 110}},
                 {"W4", {19, 22}},
                 {"W5_64", {214, 216}},
                 {"W8_resnet50", {544, 546}},

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { B, L, KIND, EMPTY }; /* EMPTY: the last chain has no residue */
+/* EMPTY: the last chain has no residue. TERMS: that many kinds at once, from KIND on; 0: one. */
+enum { B, L, KIND, EMPTY, TERMS };
 
 static const cleat_structure_loss_spec specs[] = {
     {.kind = CLEAT_LOSS_DISTANCE},
@@ -19,19 +20,33 @@ static const cleat_structure_loss_spec specs[] = {
     {.kind = CLEAT_LOSS_BASE_PAIR, .lower = 10.4f},
 };
 
-enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SAMPLE_WEIGHT };
+enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SAMPLE_WEIGHT, SPECS = sizeof specs / sizeof specs[0] };
+
+static int terms_of(const op_case *c) {
+    return c->dims[TERMS] ? (int)c->dims[TERMS] : 1;
+}
+
+/* The row of the weights that term i has: not in the order of the terms. */
+static int term_of(const op_case *c, int i) {
+    return (int)(c->dims[KIND] + i + 1) % SPECS;
+}
 
 static void build(op_case *c) {
-    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, sample_weight_shape[] = {2, c->dims[B]};
-    cleat_structure_loss_spec spec = specs[c->dims[KIND]];
-    spec.term = 1;
+    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, sample_weight_shape[] = {SPECS, c->dims[B]};
+    cleat_structure_loss_spec chosen[SPECS];
+    cleat_tensor *values[SPECS];
+    for (int i = 0; i < terms_of(c); ++i) {
+        chosen[i] = specs[c->dims[KIND] + i];
+        chosen[i].term = term_of(c, i);
+    }
     cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
     cleat_structure target = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
                               .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
                               .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0),
                               .partner = op_constant(c, "partner", CLEAT_I32, 2, coords, 0, 0)};
     cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 2, sample_weight_shape, 0.5, 1.5);
-    op_output(c, cleat_structure_loss(c->graph, &spec, x, &target, sample_weight));
+    cleat_structure_losses(c->graph, chosen, terms_of(c), x, &target, sample_weight, values);
+    for (int i = 0; i < terms_of(c); ++i) op_output(c, values[i]);
 }
 
 /* Four of five residues are known; i pairs with length - 1 - i, except for every third. */
@@ -145,28 +160,34 @@ static mean chain(int kind, const double *x, const double *ref, const double *ma
 
 static void reference(const op_case *c, const double *const *in, double *const *out) {
     int64_t length = c->dims[L];
-    out[0][0] = 0;
-    for (int64_t b = 0; b < c->dims[B]; ++b) {
-        mean m = chain(specs[c->dims[KIND]].kind, in[X] + b * length * 3, in[REFERENCE] + b * length * 3,
-                       in[MASK] + b * length, in[PARTNER] + b * length, (int64_t)in[LENGTHS][b]);
-        if (m.count > 0) out[0][0] += in[SAMPLE_WEIGHT][c->dims[B] + b] * m.sum / m.count;
+    for (int i = 0; i < terms_of(c); ++i) {
+        out[i][0] = 0;
+        for (int64_t b = 0; b < c->dims[B]; ++b) {
+            mean m = chain(specs[c->dims[KIND] + i].kind, in[X] + b * length * 3, in[REFERENCE] + b * length * 3,
+                           in[MASK] + b * length, in[PARTNER] + b * length, (int64_t)in[LENGTHS][b]);
+            if (m.count > 0) out[i][0] += in[SAMPLE_WEIGHT][term_of(c, i) * c->dims[B] + b] * m.sum / m.count;
+        }
     }
 }
 
 /* The value is a mean of items of size 1 (distances in Angstrom: 10; squares: 100) over each of B chains; the
  * contribution of one item to a gradient is smaller. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
-    (void)tensor;
-    int kind = specs[c->dims[KIND]].kind;
-    double size = kind == CLEAT_LOSS_COORDINATE || kind == CLEAT_LOSS_BOND ? 150 : kind == CLEAT_LOSS_LDDT ? 2 : 20;
+    double size = 0;
+    for (int i = 0; i < terms_of(c); ++i) {
+        int kind = specs[c->dims[KIND] + i].kind;
+        if (gradient || i == tensor)
+            size += kind == CLEAT_LOSS_COORDINATE || kind == CLEAT_LOSS_BOND ? 150 : kind == CLEAT_LOSS_LDDT ? 2 : 20;
+    }
     return (compare_tolerance){
         .scale = gradient ? size : size * (double)c->dims[B], .length = c->dims[L], .f32_units = 16};
 }
 
 static const op_row rows[] = {
-    {1, 1, 0, 0},  {2, 2, 0, 0},  {3, 17, 0, 1}, {2, 66, 0, 0}, {1, 1, 1, 0},  {3, 17, 1, 1}, {2, 66, 1, 0},
-    {2, 3, 2, 0},  {3, 35, 2, 1}, {2, 2, 3, 0},  {3, 17, 3, 1}, {2, 2, 4, 0},  {3, 35, 4, 1}, {2, 3, 5, 0},
-    {3, 35, 5, 1}, {2, 4, 6, 0},  {3, 70, 6, 1}, {2, 5, 7, 0},  {3, 35, 7, 1},
+    {1, 1, 0, 0},  {2, 2, 0, 0},    {3, 17, 0, 1},    {2, 66, 0, 0},    {1, 1, 1, 0},  {3, 17, 1, 1},
+    {2, 66, 1, 0}, {2, 3, 2, 0},    {3, 35, 2, 1},    {2, 2, 3, 0},     {3, 17, 3, 1}, {2, 2, 4, 0},
+    {3, 35, 4, 1}, {2, 3, 5, 0},    {3, 35, 5, 1},    {2, 4, 6, 0},     {3, 70, 6, 1}, {2, 5, 7, 0},
+    {3, 35, 7, 1}, {2, 5, 3, 0, 2}, {3, 35, 4, 1, 4}, {3, 35, 1, 1, 7}, /* the last one: two of pairs, four at once, and one more */
 };
 
 static const op_test tests[] = {{.op = "structure_loss",

@@ -1,5 +1,5 @@
 /* Helpers for losses on traces: per-residue planes and partial sums in the workspace, the weights of a term,
- * and the total. */
+ * and the totals. */
 #ifndef CLEAT_SRC_OPS_TRACE_LOSS_H
 #define CLEAT_SRC_OPS_TRACE_LOSS_H
 
@@ -12,6 +12,8 @@ int64_t cleat_trace_stride(const cleat_tensor *x);
  * 256. */
 int64_t cleat_trace_planes_bytes(const cleat_tensor *x, int planes);
 int64_t cleat_trace_rows_bytes(const cleat_tensor *x);
+/* Terms that a launch may have at most: structure_loss.cl has four arguments for each of their parameters. */
+enum { CLEAT_TRACE_TERMS = 4 };
 
 /* Checks that x is not too large, and that sample_weight is f32 [terms, B] and has a row `term`. */
 cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *sample_weight,
@@ -19,9 +21,11 @@ cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, co
 /* Adds row `term` of sample_weight to the launch's arguments. */
 void cleat_trace_launch_sample_weight(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *sample_weight,
                                       int term);
-/* Launches the reduction of the sums at byte offset `rows` of the workspace to out[0], the term, and out[1],
- * 1 / count of each chain. */
+/* Launches the reduction of the sums [count, 2, B, L] at byte offset `rows` of the workspace to out[i], the terms
+ * i < count, and out[count], 1 / items of each chain [count, B]. terms [count]: their rows of sample_weight. */
 void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
-                              const cleat_tensor *sample_weight, int term, int64_t rows);
+                              const cleat_tensor *sample_weight, const int32_t *terms, int count, int64_t rows);
+/* Adds `count` of CLEAT_TRACE_TERMS tensors to the launch's arguments; the others are NULL. */
+void cleat_trace_launch_tensors(cleat_binder *binder, cleat_tensor *const *tensors, int count);
 
 #endif
