@@ -19,7 +19,8 @@ bool cli_is_leader(const cleat_ranks *ranks) {
 int cli_leave_ranks(cleat_ranks *ranks, cleat_status status, const cleat_error *error) {
     const bool prints = cli_is_leader(ranks) || status == CLEAT_ERR_RANK_LOST;
     const int exit_code = prints ? cli_finish(status, error) : cli_code_of(status);
-    if (cleat_ranks_are_broken(ranks)) { /* MPI's thread waits for the rank that is lost */
+    if (cleat_ranks_are_broken(ranks) ||
+        status == CLEAT_ERR_RANK_LOST) { /* MPI's thread waits for the rank that is lost */
         fflush(NULL);
         _exit(exit_code);
     }

@@ -104,8 +104,9 @@ cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_all
     cleat_status status = values && times && of_ranks
                               ? CLEAT_OK
                               : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an all-reduce of 256 MiB");
-    status = cleat_ranks_agree(ranks, status, error);
-    cleat_ranks_set_timeouts(ranks, &(cleat_ranks_timeouts){.seconds = LONGEST_WAIT, .stopped = STOPPED});
+    cleat_ranks_set_timeouts(ranks,
+                             &(cleat_ranks_timeouts){.seconds = LONGEST_WAIT, .silence = INFINITY, .stopped = STOPPED});
+    status = cleat_ranks_agree(ranks, status, error); /* from here on no sign of life delays a sum */
     if (!status) status = measure_all(ranks, seconds, values, times, of_ranks, &made, error);
     cleat_allreduce_time measured[CLEAT_ALLREDUCE_POINTS];
     for (size_t i = 0; i < made.count; ++i) measured[i] = made.points[i].time;

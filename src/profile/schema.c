@@ -144,7 +144,8 @@ const cleat_key cleat_run_keys[] = {
     {AT(distribute, check_every_steps), INT(1, 1e9, "100"), OR_NONE,
      .help = "Optimizer steps between two comparisons of the ranks' parameters, which must have the same bits."},
     {AT(distribute, timeout), FLOAT(1, 86400, "20"),
-     .help = "Seconds (at least ten steps) after which a rank that does not answer in a step counts as lost."},
+     .help =
+         "Seconds (in steps: at least ten of them) after which a rank that says nothing to the others counts as lost."},
     {.section = NULL, .name = NULL},
 };
 

@@ -22,8 +22,18 @@
 
 /* Seconds between the end of a rank's process and the loss of the rank: its last message may still arrive. */
 static const double GRACE = 0.5;
+/* Seconds between two heartbeats of a rank that has nothing to exchange. */
+static const double PAUSE = 0.25;
+/* Seconds: a rank that says nothing is lost, unless set otherwise; MPI has started, unless CLEAT_RANKS_START says otherwise. */
+static const double SILENCE = 60, START = 120;
+/* After a stop request this part of the silence is enough. */
+static const double AFTER_STOP_PART = 0.25;
+/* How often a rank that waits looks after the others. */
+static const double LOOK_EVERY = 0.25;
+/* A process that slept longer than this between two looks was stopped itself: that time is nobody's silence. */
+static const double LONGEST_LOOK = 1;
 
-enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 28, DEVICE_TEXT = 256 };
+enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 22, DEVICE_TEXT = 256 };
 
 /* What every rank tells the others when it joins. */
 typedef struct member {
@@ -60,7 +70,10 @@ struct cleat_ranks {
     pthread_cond_t changed;
     rank_job queue[QUEUE];
     uint64_t posted, done;
-    bool failed; /* the transport reported a failure */
+    uint64_t agreed;     /* jobs that all ranks have posted, as they said last */
+    uint64_t heartbeats; /* of all ranks so far; a part of a job that is done is one */
+    bool watched;        /* ranks say that they live while they have no job */
+    bool failed;         /* the transport reported a failure */
     double busy;
 };
 
@@ -72,21 +85,29 @@ static double sum_of_squares(const float *values, size_t count) {
     return sum;
 }
 
-static bool sum_in_chunks(const cleat_transport *transport, const rank_job *job) {
+static void record_heartbeat(cleat_ranks *ranks) {
+    pthread_mutex_lock(&ranks->lock);
+    ++ranks->heartbeats;
+    pthread_mutex_unlock(&ranks->lock);
+}
+
+/* In chunks, because MPI counts in int, and a chunk that is done is a heartbeat. */
+static bool sum_in_chunks(cleat_ranks *ranks, const rank_job *job) {
     float *values = job->data;
     for (size_t first = 0; first < job->count; first += CHUNK) {
         const size_t left = job->count - first;
-        if (!transport->sum(values + first, left < CHUNK ? left : CHUNK)) return false;
+        if (!ranks->transport.sum(values + first, left < CHUNK ? left : CHUNK)) return false;
+        record_heartbeat(ranks);
     }
     if (job->squares) *job->squares = sum_of_squares(values, job->count);
     return true;
 }
 
-/* MPI counts in int. */
-static bool broadcast_in_chunks(const cleat_transport *transport, const rank_job *job) {
+static bool broadcast_in_chunks(cleat_ranks *ranks, const rank_job *job) {
     for (size_t first = 0; first < job->count; first += CHUNK) {
         const size_t left = job->count - first;
-        if (!transport->broadcast((char *)job->data + first, left < CHUNK ? left : CHUNK)) return false;
+        if (!ranks->transport.broadcast((char *)job->data + first, left < CHUNK ? left : CHUNK)) return false;
+        record_heartbeat(ranks);
     }
     return true;
 }
@@ -97,11 +118,11 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     case JOB_OPEN:
         return ranks->open(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
     case JOB_SUM:
-        return sum_in_chunks(transport, job);
+        return sum_in_chunks(ranks, job);
     case JOB_LARGEST:
         return transport->largest(job->data, job->count);
     case JOB_BROADCAST:
-        return broadcast_in_chunks(transport, job);
+        return broadcast_in_chunks(ranks, job);
     case JOB_GATHER:
         return transport->gather(job->data, job->count, job->all);
     case JOB_CLOSE:
@@ -111,12 +132,52 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     return false;
 }
 
+/* Waits for a change, at most this long; false: the time is over. The lock is held. */
+static bool wait_changed(cleat_ranks *ranks, double seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(seconds * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until) != ETIMEDOUT;
+}
+
+/* A heartbeat: every rank says how many jobs it has posted, which tells what all of them can begin. The lock is held. */
+static void exchange_heartbeats(cleat_ranks *ranks) {
+    int64_t fewest = -(int64_t)ranks->posted;
+    pthread_mutex_unlock(&ranks->lock);
+    const bool good = ranks->transport.largest(&fewest, 1);
+    pthread_mutex_lock(&ranks->lock);
+    ++ranks->heartbeats;
+    ranks->agreed = (uint64_t)-fewest;
+    ranks->failed = ranks->failed || !good;
+}
+
+/* Waits until the next job may begin. Watched ranks begin one only when all have posted it, since a rank in a blocking operation
+ * cannot say that it lives; one that has a job waits for the others in the exchange of heartbeats. The lock is held. */
+static void await_job(cleat_ranks *ranks) {
+    for (;;) {
+        const bool is_watched = ranks->watched && !ranks->failed, has_job = ranks->done < ranks->posted;
+        if (has_job && (!is_watched || ranks->done < ranks->agreed)) return;
+        if (!is_watched)
+            pthread_cond_wait(&ranks->changed, &ranks->lock);
+        else if (has_job || !wait_changed(ranks, PAUSE))
+            exchange_heartbeats(ranks);
+    }
+}
+
+/* An agreement also selects whether the ranks are watched until the next one, on all of them alike. */
+static void select_watch(cleat_ranks *ranks, const rank_job *agreement) {
+    const int64_t *said = agreement->data;
+    ranks->watched = said[agreement->count - 1] > 0;
+}
+
 static void *run_thread(void *user) {
     cleat_ranks *ranks = user;
     bool ends = false;
     pthread_mutex_lock(&ranks->lock);
     while (!ends) {
-        while (ranks->done == ranks->posted) pthread_cond_wait(&ranks->changed, &ranks->lock);
+        await_job(ranks);
         const rank_job next = ranks->queue[ranks->done % QUEUE];
         const bool skipped = ranks->failed && next.kind != JOB_CLOSE;
         ends = next.kind == JOB_CLOSE;
@@ -127,6 +188,8 @@ static void *run_thread(void *user) {
         pthread_mutex_lock(&ranks->lock);
         ranks->busy += seconds;
         ranks->failed = ranks->failed || !good;
+        if (good && next.kind == JOB_LARGEST) select_watch(ranks, &next);
+        ++ranks->heartbeats;
         ++ranks->done;
         pthread_cond_broadcast(&ranks->changed);
     }
@@ -171,13 +234,26 @@ static char process_state(int64_t pid) {
 /* A wait for other ranks. Times are of cleat_seconds; INFINITY: not yet. */
 typedef struct wait_times {
     double started, stop_seen, dead_seen, stopped_seen;
+    double looked;       /* last */
+    double silent;       /* seconds since a rank was heard last */
+    uint64_t heartbeats; /* as in cleat_ranks */
 } wait_times;
 
 static double first_time(bool is, double before, double now) {
     return !is ? INFINITY : before < now ? before : now;
 }
 
-/* Looks at the stop request and at the processes of this machine. False: the wait is over. */
+/* Whether the ranks are watched and a rank says nothing. */
+static bool is_silent(const cleat_ranks *ranks, wait_times *times, double now) {
+    const bool is_stopping = times->stop_seen < INFINITY;
+    times->silent += fmin(now - times->looked, LONGEST_LOOK);
+    if (times->heartbeats != ranks->heartbeats) times->silent = 0;
+    times->heartbeats = ranks->heartbeats;
+    times->looked = now;
+    return ranks->watched && times->silent > ranks->timeouts.silence * (is_stopping ? AFTER_STOP_PART : 1);
+}
+
+/* Looks at heartbeats, at the stop request and at the processes of this machine. False: the wait is over. The lock is held. */
 static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
     const cleat_ranks_timeouts *timeouts = &ranks->timeouts;
     const double now = cleat_seconds();
@@ -190,24 +266,18 @@ static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
     times->stop_seen = first_time(timeouts->stop && *timeouts->stop, times->stop_seen, now);
     times->dead_seen = first_time(is_dead, times->dead_seen, now);
     times->stopped_seen = first_time(is_stopped, times->stopped_seen, now);
-    return now - times->started <= timeouts->seconds && now - times->stop_seen <= timeouts->after_stop &&
-           now - times->stopped_seen <= timeouts->stopped && now - times->dead_seen <= GRACE;
+    return !is_silent(ranks, times, now) && now - times->started <= timeouts->seconds &&
+           now - times->stop_seen <= timeouts->after_stop && now - times->stopped_seen <= timeouts->stopped &&
+           now - times->dead_seen <= GRACE;
 }
 
 /* Waits for the job of the ticket, or until a timeout. */
 static bool wait_done(cleat_ranks *ranks, uint64_t ticket, bool *failed) {
-    wait_times times = {cleat_seconds(), INFINITY, INFINITY, INFINITY};
+    wait_times times = {cleat_seconds(), INFINITY, INFINITY, INFINITY, .looked = cleat_seconds()};
     pthread_mutex_lock(&ranks->lock);
-    for (bool waits = true; ranks->done < ticket && waits;) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 250 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            ++until.tv_sec;
-        }
-        if (pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until) == ETIMEDOUT) waits = may_wait(ranks, &times);
-    }
+    times.heartbeats = ranks->heartbeats;
+    for (bool waits = true; ranks->done < ticket && waits;)
+        if (!wait_changed(ranks, LOOK_EVERY)) waits = may_wait(ranks, &times);
     const bool done = ranks->done >= ticket;
     *failed = ranks->failed;
     pthread_mutex_unlock(&ranks->lock);
@@ -311,9 +381,10 @@ cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t 
     if (!ranks || ranks->has_failed) return own;
     if (ranks->broken) return own ? own : cleat_ranks_wait(ranks, 0, error);
     cleat_error why = {0};
-    int64_t said[1 + CLEAT_RANKS_ASKED] = {0}; /* the first rank that failed says the largest number */
+    int64_t said[2 + CLEAT_RANKS_ASKED] = {0}; /* the first rank that failed says the largest number */
     if (own) said[0] = ranks->transport.count - ranks->transport.rank;
     if (asked) memcpy(said + 1, asked, CLEAT_RANKS_ASKED * sizeof *asked);
+    said[1 + CLEAT_RANKS_ASKED] = own || isfinite(ranks->timeouts.silence); /* to be watched */
     cleat_status status = find_largest(ranks, said, sizeof said / sizeof *said, &why);
     if (status) return own ? own : cleat_fail(error, status, "%s", why.text);
     if (asked) memcpy(asked, said + 1, CLEAT_RANKS_ASKED * sizeof *asked);
@@ -437,19 +508,51 @@ static void divide_cpus(cleat_ranks *ranks) {
         cleat_log(CLEAT_LOG_WARNING, "rank %d cannot keep to its part of the CPUs", t->rank);
 }
 
+/* Seconds that MPI may take to start. */
+static double seconds_to_start(void) {
+    const char *text = getenv("CLEAT_RANKS_START");
+    const double seconds = text ? strtod(text, NULL) : 0;
+    return seconds > 0 ? seconds : START;
+}
+
+static cleat_status fail_start(double seconds, cleat_error *error) {
+    char host[HOST] = "";
+    gethostname(host, sizeof host - 1);
+    return cleat_fail(
+        error, CLEAT_ERR_RANK_LOST,
+        "host %s: MPI has not started within %g s, because not all ranks have joined. A host, a cable or a firewall "
+        "between the hosts may be the cause: `mpirun --host HOST,HOST hostname` must print the names of all, and MPI "
+        "must be allowed to connect from each to each. Where starting takes longer, set CLEAT_RANKS_START to more "
+        "seconds",
+        host, seconds);
+}
+
+/* MPI starts once all processes of the run have joined: one that cannot be reached would keep the others for ever. */
+static cleat_status start_mpi(cleat_ranks *ranks, cleat_error *error) {
+    const double seconds = seconds_to_start();
+    ranks->timeouts = (cleat_ranks_timeouts){seconds, INFINITY, INFINITY, INFINITY, NULL};
+    if (!do_job(ranks, &(rank_job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL)) return CLEAT_OK;
+    pthread_mutex_lock(&ranks->lock);
+    const bool has_ended = ranks->done > 0;
+    pthread_mutex_unlock(&ranks->lock);
+    if (!has_ended) return fail_start(seconds, error);
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "libcleat-mpi.so: %s", ranks->why);
+}
+
 cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
     cleat_ranks *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the ranks of a run");
-    made->timeouts = (cleat_ranks_timeouts){INFINITY, INFINITY, INFINITY, NULL};
     cleat_status status = load_plugin(made, error);
     if (!status) status = start_thread(made, error);
     if (status) {
         cleat_free(made);
         return status;
     }
-    if (do_job(made, &(rank_job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL))
-        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "libcleat-mpi.so: %s", made->why);
+    status = start_mpi(made, error);
     if (!status) status = introduce(made, error);
+    made->timeouts = (cleat_ranks_timeouts){INFINITY, SILENCE, INFINITY, INFINITY, NULL};
+    if (!status) status = cleat_ranks_agree(made, status, error); /* from here on they are watched */
+    if (status == CLEAT_ERR_RANK_LOST) return status;             /* the thread may still come back from MPI */
     if (status) {
         made->transport.close = NULL;
         cleat_ranks_close(made);

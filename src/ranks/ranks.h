@@ -11,11 +11,18 @@
 
 #include "cleat/ranks.h"
 
-/* How long a call waits, in seconds. All are infinite at first, because ranks compile and read data for different times.
- * A rank of this machine whose process has ended is noticed within seconds in any case. */
+/* How long a call waits, in seconds. A rank of this machine whose process has ended is noticed within seconds in any case.
+ *
+ * While ranks are watched, each says several times a second that it lives, whatever its own thread does (it compiles, evaluates,
+ * writes a checkpoint), and one that says nothing for `silence` is lost. They are watched from cleat_ranks_open on. An agreement
+ * selects whether they are until the next one: if a rank has a finite silence then, or an error. Each exchange costs one more
+ * of a single number meanwhile, so steps whose length is known go without heartbeats, by `seconds`.
+ *
+ * At first `silence` is 60, the others are infinite. */
 typedef struct cleat_ranks_timeouts {
     double seconds;    /* for the other ranks */
-    double after_stop; /* the same once *stop is not 0: a launcher sends a signal to all ranks when one is gone */
+    double silence;    /* while they are watched; a quarter of it once *stop is not 0 */
+    double after_stop; /* as seconds, once *stop is not 0: a launcher sends a signal to all ranks when one is gone */
     double stopped;    /* for a rank of this machine whose process is stopped (SIGSTOP) */
     const volatile int *stop; /* may be NULL */
 } cleat_ranks_timeouts;

@@ -19,6 +19,12 @@ static const double WORTH = 0.9;
 /* Two measured rates are taken for equal if one is at least this part of the other. */
 static const double NOISE = 0.85;
 
+/* The parts of a run before its first step, and passes without training. */
+static void expect_setup(const cleat_data_parallel *parallel) {
+    const cleat_ranks_timeouts made = {INFINITY, parallel->timeout, INFINITY, INFINITY, NULL};
+    cleat_ranks_set_timeouts(parallel->ranks, &made);
+}
+
 /* --- shares --------------------------------------------------------------------------------------------------- */
 
 static cleat_status use_given(cleat_data_parallel *parallel, const cleat_int_list *given, cleat_error *error) {
@@ -77,6 +83,7 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     const cleat_int_list *given = &profile->distribute.shares;
     *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
     if (!ranks) return CLEAT_OK;
+    expect_setup(parallel);
     cleat_status status = allocate_shares(parallel, error);
     if (status) return status;
     const bool is_given = parallel->is_given = given->count > 0;
@@ -95,8 +102,9 @@ cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_
                                            const cleat_profile *profile, double flops, cleat_error *error) {
     const int count = cleat_ranks_count(ranks);
     const bool is_given = profile->distribute.shares.count == count;
-    *parallel = (cleat_data_parallel){.ranks = ranks};
+    *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
     if (!ranks) return CLEAT_OK;
+    expect_setup(parallel);
     cleat_status status = allocate_shares(parallel, error);
     if (status) return status;
     status = is_given ? use_given(parallel, &profile->distribute.shares, error)
@@ -338,23 +346,35 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
 /* --- timeouts ------------------------------------------------------------------------------------------------- */
 
 /* Seconds: to evaluate or to write a checkpoint; to compile kernels in the first steps, also after a stop request; and the
- * least after a stop request later. */
+ * least after a stop request later. The longer ones are for ranks that live: they are watched meanwhile. */
 static const double LONG_WORK = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP = 60, AFTER_STOP = 2;
 enum { STEPS_WITH_COMPILATION = 20 };
 
-void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel) {
-    const cleat_ranks_timeouts timeouts = {LONG_WORK, LONG_WORK, parallel->timeout, parallel->stop};
-    cleat_ranks_set_timeouts(parallel->ranks, &timeouts);
-}
-
-static void expect_steps(cleat_data_parallel *parallel) {
+static cleat_ranks_timeouts timeouts_of_steps(const cleat_data_parallel *parallel) {
     const bool is_early = parallel->all_steps < STEPS_WITH_COMPILATION;
     const double typical = parallel->typical_step, timeout = fmax(parallel->timeout, 10 * typical);
-    const cleat_ranks_timeouts made = {.seconds = is_early ? FIRST_STEPS : timeout,
-                                       .after_stop = is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical),
-                                       .stopped = timeout,
-                                       .stop = parallel->stop};
+    return (cleat_ranks_timeouts){.seconds = is_early ? FIRST_STEPS : timeout,
+                                  .silence = is_early ? parallel->timeout : INFINITY,
+                                  .after_stop = is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical),
+                                  .stopped = timeout,
+                                  .stop = parallel->stop};
+}
+
+static void expect_steps(const cleat_data_parallel *parallel) {
+    const cleat_ranks_timeouts made = timeouts_of_steps(parallel);
     cleat_ranks_set_timeouts(parallel->ranks, &made);
+}
+
+/* The agreement still comes as soon as a step. */
+cleat_status cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel, cleat_error *error) {
+    if (!parallel->ranks) return CLEAT_OK;
+    cleat_ranks_timeouts made = timeouts_of_steps(parallel);
+    made.silence = parallel->timeout;
+    cleat_ranks_set_timeouts(parallel->ranks, &made);
+    cleat_status status = cleat_ranks_agree(parallel->ranks, CLEAT_OK, error);
+    made = (cleat_ranks_timeouts){LONG_WORK, parallel->timeout, LONG_WORK, parallel->timeout, parallel->stop};
+    cleat_ranks_set_timeouts(parallel->ranks, &made);
+    return status;
 }
 
 /* --- the exchange --------------------------------------------------------------------------------------------- */

@@ -51,9 +51,10 @@ typedef struct cleat_data_parallel {
     bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
 } cleat_data_parallel;
 
-/* Until the next exchange, a rank may evaluate or write a checkpoint while the others wait for it. In steps they wait as long as
- * the profile says, and less after a stop request, because a launcher sends one to all ranks when one of them is gone. */
-void cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel);
+/* Until the next exchange, a rank may evaluate or write a checkpoint while the others wait for it: all agree that they are
+ * watched, so that only one that says nothing for distribute.timeout is lost. In steps they wait as long as the profile says, and less
+ * after a stop request, because a launcher sends one to all ranks when one of them is gone. All ranks call it. */
+cleat_status cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel, cleat_error *error);
 
 /* Chooses shares: those of the profile, or `measured` [ranks] by cleat_data_parallel_balance (NULL: none), or in proportion to
  * the speeds of the devices. `flops`: measured rate of this device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples

@@ -400,8 +400,8 @@ static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_glo
     int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = near && cleat_trainer_leads(trainer)};
     status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
     if (status || !asked[ASKED_STOP]) return status;
-    cleat_data_parallel_expect_long_work(&trainer->parallel);
-    return save_and_stop(trainer, CLEAT_ERR_TIME_UP, error);
+    status = cleat_data_parallel_expect_long_work(&trainer->parallel, error);
+    return status ? status : save_and_stop(trainer, CLEAT_ERR_TIME_UP, error);
 }
 
 /* Plans the run once enough steps were measured. With a budget, a checkpoint is written first to measure
@@ -449,7 +449,8 @@ static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_data_parallel_balance(
         &trainer->parallel, cleat_profile_effective_batch(trainer->settings.profile), &changed, error);
     if (status || !changed) return status;
-    cleat_data_parallel_expect_long_work(&trainer->parallel);
+    status = cleat_data_parallel_expect_long_work(&trainer->parallel, error);
+    if (status) return status;
     if (!trainer->measured_shares) trainer->measured_shares = cleat_alloc(ranks, sizeof *trainer->measured_shares);
     if (!trainer->measured_shares) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
     memcpy(trainer->measured_shares, trainer->parallel.shares, ranks * sizeof *trainer->measured_shares);
@@ -465,8 +466,8 @@ static cleat_status after_step(cleat_trainer *trainer, cleat_error *error) {
                                         [ASKED_SAVE] = cleat_trainer_leads(trainer) && checkpoint_is_due(trainer),
                                         [ASKED_PLAN] = plan_is_due(trainer, false)};
     cleat_status status = cleat_ranks_agree_on(trainer->parallel.ranks, CLEAT_OK, asked, error);
-    if (asked[ASKED_STOP] || asked[ASKED_SAVE] || asked[ASKED_PLAN])
-        cleat_data_parallel_expect_long_work(&trainer->parallel);
+    if (!status && (asked[ASKED_STOP] || asked[ASKED_SAVE] || asked[ASKED_PLAN]))
+        status = cleat_data_parallel_expect_long_work(&trainer->parallel, error);
     if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
     if (!status && asked[ASKED_SAVE]) status = cleat_trainer_save_within_epoch(trainer, error);
     if (!status && asked[ASKED_STOP]) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
@@ -594,9 +595,9 @@ static cleat_status stop_within_evaluation(cleat_trainer *trainer, cleat_error *
 /* The end of an epoch: evaluation, checkpoint, early stopping. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
-    cleat_data_parallel_expect_long_work(&trainer->parallel);
     bool best = false;
-    cleat_status status = CLEAT_OK;
+    cleat_status status = cleat_data_parallel_expect_long_work(&trainer->parallel, error);
+    if (status) return status;
     const phase evaluating = begin(trainer, CLEAT_DOING_EVALUATE);
     if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
     end(trainer, &evaluating);

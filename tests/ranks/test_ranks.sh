@@ -9,7 +9,7 @@ source "$(dirname "$0")/mpi.sh"
 export CLEAT_RANKS_LIBRARY=$plugin
 failed=0
 
-for case in sums:2 sums:3 data:3 agreement:3 cpus:2; do
+for case in sums:2 sums:3 data:3 agreement:3 cpus:2 work:3; do
     ranks=${case#*:} case=${case%:*}
     said=$(mpi "$ranks" "$worker" "$case" 2>&1) || true
     if [[ $said != ok ]]; then
@@ -18,13 +18,13 @@ for case in sums:2 sums:3 data:3 agreement:3 cpus:2; do
 done
 
 # A rank that dies or stops: mpirun would end the others at once, or wait for the stopped one.
-for case in kill stop silence; do
+for case in kill stop mute silence; do
     status=0
     mpi 3 --enable-recovery "$worker" "$case" >"$case.log" 2>&1 &
     job=$!
-    if [[ $case == stop ]]; then # the stopped process never ends by itself
-        sleep 12
-        pkill -KILL -f "^$worker stop" || true
+    if [[ $case == stop || $case == mute ]]; then # the stopped process never ends by itself
+        sleep 8
+        pkill -KILL -f "^$worker $case" || true
     fi
     wait "$job" || status=$?
     if grep -q '^rank [0-9]*: ' "$case.log"; then

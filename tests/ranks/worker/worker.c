@@ -107,10 +107,39 @@ static void cpus(void) {
             check(!(all[r].words[w] & own.words[w]), "two ranks share a CPU");
 }
 
-/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, and one of them is to save the run. */
-static void loss(int how) {
+/* All ranks agree once the last one has worked so long. */
+static void agree_after(unsigned seconds) {
     cleat_error error = {0};
-    const cleat_ranks_timeouts timeouts = {60, 60, 3, NULL};
+    const double started = now();
+    if (rank == count - 1) sleep(seconds);
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_OK, error.text);
+    check(now() - started < seconds + 20, "the agreement comes late");
+}
+
+/* A rank that works for longer than the limit of silence is not lost while ranks are watched, which an agreement begins and
+ * ends; without heartbeats the limit of silence does not hold. */
+static void work(void) {
+    float value = 1;
+    cleat_error error = {0};
+    cleat_ranks_timeouts timeouts = {60, 2, 60, 60, NULL};
+    cleat_ranks_set_timeouts(ranks, &timeouts);
+    agree_after(5);
+    timeouts.silence = INFINITY;
+    cleat_ranks_set_timeouts(ranks, &timeouts);
+    agree_after(0);
+    timeouts.silence = 2;
+    cleat_ranks_set_timeouts(ranks, &timeouts);
+    if (rank == count - 1) sleep(4);
+    check(sum_now(&value, 1, &error) == CLEAT_OK && value == (float)count, "a sum of ranks that are not watched");
+    agree_after(0);
+    agree_after(5);
+}
+
+/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, by its process or by its silence, and one of them
+ * is to save the run. */
+static void loss(int how, bool is_seen) {
+    cleat_error error = {0};
+    const cleat_ranks_timeouts timeouts = {60, is_seen ? 60 : 3, 60, is_seen ? 3 : 60, NULL};
     cleat_ranks_set_timeouts(ranks, &timeouts);
     if (rank == count - 1) raise(how);
     static float value = 1; /* MPI keeps it after the loss */
@@ -128,7 +157,7 @@ static void loss(int how) {
 /* Rank 0 does not come: a timeout ends the wait. */
 static void silence(void) {
     cleat_error error = {0};
-    const cleat_ranks_timeouts timeouts = {2, 60, 60, NULL};
+    const cleat_ranks_timeouts timeouts = {2, INFINITY, 60, 60, NULL};
     if (rank == 0) {
         sleep(6);
         _exit(0);
@@ -158,8 +187,10 @@ int main(int argc, char **argv) {
     if (strcmp(name, "data") == 0) data();
     if (strcmp(name, "agreement") == 0) agreement();
     if (strcmp(name, "cpus") == 0) cpus();
-    if (strcmp(name, "kill") == 0) loss(SIGKILL);
-    if (strcmp(name, "stop") == 0) loss(SIGSTOP);
+    if (strcmp(name, "kill") == 0) loss(SIGKILL, true);
+    if (strcmp(name, "stop") == 0) loss(SIGSTOP, true);
+    if (strcmp(name, "mute") == 0) loss(SIGSTOP, false);
+    if (strcmp(name, "work") == 0) work();
     if (strcmp(name, "silence") == 0) silence();
     printf("%s", rank == 0 && !failed ? "ok\n" : "");
     cleat_ranks_close(ranks);
