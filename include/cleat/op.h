@@ -80,7 +80,7 @@ typedef struct cleat_attribute {
 #define CLEAT_ATTRIBUTE(TYPE, MEMBER, KIND)                                                                            \
     { .name = #MEMBER, .type = KIND, .offset = offsetof(TYPE, MEMBER), .count = 1 }
 
-/* The host's copies of a node's inputs, as they were before the node ran: float types as f32. */
+/* The host's copies of a node's inputs, as they were before the node ran, and of its outputs: float types as f32. */
 typedef union cleat_host_array {
     const float *f;
     const int32_t *i;
@@ -88,8 +88,9 @@ typedef union cleat_host_array {
 } cleat_host_array;
 
 typedef struct cleat_host_values {
-    cleat_host_array in[CLEAT_MAX_IN]; /* a null pointer where the input is NULL */
-    double work;                       /* multiplications so far: `define` adds its own, so that they can be limited */
+    cleat_host_array in[CLEAT_MAX_IN];   /* a null pointer where the input is NULL */
+    cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its own step before */
+    double work; /* multiplications so far: `define` adds its own, so that they can be limited */
 } cleat_host_values;
 
 /* What an element of an output must be. A kernel's result may differ by some roundings of `size` and `rounded`. */

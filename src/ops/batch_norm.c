@@ -1,6 +1,7 @@
 /* Batch normalization, fused with an optional residual addition and ReLU. */
 #include "cleat/ops.h"
 #include "ops/lib/channels.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -131,6 +132,54 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     bind_apply(node, &cut, node->out[SAVED], node->out[SAVED], cut.channels, binder);
 }
 
+/* Rows of x [B, ..., C] that belong to samples. */
+static int64_t counted_rows(const cleat_tensor *x, const cleat_host_values *values, int samples) {
+    return cleat_define_length(values, samples, 0, x->shape[0]) * (cleat_rows(x) / x->shape[0]);
+}
+
+typedef struct moments {
+    double mean, squares; /* squares: of the deviations, added up */
+} moments;
+
+static moments moments_of(cleat_host_values *values, int64_t c, int64_t channels, int64_t rows) {
+    moments of = {0};
+    const float *x = values->in[X].f + c;
+    for (int64_t i = 0; i < rows; ++i) of.mean += (double)x[i * channels];
+    of.mean /= rows > 0 ? (double)rows : 1;
+    for (int64_t i = 0; i < rows; ++i) {
+        const double apart = (double)x[i * channels] - of.mean;
+        of.squares += apart * apart;
+    }
+    values->work += 2 * (double)rows;
+    return of;
+}
+
+/* A mean that is off by a rounding, of values far from 0, shifts all of them. */
+static cleat_defined define_moment(const moments *of, bool variance, double count) {
+    const double value = of->squares / fmax(count, 1);
+    if (variance) return (cleat_defined){.value = value, .size = value + fabs(of->mean) * sqrt(value)};
+    return (cleat_defined){.value = of->mean, .size = fabs(of->mean) + sqrt(value)};
+}
+
+static cleat_defined define_normalized(const cleat_node *node, cleat_host_values *values, const moments *of,
+                                       int64_t rows, int64_t element) {
+    const int64_t c = element % cleat_width(node->in[X]);
+    const double variance = of->squares / fmax((double)rows, 1), beta = cleat_host_value(values, BETA, c),
+                 residual = cleat_host_value(values, RESIDUAL, element), x = cleat_host_value(values, X, element);
+    const double scale = cleat_host_value(values, GAMMA, c) / sqrt(variance + (double)attr_of(node)->eps);
+    const double value = (x - of->mean) * scale + beta + residual;
+    return (cleat_defined){.value = attr_of(node)->relu ? fmax(value, 0) : value,
+                           .size = 2 * (fabs(x) + fabs(of->mean)) * fabs(scale) + fabs(beta) + fabs(residual)};
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[X];
+    const int64_t channels = cleat_width(x), rows = counted_rows(x, values, SAMPLES);
+    const moments of = moments_of(values, element % channels, channels, rows);
+    if (output == Y) return define_normalized(node, values, &of, rows, element);
+    return define_moment(&of, element >= channels, (double)(output == STATISTICS ? rows - 1 : rows));
+}
+
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
 
 /* --- gradient: in = {dy, x, y, saved, gamma, beta, samples, accums}, targets x, residual, gamma, beta ---------- */
@@ -210,6 +259,80 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (node->out[DX]) bind_dx(node, &cut, binder);
 }
 
+/* A result of relu this close to 0 may have been cut off or not. */
+static const double near = 0x1p-20, uncertain = 0x1p20;
+
+typedef struct channel {
+    double mean, rstd, scale, beta;
+    bool relu; /* what passes is computed */
+} channel;
+
+static channel channel_of(const cleat_node *node, const cleat_host_values *values, int64_t c, int64_t channels) {
+    channel of = {.mean = cleat_host_value(values, G_SAVED, c), .relu = node->in[G_BETA] != NULL};
+    of.rstd = 1 / sqrt(cleat_host_value(values, G_SAVED, channels + c) + (double)attr_of(node)->eps);
+    of.scale = cleat_host_value(values, G_GAMMA, c) * of.rstd;
+    of.beta = cleat_host_value(values, G_BETA, c);
+    return of;
+}
+
+/* d: what relu passes of dy at element i. */
+static cleat_defined passed(const cleat_host_values *values, const channel *of, int64_t i) {
+    const double dy = (double)values->in[G_DY].f[i];
+    const cleat_defined all = {.value = dy, .size = fabs(dy)};
+    if (values->in[G_Y].f) return values->in[G_Y].f[i] <= 0 ? (cleat_defined){.value = 0} : all;
+    if (!of->relu) return all;
+    const double moved = ((double)values->in[G_X].f[i] - of->mean) * of->scale, y = moved + of->beta;
+    const double size = fabs(y) < near * (fabs(moved) + fabs(of->beta)) ? uncertain * fabs(dy) : 0;
+    return y <= 0 ? (cleat_defined){.size = size} : (cleat_defined){.value = dy, .size = fabs(dy) + size};
+}
+
+/* Sums over the rows: of d, and of d xhat. */
+static void sums_of(cleat_host_values *values, const channel *of, int64_t c, int64_t channels, int64_t rows,
+                    cleat_defined *sum, cleat_defined *product) {
+    *sum = *product = (cleat_defined){.value = 0};
+    for (int64_t i = c; i < rows * channels; i += channels) {
+        const cleat_defined d = passed(values, of, i);
+        const double xhat = ((double)values->in[G_X].f[i] - of->mean) * of->rstd;
+        sum->value += d.value;
+        sum->size += d.size;
+        product->value += d.value * xhat;
+        product->size += d.size * fabs(xhat);
+    }
+    values->work += 3 * (double)rows;
+}
+
+/* dx[i] without its accumulator */
+static cleat_defined define_dx(cleat_host_values *values, const channel *of, int64_t i, int64_t channels,
+                               int64_t rows) {
+    cleat_defined sum, product;
+    sums_of(values, of, i % channels, channels, rows, &sum, &product);
+    const cleat_defined d = passed(values, of, i);
+    const double x = (double)values->in[G_X].f[i], xhat = (x - of->mean) * of->rstd, n = (double)rows;
+    const double size = d.size + sum.size / n + (fabs(x) + fabs(of->mean)) * of->rstd * product.size / n;
+    return (cleat_defined){.value = of->scale * (d.value - sum.value / n - xhat * product.value / n),
+                           .size = 2 * fabs(of->scale) * size,
+                           .rounded = fabs(of->scale * d.value)}; /* dresidual may take the place of d */
+}
+
+static cleat_defined plus(cleat_defined a, cleat_defined b) {
+    return (cleat_defined){.value = a.value + b.value, .size = a.size + b.size, .rounded = a.rounded + b.rounded};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[G_X];
+    const int64_t channels = cleat_width(x), c = element % channels, rows = counted_rows(x, values, G_SAMPLES);
+    const channel of = channel_of(node, values, c, channels);
+    const cleat_defined accum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_defined sum, product;
+    if (output == DX || output == DRESIDUAL) {
+        if (element >= rows * channels) return accum;
+        return plus(accum,
+                    output == DX ? define_dx(values, &of, element, channels, rows) : passed(values, &of, element));
+    }
+    sums_of(values, &of, c, channels, rows, &sum, &product);
+    return plus(accum, output == DGAMMA ? product : sum);
+}
+
 static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 /* dx may overwrite dy, x, y, or its accum. */
@@ -218,6 +341,7 @@ static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
+                                         .define = define_grad,
                                          .inplace_inputs =
                                              CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(G_Y) | CLEAT_IN(GRAD_IN)};
 
@@ -254,6 +378,7 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
+                                    .define = define,
                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                     .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
@@ -377,12 +502,22 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, 2 * channels);
 }
 
+static cleat_defined define_running(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const double momentum = (double)((const running_attr *)node->attr)->momentum,
+                 old = cleat_host_value(values, output == MEAN ? F_MEAN : F_VAR, element),
+                 found = cleat_host_value(values, F_STATISTICS,
+                                          element + (output == MEAN ? 0 : cleat_tensor_elements(node->out[MEAN])));
+    if (!isfinite(found)) return (cleat_defined){.value = old};
+    return (cleat_defined){.value = (1 - momentum) * old + momentum * found, .size = fabs(old) + fabs(found)};
+}
+
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
 static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_update_running_stats",
                                                          .discontinuous = true,
                                                          .infer = infer_running,
                                                          .cost = cost_running,
-                                                         .variants = running_variants};
+                                                         .variants = running_variants,
+                                                         .define = define_running};
 
 void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics, cleat_running_stats running,
                                            float momentum) {

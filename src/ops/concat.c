@@ -2,6 +2,7 @@
 #include "cleat/ops.h"
 #include "ops/lib/columns.h"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <string.h>
@@ -70,6 +71,15 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
                cleat_width(node->in[i]));
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->out[0]), row = element / width;
+    int64_t column = element % width;
+    int part = 0;
+    (void)output;
+    while (column >= cleat_width(node->in[part])) column -= cleat_width(node->in[part++]);
+    return (cleat_defined){.value = cleat_host_value(values, part, row * cleat_width(node->in[part]) + column)};
+}
+
 /* in = {dy, accum}, out = {gradient of one part} */
 enum { DY, GRAD_IN };
 
@@ -86,6 +96,16 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const slice_attr *attr = (const slice_attr *)node->attr;
+    const int64_t width = cleat_width(node->out[0]);
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    cleat_define_add(
+        &sum, cleat_host_value(values, DY, element / width * cleat_width(node->in[DY]) + attr->at + element % width));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
@@ -93,6 +113,7 @@ static const cleat_op concat_grad = {.name = "concat_grad",
                                      .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
+                                     .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -113,6 +134,7 @@ static const cleat_op concat = {.name = "concat",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = variants,
+                                .define = define,
                                 .autocast_inputs = CLEAT_EVERY_INPUT};
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
@@ -171,10 +193,26 @@ static void bind_chunk_grad(const cleat_node *node, cleat_binder *binder) {
                cleat_columns_of(node->out[0], i * width), width);
 }
 
+static cleat_defined define_chunk(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->out[output]);
+    const int64_t at = element / width * cleat_width(node->in[0]) + output * width + element % width;
+    return (cleat_defined){.value = cleat_host_value(values, 0, at)};
+}
+
+static cleat_defined define_chunk_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int parts = (int)parts_of(node);
+    const int64_t all = cleat_width(node->out[0]), width = all / parts, column = element % all;
+    cleat_defined sum = cleat_define_begin(values, parts, element);
+    (void)output;
+    cleat_define_add(&sum, cleat_host_value(values, (int)(column / width), element / all * width + column % width));
+    return sum;
+}
+
 static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};
 static const cleat_variant chunk_grad_variants[] = {{.name = "runs", .bind = bind_chunk_grad}, {0}};
 
-static const cleat_op chunk_grad = {.name = "chunk_grad", .cost = cost, .variants = chunk_grad_variants};
+static const cleat_op chunk_grad = {
+    .name = "chunk_grad", .cost = cost, .variants = chunk_grad_variants, .define = define_chunk_grad};
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
@@ -192,6 +230,7 @@ static const cleat_op chunk = {.name = "chunk",
                                .backward = backward_chunk,
                                .cost = cost,
                                .variants = chunk_variants,
+                               .define = define_chunk,
                                .no_autocast = true};
 
 bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {

@@ -1,5 +1,6 @@
 /* Depth to space: the channels of one pixel become patch x patch pixels. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -70,6 +71,31 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
+/* The element of x [B, H, W, patch patch C] that becomes element `element` of y [B, H patch, W patch, C]. */
+static int64_t source_of(const cleat_tensor *x, int64_t patch, int64_t element) {
+    const int64_t channels = x->shape[3] / patch / patch, c = element % channels, pixel = element / channels,
+                  column = pixel % (x->shape[2] * patch), line = pixel / (x->shape[2] * patch);
+    const int64_t from = line / patch * x->shape[2] + column / patch;
+    return from * x->shape[3] + (line % patch * patch + column % patch) * channels + c;
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)output;
+    return (cleat_defined){.value = cleat_host_value(values, 0, source_of(node->in[0], patch_of(node), element))};
+}
+
+/* The inverse: element (b, h, w, r, s, c) of dx comes from (b, h patch + r, w patch + s, c) of dy. */
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t *x = node->out[0]->shape, patch = patch_of(node), channels = x[3] / patch / patch;
+    const int64_t c = element % channels, s = element / channels % patch, r = element / channels / patch % patch,
+                  pixel = element / x[3], w = pixel % x[2], line = pixel / x[2];
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    cleat_define_add(&sum,
+                     cleat_host_value(values, DY, ((line * patch + r) * x[2] * patch + w * patch + s) * channels + c));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
@@ -77,6 +103,7 @@ static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
                                              .infer = infer_grad,
                                              .cost = cost_grad,
                                              .variants = grad_variants,
+                                             .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -98,6 +125,7 @@ static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .backward = backward,
                                         .cost = cost,
                                         .variants = variants,
+                                        .define = define,
                                         .autocast_inputs = CLEAT_IN(0),
                                         .attributes = attributes};
 

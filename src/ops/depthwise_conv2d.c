@@ -2,6 +2,7 @@
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -92,6 +93,30 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     launch_apply(binder, node, node->in[X], node->in[WEIGHT], node->in[BIAS], NULL, node->out[0], false);
 }
 
+/* sum over the window of from[b, h + r, w + s, c] weight[r, s, c], where r and s count from the middle. `turned`: of
+ * from[b, h - r, w - s, c]. `element` is one of a tensor [B, H, W, C] like x. */
+static void define_window(const cleat_tensor *x, const cleat_tensor *weight, const float *from, const float *taps,
+                          bool turned, int64_t element, cleat_defined *sum) {
+    const int64_t channels = x->shape[3], pixel = element / channels, column = pixel % x->shape[2];
+    const int64_t line = pixel / x->shape[2], row = line % x->shape[1], rows = weight->shape[0],
+                  columns = weight->shape[1];
+    for (int64_t i = 0; i < rows * columns; ++i) {
+        const int64_t r = i / columns - rows / 2, s = i % columns - columns / 2;
+        const int64_t down = turned ? -r : r, right = turned ? -s : s;
+        if (row + down < 0 || row + down >= x->shape[1] || column + right < 0 || column + right >= x->shape[2])
+            continue;
+        cleat_define_add(sum, (double)from[element + (down * x->shape[2] + right) * channels] *
+                                  (double)taps[i * channels + element % channels]);
+    }
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined sum = cleat_define_begin(values, BIAS, element % cleat_width(node->in[X]));
+    (void)output;
+    define_window(node->in[X], node->in[WEIGHT], values->in[X].f, values->in[WEIGHT].f, false, element, &sum);
+    return sum;
+}
+
 /* --- gradients --------------------------------------------------------------------------------------------------- */
 
 static cleat_cost cost_grad(const cleat_node *node) {
@@ -162,6 +187,38 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (node->out[DBIAS]) launch_total(binder, node, binder->facts, DBIAS, cleat_tensor_elements(weight));
 }
 
+/* dweight[r, s, c]: a sum over all pixels. */
+static void define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element, cleat_defined *sum) {
+    const cleat_tensor *x = node->in[GRAD_X], *weight = node->in[GRAD_WEIGHT];
+    const int64_t channels = x->shape[3], c = element % channels, tap = element / channels,
+                  down = tap / weight->shape[1] - weight->shape[0] / 2,
+                  right = tap % weight->shape[1] - weight->shape[1] / 2;
+    for (int64_t line = 0; line < lines(x); ++line) {
+        const int64_t row = line % x->shape[1] + down;
+        if (row < 0 || row >= x->shape[1]) continue;
+        for (int64_t w = 0; w < x->shape[2]; ++w) {
+            const int64_t at = (line * x->shape[2] + w) * channels + c;
+            if (w + right < 0 || w + right >= x->shape[2]) continue;
+            cleat_define_add(sum, cleat_host_value(values, DY, at) *
+                                      cleat_host_value(values, GRAD_X, at + (down * x->shape[2] + right) * channels));
+        }
+    }
+    values->work += (double)cleat_rows(x);
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[GRAD_X];
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, element);
+    if (output == DX)
+        define_window(x, node->in[GRAD_WEIGHT], values->in[DY].f, values->in[GRAD_WEIGHT].f, true, element, &sum);
+    else if (output == DWEIGHT)
+        define_dweight(node, values, element, &sum);
+    for (int64_t i = element; output == DBIAS && i < cleat_tensor_elements(x); i += x->shape[3])
+        cleat_define_add(&sum, cleat_host_value(values, DY, i));
+    values->work += output == DBIAS ? (double)cleat_rows(x) : 0;
+    return sum;
+}
+
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[GRAD_X];
     cleat_status status = cleat_expect(node, DY, "the incoming gradient", x->dtype, 4, x->shape, error);
@@ -177,6 +234,7 @@ static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
                                                .infer = infer_grad,
                                                .cost = cost_grad,
                                                .variants = grad_variants,
+                                               .define = define_grad,
                                                .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -193,6 +251,7 @@ static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
                                           .backward = backward,
                                           .cost = cost,
                                           .variants = variants,
+                                          .define = define,
                                           .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
                                           .weight_inputs = CLEAT_IN(WEIGHT)};
 

@@ -4,6 +4,7 @@
  * and its name in ops.h. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
@@ -84,6 +85,55 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     end(binder, node);
 }
 
+/* The logarithm of 1 + e^x. */
+static double soft_plus(double x) {
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
+/* f(x, t), whose terms are not below 0. */
+static double define_loss(const cleat_node *node, double x, double t) {
+    if (attr_of(node)->loss == ELEMENT_LOSS_MSE) return (x - t) * (x - t);
+    if (!(t >= 0 && t <= 1)) return 0;
+    return (1 - t) * soft_plus(x) + (double)attr_of(node)->positive_weight * t * soft_plus(-x);
+}
+
+/* f'(x, t), and the magnitudes of its terms. */
+static cleat_defined define_slope(const cleat_node *node, double x, double t) {
+    if (attr_of(node)->loss == ELEMENT_LOSS_MSE)
+        return (cleat_defined){.value = 2 * (x - t), .size = 2 * (fabs(x) + fabs(t))};
+    if (!(t >= 0 && t <= 1)) return (cleat_defined){.value = 0};
+    const double up = (1 - t) / (1 + exp(-x)), down = (double)attr_of(node)->positive_weight * t / (1 + exp(x));
+    return (cleat_defined){.value = up - down, .size = up + down};
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[X]), count = cleat_tensor_elements(node->in[X]);
+    cleat_defined sum = {.value = 0};
+    (void)output, (void)element;
+    for (int64_t i = 0; i < count; ++i) {
+        const double x = cleat_host_value(values, X, i), t = cleat_host_value(values, TARGET, i),
+                     weight = cleat_host_value(values, SAMPLE_WEIGHT, i / width) / (double)width;
+        cleat_define_add(&sum, weight * define_loss(node, x, t));
+        if (attr_of(node)->loss == ELEMENT_LOSS_MSE) /* a difference that cancels is squared */
+            sum.size += fabs(weight) * 2 * fabs(x - t) * (fabs(x) + fabs(t));
+    }
+    values->work += 2 * (double)count;
+    return sum;
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[X]);
+    const cleat_defined slope =
+        define_slope(node, cleat_host_value(values, X, element), cleat_host_value(values, TARGET, element));
+    const double weight =
+        cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, element / width) / (double)width;
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    dx.value += weight * slope.value;
+    dx.size += fabs(weight) * slope.size;
+    return dx;
+}
+
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
@@ -102,10 +152,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 #define OPS(text)                                                                                                      \
-    .op = {.name = text, .infer = infer, .backward = backward, .cost = cost, .variants = variants},                    \
+    .op = {.name = text, .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define},  \
     .grad = {.name = text "_grad",                                                                                     \
              .cost = cost,                                                                                             \
              .variants = grad_variants,                                                                                \
+             .define = define_grad,                                                                                    \
              .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(GRAD_IN)}
 
 static const element_loss losses[LOSSES] = {

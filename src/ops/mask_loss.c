@@ -1,6 +1,7 @@
 /* Loss of a two-class mask: cross entropy, focal and Dice terms. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -116,12 +117,87 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, batch_of(node), pixels_of(node));
 }
 
+/* --- definitions ---------------------------------------------------------------------------------------------- */
+
+enum { CROSS, KNOWN, BOTH, EITHER }; /* columns of the sums: cross entropy; known pixels; P t; P + t */
+
+/* A pixel of a known target: z is the logit of the target, p its probability. */
+typedef struct pixel {
+    double target, weight, p, q, entropy, focus, chance;
+} pixel;
+
+static bool pixel_of(const cleat_node *node, const cleat_host_values *values, int64_t i, pixel *at) {
+    const int32_t mask = values->in[MASK].i[i];
+    if (mask != 0 && mask != 1) return false;
+    const double x = cleat_host_value(values, X, i), z = mask ? x : -x;
+    at->target = mask;
+    at->weight = mask ? (double)spec_of(node)->positive_weight : 1;
+    at->p = 1 / (1 + exp(-z));
+    at->q = 1 / (1 + exp(z));
+    at->entropy = fmax(-z, 0) + log1p(exp(-fabs(z)));
+    at->focus = pow(at->q, (double)spec_of(node)->focal_gamma);
+    at->chance = mask ? at->p : at->q;
+    return true;
+}
+
+/* The sums of sample b, all of terms that are not below 0. */
+static void define_sums(const cleat_node *node, cleat_host_values *values, int64_t b, double sums[MASK_SUMS]) {
+    const int64_t pixels = pixels_of(node);
+    pixel at;
+    memset(sums, 0, MASK_SUMS * sizeof *sums);
+    for (int64_t i = b * pixels; i < (b + 1) * pixels; ++i) {
+        if (!pixel_of(node, values, i, &at)) continue;
+        sums[CROSS] += at.weight * at.focus * at.entropy;
+        sums[KNOWN] += 1;
+        sums[BOTH] += at.chance * at.target;
+        sums[EITHER] += at.chance + at.target;
+    }
+    values->work += 20 * (double)pixels;
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const double dice_weight = (double)spec_of(node)->dice_weight;
+    cleat_defined loss = {.value = 0};
+    double sums[MASK_SUMS];
+    if (output == 1) {
+        define_sums(node, values, element / MASK_SUMS, sums);
+        return (cleat_defined){.value = sums[element % MASK_SUMS], .size = sums[element % MASK_SUMS]};
+    }
+    for (int64_t b = 0; b < batch_of(node); ++b) {
+        const double weight = cleat_host_value(values, SAMPLE_WEIGHT, b);
+        define_sums(node, values, b, sums);
+        if (sums[KNOWN] == 0) continue;
+        cleat_define_add(&loss, weight * sums[CROSS] / sums[KNOWN]);
+        cleat_define_add(&loss, weight * dice_weight);
+        cleat_define_add(&loss, -weight * dice_weight * (2 * sums[BOTH] + 1) / (sums[EITHER] + 1));
+    }
+    return loss;
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t b = element / pixels_of(node);
+    const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
+                 factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
+    const float *sums = values->in[SAVED].f + b * MASK_SUMS;
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    pixel at;
+    (void)output;
+    if (!pixel_of(node, values, element, &at)) return dx;
+    const double sign = at.target > 0 ? 1 : -1, either = (double)sums[EITHER] + 1, both = 2 * (double)sums[BOTH] + 1;
+    const double slope = at.focus * (at.q + gamma * at.p * at.entropy); /* of the cross entropy, by -z */
+    cleat_define_add(&dx, -sign * factor * at.weight * slope / (double)sums[KNOWN]);
+    cleat_define_add(&dx, factor * dice_weight * at.p * at.q * both / (either * either));
+    cleat_define_add(&dx, -factor * dice_weight * at.p * at.q * 2 * at.target / either);
+    return dx;
+}
+
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op mask_loss_grad = {.name = "mask_loss_grad",
                                         .cost = cost,
                                         .variants = grad_variants,
+                                        .define = define_grad,
                                         .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -140,7 +216,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op mask_loss = {
-    .name = "mask_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "mask_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define};
 
 cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *sample_weight,
                               const cleat_mask_loss_spec *spec) {

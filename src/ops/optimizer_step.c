@@ -111,6 +111,24 @@ static cleat_defined define_adamw(const cleat_node *node, cleat_host_values *val
                            .size = fabs(p) + fabs(step) * m_size / below};
 }
 
+static cleat_defined define_sgd(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const step_attr *attr = (const void *)node->attr;
+    cleat_defined same;
+    if (define_unchanged(values, output, element, &same)) return same;
+    const double p = cleat_host_value(values, PARAMETERS, element), m = cleat_host_value(values, MOMENT1, element),
+                 g = define_gradient(node, values, element), momentum = cleat_host_value(values, HYPER, HYPER_MOMENTUM),
+                 rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
+                 decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
+    const double step = g + decay * p, velocity = momentum * m + step;
+    const double size = fabs(g) + fabs(decay * p) + fabs(momentum * m);
+    if (output == MOMENT1) return (cleat_defined){.value = velocity, .size = size};
+    const bool nesterov = cleat_host_value(values, HYPER, HYPER_NESTEROV) > 0;
+    const double along = node->in[MOMENT1] && nesterov ? step + momentum * velocity
+                         : node->in[MOMENT1]           ? velocity
+                                                       : step;
+    return (cleat_defined){.value = p - rate * along, .size = fabs(p) + 2 * fabs(rate) * size};
+}
+
 static const cleat_variant adamw_variants[] = {{.name = "one pass", .bind = bind_adamw}, {0}};
 static const cleat_variant sgd_variants[] = {{.name = "one pass", .bind = bind_sgd}, {0}};
 static const cleat_op adamw = {.name = "adamw",
@@ -126,6 +144,7 @@ static const cleat_op sgd = {.name = "sgd",
                              .infer = infer,
                              .cost = cost_sgd,
                              .variants = sgd_variants,
+                             .define = define_sgd,
                              .no_autocast = true};
 
 /* Returns 1 - beta^t for the kernel's f32 beta: 1 - 0.999 in single precision has an error of 1e-5, which

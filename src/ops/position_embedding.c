@@ -2,6 +2,7 @@
  * fixed order. */
 #include "cleat/ops.h"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 typedef struct position_attr {
@@ -64,6 +65,16 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)sample_of(x));
     cleat_launch_i32(binder, (int32_t)used_of(x, node->in[TABLE], first_of(node)));
     cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[X];
+    const int64_t at = element % sample_of(x);
+    cleat_defined sum = cleat_define_begin(values, X, element);
+    (void)output;
+    if (at < used_of(x, node->in[TABLE], first_of(node)))
+        cleat_define_add(&sum, cleat_host_value(values, TABLE, first_of(node) * cleat_width(x) + at));
+    return sum;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
@@ -155,10 +166,24 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (s.parts > 1) bind_total(node, binder, s);
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *dy = node->in[G_DY];
+    const int64_t sample = sample_of(dy), at = element - first_of(node) * cleat_width(dy);
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    for (int64_t i = at; at >= 0 && at < sample && i < cleat_tensor_elements(dy); i += sample)
+        cleat_define_add(&sum, cleat_host_value(values, G_DY, i));
+    values->work += (double)(cleat_tensor_elements(dy) / sample);
+    return sum;
+}
+
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace, .bind = bind_grad}, {0}};
 
-static const cleat_op position_embedding_grad = {
-    .name = "position_embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};
+static const cleat_op position_embedding_grad = {.name = "position_embedding_grad",
+                                                 .infer = infer_grad,
+                                                 .cost = grad_cost,
+                                                 .variants = grad_variants,
+                                                 .define = define_grad};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[X], dout[0]);
@@ -181,6 +206,7 @@ static const cleat_op position_embedding = {.name = "position_embedding",
                                             .backward = backward,
                                             .cost = cost,
                                             .variants = variants,
+                                            .define = define,
                                             .inplace_inputs = CLEAT_IN(X),
                                             .autocast_inputs = CLEAT_IN(X),
                                             .attributes = attributes};

@@ -1,7 +1,10 @@
 /* Bilinear resizing of images. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
+
+#include <math.h>
 
 enum { MAX_EXTENT = 16384 };
 
@@ -52,6 +55,36 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     launch_forward(binder, node);
 }
 
+/* The weight that row (or column) `p` of `out` gives to row `i` of `in`. */
+static double weight_of(int64_t p, int64_t out, int64_t i, int64_t in) {
+    const double at = fmax(((double)p + 0.5) * (double)in / (double)out - 0.5, 0), first = floor(at);
+    const double next = fmin(first + 1, (double)(in - 1)), share = at - first, row = (double)i;
+    return (first == row ? 1 - share : 0) + (next == row ? share : 0);
+}
+
+/* The rows [begin, end) of `in` that row p of `out` reads. */
+static void sources_of(int64_t p, int64_t out, int64_t in, int64_t *begin, int64_t *end) {
+    const double at = fmax(((double)p + 0.5) * (double)in / (double)out - 0.5, 0);
+    *begin = (int64_t)floor(at);
+    *end = *begin + 2 < in ? *begin + 2 : in;
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t *x = node->in[0]->shape, *y = node->out[0]->shape;
+    const int64_t c = element % y[3], q = element / y[3] % y[2], p = element / y[3] / y[2] % y[1],
+                  b = element / y[3] / y[2] / y[1];
+    int64_t top, bottom, left, right;
+    cleat_defined sum = {.value = 0};
+    (void)output;
+    sources_of(p, y[1], x[1], &top, &bottom);
+    sources_of(q, y[2], x[2], &left, &right);
+    for (int64_t h = top; h < bottom; ++h)
+        for (int64_t w = left; w < right; ++w)
+            cleat_define_add(&sum, weight_of(p, y[1], h, x[1]) * weight_of(q, y[2], w, x[2]) *
+                                       cleat_host_value(values, 0, ((b * x[1] + h) * x[2] + w) * x[3] + c));
+    return sum;
+}
+
 /* --- gradient: in = {dy [B, P, Q, C], accum}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
 
 enum { DY, GRAD_IN };
@@ -96,6 +129,24 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t *x = node->out[0]->shape, *y = node->in[DY]->shape;
+    const int64_t c = element % x[3], w = element / x[3] % x[2], h = element / x[3] / x[2] % x[1],
+                  b = element / x[3] / x[2] / x[1];
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    for (int64_t p = 0; p < y[1]; ++p) {
+        const double weight = weight_of(p, y[1], h, x[1]);
+        for (int64_t q = 0; weight > 0 && q < y[2]; ++q) {
+            const double both = weight * weight_of(q, y[2], w, x[2]);
+            if (both > 0)
+                cleat_define_add(&sum, both * cleat_host_value(values, DY, ((b * y[1] + p) * y[2] + q) * y[3] + c));
+        }
+    }
+    values->work += (double)(y[1] + 8 * y[2]);
+    return sum;
+}
+
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const resize_attr *attr = (const resize_attr *)node->attr;
     const cleat_tensor *dx = node->out[0];
@@ -110,6 +161,7 @@ static const cleat_op resize_grad = {.name = "resize_grad",
                                      .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
+                                     .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -128,6 +180,7 @@ static const cleat_op resize = {.name = "resize",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = variants,
+                                .define = define,
                                 .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {

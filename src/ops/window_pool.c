@@ -1,6 +1,7 @@
 /* Max and average pooling of images. */
 #include "cleat/ops.h"
 #include "ops/lib/channels.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -83,6 +84,71 @@ static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *
     return node ? node->out[0] : NULL;
 }
 
+/* --- definitions ---------------------------------------------------------------------------------------------- */
+
+/* An element of a tensor [B, H, W, C]. */
+typedef struct place {
+    int64_t sample, row, column, channel;
+} place;
+
+static place place_of(const cleat_tensor *tensor, int64_t element) {
+    const int64_t pixel = element / tensor->shape[3], line = pixel / tensor->shape[2];
+    return (place){line / tensor->shape[1], line % tensor->shape[1], pixel % tensor->shape[2],
+                   element % tensor->shape[3]};
+}
+
+static int64_t element_of(const cleat_tensor *tensor, place at) {
+    return ((at.sample * tensor->shape[1] + at.row) * tensor->shape[2] + at.column) * tensor->shape[3] + at.channel;
+}
+
+/* The place of x that the window of `y` has at (r, s); false: it lies outside. */
+static bool source_of(const cleat_node *node, const cleat_tensor *x, place y, int64_t r, int64_t s, place *at) {
+    const window_attr *attr = attr_of(node);
+    *at = (place){y.sample, y.row * attr->stride - attr->padding + r, y.column * attr->stride - attr->padding + s,
+                  y.channel};
+    return at->row >= 0 && at->row < x->shape[1] && at->column >= 0 && at->column < x->shape[2];
+}
+
+/* The opposite: the window of y that has the place of x at (r, s); false: there is none. */
+static bool window_of(const cleat_node *node, const cleat_tensor *y, place x, int64_t r, int64_t s, place *at) {
+    const window_attr *attr = attr_of(node);
+    const int64_t row = x.row + attr->padding - r, column = x.column + attr->padding - s;
+    *at = (place){x.sample, row / attr->stride, column / attr->stride, x.channel};
+    return row >= 0 && column >= 0 && row % attr->stride == 0 && column % attr->stride == 0 && at->row < y->shape[1] &&
+           at->column < y->shape[2];
+}
+
+/* The first of the largest values, and its position within the sample. */
+static cleat_defined define_max(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[0];
+    const int64_t size = attr_of(node)->size;
+    const place y = place_of(node->out[0], element);
+    double most = -INFINITY;
+    int64_t winner = -1;
+    place at;
+    for (int64_t i = 0; i < size * size; ++i) {
+        if (!source_of(node, x, y, i / size, i % size, &at)) continue;
+        const double value = cleat_host_value(values, 0, element_of(x, at));
+        if (winner >= 0 && value <= most) continue;
+        most = value;
+        winner = at.row * x->shape[2] + at.column;
+    }
+    return (cleat_defined){.value = output == 0 ? most : (double)winner};
+}
+
+static cleat_defined define_average(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *x = node->in[0];
+    const int64_t size = attr_of(node)->size;
+    const place y = place_of(node->out[0], element);
+    cleat_defined sum = {.value = 0};
+    place at;
+    (void)output;
+    for (int64_t i = 0; i < size * size; ++i)
+        if (source_of(node, x, y, i / size, i % size, &at))
+            cleat_define_add(&sum, cleat_host_value(values, 0, element_of(x, at)) / (double)(size * size));
+    return sum;
+}
+
 /* --- max pooling ---------------------------------------------------------------------------------------------- */
 
 static void bind_max(const cleat_node *node, cleat_binder *binder) {
@@ -110,6 +176,22 @@ static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
 }
 
+static cleat_defined define_max_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
+    const int64_t size = attr_of(node)->size;
+    const place x = place_of(dx, element);
+    cleat_defined sum = cleat_define_begin(values, MAX_GRAD_IN, element);
+    place at;
+    (void)output;
+    for (int64_t i = 0; i < size * size; ++i) {
+        if (!window_of(node, dy, x, i / size, i % size, &at)) continue;
+        const int64_t from = element_of(dy, at);
+        if (values->in[WINNER].i[from] == x.row * dx->shape[2] + x.column)
+            cleat_define_add(&sum, cleat_host_value(values, DY, from));
+    }
+    return sum;
+}
+
 static const cleat_variant max_grad_variants[] = {{.name = "pixels", .bind = bind_max_grad}, {0}};
 
 /* dx may overwrite the accum. */
@@ -118,6 +200,7 @@ static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .infer = infer_max_grad,
                                        .cost = cost_grad,
                                        .variants = max_grad_variants,
+                                       .define = define_max_grad,
                                        .inplace_inputs = CLEAT_IN(MAX_GRAD_IN)};
 
 static void backward_max(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -143,6 +226,7 @@ static const cleat_op max_pool = {.name = "max_pool",
                                   .backward = backward_max,
                                   .cost = cost,
                                   .variants = max_variants,
+                                  .define = define_max,
                                   .autocast_inputs = CLEAT_IN(0),
                                   .attributes = attributes};
 
@@ -175,12 +259,27 @@ static void bind_average_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "average_pool_backward", tensors, 3, dx, dx, dy);
 }
 
+static cleat_defined define_average_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                         int64_t element) {
+    const cleat_tensor *dy = node->in[DY];
+    const int64_t size = attr_of(node)->size;
+    const place x = place_of(node->out[0], element);
+    cleat_defined sum = cleat_define_begin(values, AVERAGE_GRAD_IN, element);
+    place at;
+    (void)output;
+    for (int64_t i = 0; i < size * size; ++i)
+        if (window_of(node, dy, x, i / size, i % size, &at))
+            cleat_define_add(&sum, cleat_host_value(values, DY, element_of(dy, at)) / (double)(size * size));
+    return sum;
+}
+
 static const cleat_variant average_grad_variants[] = {{.name = "pixels", .bind = bind_average_grad}, {0}};
 
 static const cleat_op average_pool_grad = {.name = "average_pool_grad",
                                            .infer = infer_average_grad,
                                            .cost = cost_grad,
                                            .variants = average_grad_variants,
+                                           .define = define_average_grad,
                                            .inplace_inputs = CLEAT_IN(AVERAGE_GRAD_IN)};
 
 static void backward_average(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -199,6 +298,7 @@ static const cleat_op average_pool = {.name = "average_pool",
                                       .backward = backward_average,
                                       .cost = cost,
                                       .variants = average_variants,
+                                      .define = define_average,
                                       .autocast_inputs = CLEAT_IN(0),
                                       .attributes = attributes};
 

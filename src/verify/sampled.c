@@ -51,9 +51,11 @@ static bool is_defined(const cleat_graph *graph, char *missing) {
 bool cleat_sampled_is_possible(const cleat_device *device, const cleat_profile *profile, char *missing) {
     cleat_model *model = NULL;
     cleat_workload *work = NULL;
-    const cleat_bucket bucket = {.length = profile->data->max_length, .global_batch_size = 1, .micro_batch_size = 1};
     if (missing) snprintf(missing, CLEAT_NAME, "unknown");
     cleat_status status = cleat_profile_create_model(profile, &model, NULL);
+    const int64_t fixed = model ? cleat_model_fixed_length(model) : 0;
+    const cleat_bucket bucket = {
+        .length = fixed > 0 ? fixed : profile->data->max_length, .global_batch_size = 1, .micro_batch_size = 1};
     const cleat_workload_spec spec = {.facts = cleat_device_get_facts(device),
                                       .model = model,
                                       .purpose = CLEAT_FOR_TRAINING,

@@ -77,7 +77,10 @@ static cleat_status copy_inputs(node_check *check, cleat_error *error) {
 static cleat_status copy_outputs(node_check *check, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < check->node->n_out && !status; ++i)
-        if (check->node->out[i]) status = copy(check, check->node->out[i], &check->out[i], error);
+        if (check->node->out[i]) {
+            status = copy(check, check->node->out[i], &check->out[i], error);
+            check->values.out[i] = check->out[i].array;
+        }
     return status;
 }
 

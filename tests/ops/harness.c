@@ -6,6 +6,7 @@
 #include "cover.h"
 #include "graph/store.h"
 #include "kept_programs.h"
+#include "verify/sampled_node.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -362,6 +363,26 @@ static void run_once(op_case *c, op_rig *rig, bool fresh) {
     op_rig_run(rig, 0, -1);
 }
 
+/* Runs the nodes one by one and compares those with a definition (cleat_op.define) with it, as a run does before it
+ * trains. */
+static bool check_definitions(op_case *c, op_rig *rig) {
+    cleat_sampled_result result = {0};
+    cleat_error error = {0};
+    cleat_status status = CLEAT_OK;
+    if (op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA) return true; /* takes small halves for 0 */
+    op_rig_poison(rig);
+    write_inputs(c, rig);
+    write_gradients(c, rig);
+    for (size_t i = 0; i < c->graph->node_count && !status; ++i) {
+        const cleat_op *op = c->graph->nodes[i]->op;
+        if (op->define && op->variants)
+            status = cleat_sampled_node(rig->exec, 0, i, &result, &error);
+        else
+            status = cleat_exec_run_nodes(rig->exec, 0, i, i + 1, &error);
+    }
+    return status ? complain(c, "%s", error.text) : true;
+}
+
 static bool run_case(op_case *c) {
     op_rig rig;
     if (!op_rig_open(&rig, c->graph, c->shape, c->test->op, c->variant)) return complain(c, "not run");
@@ -380,6 +401,7 @@ static bool run_case(op_case *c) {
         run_once(c, &rig, false);
         good = check_gradients(c, &rig, 2);
     }
+    if (good) good = check_definitions(c, &rig);
     free(first);
     free(second);
     op_rig_close(&rig);

@@ -12,6 +12,7 @@
  *   the output of an add that receives another gradient first (the accum); only there can tensors share memory
  *   (cleat_op.inplace_inputs).
  * - repeatability: two runs give the same bits.
+ * - definitions: sampled elements of every node whose op has one (cleat_op.define) are what it says.
  * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
  *   every slab) is bit-equal afterwards. Memory that nodes write, and the gaps, hold NaN beforehand: a read past
  *   the end or an incomplete write shows.

@@ -184,12 +184,37 @@ static void a_reference_training_decides(void **state) {
     assert_refused(&wrong, &found);
 }
 
+/* --- profiles ------------------------------------------------------------------------------------------------- */
+
+/* No shipped profile starts with a reference training, since every op that it uses has a definition. */
+static void every_profile_is_checked_on_its_own_batch(void **state) {
+    const char *selector = getenv("CLEAT_TEST_DEVICE");
+    cleat_device *device = NULL;
+    cleat_profile_entry *entries;
+    cleat_error error = {0};
+    size_t count;
+    (void)state;
+    assert_int_equal(cleat_device_open(selector ? selector : "auto", &device, NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_list(&entries, &count, NULL), CLEAT_OK);
+    assert_true(count > 15);
+    for (size_t i = 0; i < count; ++i) {
+        cleat_profile *profile;
+        char missing[CLEAT_NAME];
+        if (cleat_profile_load(entries[i].path, NULL, 0, &profile, &error)) fail_msg("%s", error.text);
+        if (!cleat_sampled_is_possible(device, profile, missing)) fail_msg("%s: %s", entries[i].name, missing);
+        cleat_profile_destroy(profile);
+    }
+    free(entries);
+    cleat_device_close(device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_checked_and_has_the_same_bits),
         cmocka_unit_test(a_passed_check_is_remembered),
         cmocka_unit_test(changed_kernels_are_refused),
         cmocka_unit_test(a_reference_training_decides),
+        cmocka_unit_test(every_profile_is_checked_on_its_own_batch),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);

@@ -84,11 +84,13 @@ static const cleat_op conv_dw = {.name = "conv2d_dw",
                                  .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
+                                 .define = cleat_conv_define,
                                  .inplace_inputs = CLEAT_IN(GRAD_IN)};
 static const cleat_op conv_dx = {.name = "conv2d_dx",
                                  .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
+                                 .define = cleat_conv_define,
                                  .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -184,6 +186,7 @@ static const cleat_op conv2d = {.name = "conv2d",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_conv_variants,
+                                .define = cleat_conv_define,
                                 .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
                                 .weight_inputs = CLEAT_IN(WEIGHT),
                                 .attributes = attributes};

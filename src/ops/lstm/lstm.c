@@ -52,6 +52,7 @@ static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = cleat_lstm_grad_variants,
+                                   .define = cleat_lstm_define_grad,
                                    .inplace_inputs = CLEAT_IN(CLEAT_LSTM_GRAD_GATES)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -104,8 +105,11 @@ static int64_t fused_bytes(const cleat_node *node) {
 
 /* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
  * step are neither written nor read again. */
-static const cleat_op lstm_layer = {
-    .name = "lstm_layer", .cost = cost, .variants = cleat_lstm_layer_variants, .fused_bytes = fused_bytes};
+static const cleat_op lstm_layer = {.name = "lstm_layer",
+                                    .cost = cost,
+                                    .variants = cleat_lstm_layer_variants,
+                                    .define = cleat_lstm_define,
+                                    .fused_bytes = fused_bytes};
 
 static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
     if (!wide || producer->op != &cleat_linear_op || producer->in[CLEAT_LINEAR_RESIDUAL] ||
@@ -127,6 +131,7 @@ static const cleat_op lstm = {.name = "lstm",
                               .backward = backward,
                               .cost = cost,
                               .variants = cleat_lstm_variants,
+                              .define = cleat_lstm_define,
                               .inplace_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS),
                               .fused_bytes = fused_bytes,
                               .fuse_producer = fuse_producer,
