@@ -35,6 +35,11 @@ static bool verbose(void) {
     return *setting("CLEAT_TEST_VERBOSE", "") != 0;
 }
 
+/* Whether a failure ends the test: the next one would be of no use. */
+static bool is_last(bool good) {
+    return !good && *setting("CLEAT_TEST_STOP", "") != 0;
+}
+
 /* --- declarations --------------------------------------------------------------------------------------------- */
 
 static bool is_float(cleat_dtype dtype) {
@@ -390,6 +395,10 @@ static bool run_case(op_case *c) {
     bool good = check_outputs(c, &rig);
     good = check_gradients(c, &rig, 1) && good;
     if (!op_rig_untouched(&rig)) good = complain(c, "wrote outside its memory");
+    if (is_last(good)) {
+        op_rig_close(&rig);
+        return good;
+    }
     int64_t count = collect(c, &rig, NULL);
     double *first = calloc((size_t)count, sizeof *first), *second = calloc((size_t)count, sizeof *second);
     collect(c, &rig, first);
@@ -506,7 +515,7 @@ static bool same_as_first(const op_case *c, int v) {
 
 static bool run_variants(op_case *c) {
     bool good = true, accepted, first_ran = false;
-    for (c->variant = 0; has_variant(c, c->variant, &accepted); ++c->variant) {
+    for (c->variant = 0; !is_last(good) && has_variant(c, c->variant, &accepted); ++c->variant) {
         if ((c->variant > 0 || *only_variants()) && !accepted) continue;
         ++variants_run;
         if ((first_ran && same_as_first(c, c->variant)) || !cover_needed(c)) continue;
@@ -537,12 +546,12 @@ static bool run_row(const op_test *test, int row, cleat_dtype storage) {
     op_case c = {
         .test = test, .row = row, .dims = test->rows[row], .storage = storage, .shape = shapes[0], .seed = op_seed()};
     bool good = true;
-    for (int chained = 0; chained < 2; ++chained) {
+    for (int chained = 0; chained < 2 && !is_last(good); ++chained) {
         c.chained = chained;
         if (cover_skips(&c)) continue;
         c.shape = shapes[0];
         bool built = build_case(&c);
-        for (int s = 0; built && s < (storage == CLEAT_F32 ? 3 : 2); ++s) {
+        for (int s = 0; built && !is_last(good) && s < (storage == CLEAT_F32 ? 3 : 2); ++s) {
             c.shape = shapes[s];
             if (!op_shape_is_tested(c.shape) || (test->wide && c.shape != &op_shape_cpu)) continue;
             good = run_variants(&c) && good;
@@ -561,9 +570,9 @@ static void run_described(void **state) {
     int failed = 0;
     failures_printed = 0;
     cover_begin();
-    for (int row = 0; row < test->row_count; ++row) {
+    for (int row = 0; row < test->row_count && !is_last(failed == 0); ++row) {
         if (only_row && atoi(only_row) != row) continue;
-        for (int s = 0; s < 3 && failed < MAX_FAILURES; ++s) {
+        for (int s = 0; s < 3 && failed < MAX_FAILURES && !is_last(failed == 0); ++s) {
             if (only_storage && strcmp(only_storage, cleat_dtype_name(storages[s])) != 0) continue;
             if (test->only && !(test->only >> storages[s] & 1)) continue;
             if (!run_row(test, row, storages[s])) ++failed;

@@ -24,6 +24,7 @@
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
  * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
  * in front of the first tensor of every buffer (8.8 GB, where a device has memory that costs nothing).
+ * CLEAT_TEST_STOP=1 ends the test at its first failure.
  *
  * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
 #ifndef CLEAT_TESTS_HARNESS_H

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_OF_FAULTS = 86, PATH = 600 };
+enum { PATH = 600 };
 
 typedef struct row {
     struct row *next;
@@ -181,5 +181,5 @@ __attribute__((destructor)) static void report(void) {
     fprintf(stderr, "virtual card: %u faults on %s\n", vc_faults(), vc_device.card->name);
     if (!strict || strcmp(strict, "1") != 0) return;
     fflush(NULL);
-    _exit(EXIT_OF_FAULTS);
+    _exit(VC_EXIT_OF_FAULTS);
 }

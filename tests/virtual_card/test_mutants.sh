@@ -11,9 +11,9 @@ export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context C
 export CLEAT_KERNEL_DIR=$work/cl
 died=0 survived=0
 
-# passes OP ROW: whether the test of that row passes with the kernels in $work.
+# passes OP ROW: whether the test of that row passes with the kernels in $work. One failure or fault is enough.
 passes() {
-    CLEAT_TEST_ROW=$2 "$ops$1" >"$work/log" 2>&1
+    CLEAT_VIRTUAL_CARD_STRICT=first CLEAT_TEST_STOP=1 CLEAT_TEST_ROW=$2 "$ops$1" >"$work/log" 2>&1
 }
 
 fresh() {
