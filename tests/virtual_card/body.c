@@ -7,7 +7,9 @@
 enum { MAX_REGISTERS = 1 << 20, MAX_PLACED = 512 << 10 };
 
 static bool same_name(ptx_token a, ptx_token b) {
-    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
+    /* numbers at the end differ */
+    return a.length > 0 && a.length == b.length && a.text[a.length - 1] == b.text[a.length - 1] &&
+           memcmp(a.text, b.text, a.length) == 0;
 }
 
 uint32_t ptx_add_registers(ptx_parser *parser, uint8_t width, uint32_t count) {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ARGUMENTS = 32 };
-
 /* An operand as written. */
 typedef struct ptx_argument {
     ptx_token token;
@@ -16,9 +14,9 @@ typedef struct ptx_argument {
 
 /* Those of an instruction, and their shape: x, m for an address, with {} and |. */
 typedef struct ptx_arguments {
-    ptx_argument list[MAX_ARGUMENTS];
+    ptx_argument list[PTX_ARGUMENTS];
     int count;
-    char shape[3 * MAX_ARGUMENTS];
+    char shape[PTX_SHAPE];
     int length;
 } ptx_arguments;
 
@@ -53,7 +51,7 @@ static void parse_argument(ptx_parser *parser, ptx_arguments *arguments, char sh
     argument.token = lexer->token;
     if (lexer->token.kind != PTX_WORD && lexer->token.kind != PTX_NUMBER)
         fail_at(parser, lexer->token, "an operand is expected");
-    if (arguments->count == MAX_ARGUMENTS) fail_at(parser, lexer->token, "too many operands");
+    if (arguments->count == PTX_ARGUMENTS) fail_at(parser, lexer->token, "too many operands");
     if (ptx_failed(lexer)) return;
     ptx_next(lexer);
     if (argument.token.kind == PTX_WORD) argument.add = parse_displacement(parser);
@@ -103,7 +101,7 @@ static ptx_operand add_constant(ptx_parser *parser, uint64_t bits, uint8_t width
     for (size_t l = 0; l < PTX_LANES; ++l) memcpy(value + l * bytes, &bits, bytes);
     const ptx_operand found = {.base = PTX_CONSTANTS, .width = width};
     for (size_t at = 0; at + size <= kernel->constant_bytes; at += 64)
-        if (memcmp(kernel->constants + at, value, size) == 0) {
+        if (memcmp(kernel->constants + at, value, 4) == 0 && memcmp(kernel->constants + at, value, size) == 0) {
             ptx_operand operand = found;
             operand.offset = (uint32_t)at;
             return operand;
@@ -312,6 +310,47 @@ static void record_shared_access(ptx_kernel *kernel, const ptx_instruction *inst
     if (instruction->element == 2 && kernel->cell_shift > 1) kernel->cell_shift = 1;
 }
 
+/* What follows from opcode and shape alone. */
+static ptx_instruction decode(ptx_token opcode, const ptx_form *form) {
+    return (ptx_instruction){.run = form->run,
+                             .kind = form->kind,
+                             .space = (uint8_t)space_of(opcode),
+                             .element = form->element,
+                             .vector = form->vector,
+                             .code = form->code,
+                             .fma = form->fma,
+                             .mma = form->mma,
+                             .special = form->special,
+                             .issued = class_of(opcode),
+                             .products = form->mma ? products_of(opcode) : 0,
+                             .reconverge = PTX_NOWHERE};
+}
+
+static bool is_decoded(const ptx_decoded *decoded, ptx_token opcode, const char *shape) {
+    return decoded->form && decoded->opcode.length == opcode.length &&
+           memcmp(decoded->opcode.text, opcode.text, opcode.length) == 0 && strcmp(decoded->shape, shape) == 0;
+}
+
+/* The row of the tables, looked up once for each opcode and shape of a module: there are few, and the search is long.
+ * NULL: there is none, which fails. */
+static const ptx_decoded *find_decoded(ptx_parser *parser, ptx_token opcode, const ptx_arguments *arguments) {
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < opcode.length; ++i) hash = (hash ^ (unsigned char)opcode.text[i]) * 16777619u;
+    for (const char *s = arguments->shape; *s; ++s) hash = (hash ^ (unsigned char)*s) * 16777619u;
+    ptx_decoded *place = &parser->decoded[hash % PTX_DECODED];
+    if (is_decoded(place, opcode, arguments->shape)) return place;
+    bool known;
+    const ptx_form *form = ptx_find_form(opcode, arguments->shape, &known);
+    if (!form) {
+        fail_at(parser, opcode,
+                known ? "operands that the instruction does not have" : "an instruction that is not known");
+        return NULL;
+    }
+    *place = (ptx_decoded){.opcode = opcode, .form = form, .instruction = decode(opcode, form)};
+    memcpy(place->shape, arguments->shape, sizeof place->shape);
+    return place;
+}
+
 void ptx_parse_instruction(ptx_parser *parser, uint32_t predicate, bool unless) {
     ptx_lexer *lexer = &parser->lexer;
     const ptx_token opcode = lexer->token;
@@ -320,31 +359,14 @@ void ptx_parse_instruction(ptx_parser *parser, uint32_t predicate, bool unless) 
     ptx_next(lexer);
     parse_arguments(parser, &arguments);
     if (ptx_failed(lexer)) return;
-    bool known;
-    const ptx_form *form = ptx_find_form(opcode, arguments.shape, &known);
-    if (!form) {
-        fail_at(parser, opcode,
-                known ? "operands that the instruction does not have" : "an instruction that is not known");
-        return;
-    }
+    const ptx_decoded *decoded = find_decoded(parser, opcode, &arguments);
+    if (!decoded) return;
     const char *end = memchr(opcode.text, ';', 1000);
-    ptx_instruction instruction = {.run = form->run,
-                                   .kind = form->kind,
-                                   .space = (uint8_t)space_of(opcode),
-                                   .element = form->element,
-                                   .vector = form->vector,
-                                   .code = form->code,
-                                   .predicate = predicate,
-                                   .unless = unless,
-                                   .fma = form->fma,
-                                   .mma = form->mma,
-                                   .special = form->special,
-                                   .issued = class_of(opcode),
-                                   .products = form->mma ? products_of(opcode) : 0,
-                                   .reconverge = PTX_NOWHERE,
-                                   .text = opcode.text,
-                                   .length = end ? (uint32_t)(end - opcode.text) : (uint32_t)opcode.length};
-    resolve(parser, &arguments, form, &instruction);
+    ptx_instruction instruction = decoded->instruction;
+    instruction.predicate = predicate, instruction.unless = unless;
+    instruction.text = opcode.text;
+    instruction.length = end ? (uint32_t)(end - opcode.text) : (uint32_t)opcode.length;
+    resolve(parser, &arguments, decoded->form, &instruction);
     if (ptx_failed(lexer)) return;
     record_shared_access(parser->kernel, &instruction);
     ptx_kernel *kernel = parser->kernel;

@@ -105,6 +105,7 @@ static void forget_kernel_scope(ptx_parser *parser) {
     const ptx_parser kept = *parser;
     *parser = (ptx_parser){.lexer = kept.lexer,
                            .module = kept.module,
+                           .decoded = kept.decoded,
                            .kernel_capacity = kept.kernel_capacity,
                            .variable_capacity = kept.variable_capacity};
 }
@@ -185,10 +186,12 @@ ptx_module *ptx_read(const char *text, char *message, size_t size) {
     ptx_module *module = calloc(1, sizeof *module);
     if (!module) abort();
     module->text = copy_text(text, strlen(text));
-    ptx_parser parser = {.module = module};
+    ptx_parser parser = {.module = module, .decoded = calloc(PTX_DECODED, sizeof *parser.decoded)};
+    if (!parser.decoded) abort();
     ptx_start(&parser.lexer, module->text, message, size);
     if (!ptx_at(&parser.lexer, ".version")) ptx_fail(&parser.lexer, ".version is expected first");
     while (parser.lexer.token.kind != PTX_END) parse_directive(&parser);
+    free(parser.decoded);
     if (!ptx_failed(&parser.lexer)) return module;
     ptx_free(module);
     return NULL;

@@ -24,9 +24,19 @@ typedef struct ptx_label {
     uint32_t at;
 } ptx_label;
 
+/* An opcode with operands of a shape (x, m for an address, with {} and |), and its row of the tables. */
+enum { PTX_ARGUMENTS = 32, PTX_SHAPE = 3 * PTX_ARGUMENTS, PTX_DECODED = 1024 };
+typedef struct ptx_decoded {
+    ptx_token opcode;
+    char shape[PTX_SHAPE];
+    const ptx_form *form; /* NULL: nothing is here */
+    ptx_instruction instruction;
+} ptx_decoded;
+
 typedef struct ptx_parser {
     ptx_lexer lexer;
     ptx_module *module;
+    ptx_decoded *decoded; /* [PTX_DECODED], by their hash; a later one takes the place of an earlier one */
     size_t kernel_capacity, variable_capacity;
     /* of the kernel that is read */
     ptx_kernel *kernel;
