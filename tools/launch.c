@@ -171,11 +171,12 @@ static bool is_loss(const launch_job *job) {
     bool lost = job->lost;
     const int code = find_code(job);
     for (size_t i = 0; i < job->count; ++i) lost = lost || is_missing(&job->ends[i]);
-    return lost && job->stops == 0 && (code == 0 || code == EXIT_DEVICE);
+    return lost && !job->late && job->stops == 0 && (code == 0 || code == EXIT_DEVICE);
 }
 
 static int exit_code_of(const launch_job *job) {
     const int code = find_code(job);
+    if (job->late && job->stops == 0) return EXIT_FAILURE;
     if (code) return code;
     for (size_t i = 0; i < job->count; ++i)
         if (!job->ends[i].ended || job->ends[i].by_signal || job->ends[i].number) {
@@ -223,6 +224,20 @@ static void print_progress(const supervisor *s) {
         fprintf(stderr, "cleat: step %lld is saved in %s\n", atoll(step + 2), s->request->folder);
     else
         fprintf(stderr, "cleat: %s is saved in %s\n", name, s->request->folder);
+}
+
+/* "rank 1 (Tesla T4, host b)" for each that did not start. */
+static void print_late(const supervisor *s, const launch_job *job) {
+    for (size_t i = 0; i < job->count; ++i) {
+        if (job->ends[i].started) continue;
+        print_rank(s->request->ranks, find_rank(s->request->ranks, i), NULL, i);
+        fprintf(stderr, "has not started within %g s\n", cleat_ranks_start_seconds());
+    }
+    fprintf(stderr,
+            "cleat: its host, the network to it, or a login that asks for a password may be the cause. `%s --host "
+            "HOST,HOST hostname` must print the names of all hosts; where starting takes longer, set "
+            "CLEAT_RANKS_START to more seconds\n",
+            s->mpi.program);
 }
 
 /* --- starting again ----------------------------------------------------------------------------------------------- */
@@ -284,7 +299,9 @@ static cleat_status start_and_explain(const supervisor *s, bool again, launch_jo
     if (status) return status;
     *code = exit_code_of(job);
     *lost = is_loss(job);
-    if (!have_all_started(job) && !job->stops)
+    if (job->late)
+        print_late(s, job);
+    else if (!have_all_started(job) && !job->stops)
         fprintf(stderr, "cleat: %s ended with exit code %d before all ranks had started\n", s->mpi.program,
                 job->launcher_code);
     if (*lost) print_losses(s, job);

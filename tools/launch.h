@@ -172,6 +172,7 @@ typedef struct launch_job {
     int launcher_code; /* exit code of the launcher, or 128 and its signal */
     int stops;         /* signals that the user sent */
     bool lost;         /* a rank was lost, and the others were told */
+    bool late;         /* not all ranks started in time, and the launcher was ended */
 } launch_job;
 
 /* Runs the command line and waits for its end. Passes on SIGINT, SIGTERM and SIGHUP. */

@@ -1,6 +1,7 @@
 /* One start of all ranks: runs the launcher, follows what guards report, and passes on signals. */
 #include "launch.h"
 
+#include <cleat/ranks.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -113,6 +114,15 @@ static void pass_stops(runner *r, double now) {
     }
 }
 
+/* A host that cannot be reached keeps the launcher waiting for ever. */
+static void limit_start(runner *r, double now) {
+    const double limit = r->started + cleat_ranks_start_seconds();
+    if (have_all(r, false) || r->failed > 0 || now < limit) return;
+    if (!r->job->late) kill(r->launcher, SIGTERM);
+    if (now > limit + seconds_to_leave) kill(r->launcher, SIGKILL);
+    r->job->late = true;
+}
+
 /* SIGUSR1 means to a guard that a rank is lost, SIGUSR2, once its own has ended, that it may leave. */
 static void steer(runner *r, double now) {
     const bool all_ended = have_all(r, true), all_started = have_all(r, false);
@@ -210,6 +220,7 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
         else
             usleep(20000);
         pass_stops(&r, now);
+        limit_start(&r, now);
         steer(&r, now);
         check_ended(&r);
     }

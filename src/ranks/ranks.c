@@ -508,8 +508,7 @@ static void divide_cpus(cleat_ranks *ranks) {
         cleat_log(CLEAT_LOG_WARNING, "rank %d cannot keep to its part of the CPUs", t->rank);
 }
 
-/* Seconds that MPI may take to start. */
-static double seconds_to_start(void) {
+double cleat_ranks_start_seconds(void) {
     const char *text = getenv("CLEAT_RANKS_START");
     const double seconds = text ? strtod(text, NULL) : 0;
     return seconds > 0 ? seconds : START;
@@ -529,7 +528,7 @@ static cleat_status fail_start(double seconds, cleat_error *error) {
 
 /* MPI starts once all processes of the run have joined: one that cannot be reached would keep the others for ever. */
 static cleat_status start_mpi(cleat_ranks *ranks, cleat_error *error) {
-    const double seconds = seconds_to_start();
+    const double seconds = cleat_ranks_start_seconds();
     ranks->timeouts = (cleat_ranks_timeouts){seconds, INFINITY, INFINITY, INFINITY, NULL};
     if (!do_job(ranks, &(rank_job){.kind = JOB_OPEN}, NULL, 0, NULL, NULL)) return CLEAT_OK;
     pthread_mutex_lock(&ranks->lock);

@@ -308,6 +308,22 @@ test_codes() {
     says err "mpirun ended with exit code 7 before all ranks had started"
 }
 
+# A launcher that waits for a host for ever is ended; a restart would not help.
+test_late() {
+    plays "say 0 started; await TERM; end 0 exit 130; exit 143"
+    exits 1 env CLEAT_RANKS_START=1 "${line[@]}" --hosts a:1,b:1 --devices t4 --out "$scratch/run"
+    calls 1
+    says err "rank 1 (t4, host b) has not started within 1 s"
+    says err "--host HOST,HOST hostname"
+    says err "CLEAT_RANKS_START"
+    lacks err "rank 0"
+    plays "trap '' TERM; sleep 12" # it does not even end
+    exits 1 env CLEAT_RANKS_START=1 "${line[@]}" --devices 0,1 --out "$scratch/run"
+    calls 1
+    says err "rank 0 (Tesla T4) has not started"
+    says err "rank 1 (Tesla T4) has not started"
+}
+
 # interrupt SIGNAL COMMAND...: sends the signal once the launcher runs.
 interrupt() {
     local signal=$1 run
@@ -366,6 +382,7 @@ test_left_out
 test_shares_of_those_left
 test_limits
 test_codes
+test_late
 test_signals
 test_other_commands
 finish
