@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Two hosts on this machine: processes with a network and a host name of their own, joined by a cable of 1 Gb/s with 1 ms and lost
-# packets (network/relay.c), and nsenter in the place of ssh. The network is measured; training gives the parameters of one process; a cut cable ends
-# both ranks in time, and the run goes on where it was started.
+# Two hosts on this machine: processes with a network and a host name of their own, joined by a cable of 1 Gb/s with 1 ms and lost packets
+# (network/relay.c), and nsenter in the place of ssh. The network is measured; training gives the parameters of one process; a cable that is cut
+# before MPI starts, in the first steps, or later ends both ranks in time, and the run goes on where it was started.
 #   test_network.sh CLEAT SOURCE_DIR RELAY
 # Skipped where the test may not make namespaces or network devices.
 set -euo pipefail
@@ -150,8 +150,31 @@ test_cut() {
     if ((status == 0)); then close_to_one cut 1e-2; fi # a hundred steps whose sums have another order
 }
 
+# The same in the first steps, when ranks wait for others that compile: silence is noticed as early as later.
+test_cut_early() {
+    local run i waited said since
+    connect 1 0 1e9
+    on 0 "$cleat" "${line[@]}" "${two[@]}" --out "$scratch/early" --restarts 0 --set train.epochs=2000 --set run.evaluate_every_epochs=2000 --set distribute.timeout=8 --set run.log_every_steps=1 >"$scratch/out" 2>"$scratch/err" &
+    run=$!
+    for ((i = 0; i < 6000 && $(steps early) < 1; ++i)); do sleep 0.01; done
+    kill -STOP "$cable"
+    since=$(date +%s.%N)
+    echo "cut after $(steps early) steps"
+    until_said "is saved in" 60
+    echo "saved after $waited s"
+    wait "$run" || true
+}
+
+# The cable is cut before MPI starts: the supervisor gives up, and says on which host nothing started.
+test_cut_before() {
+    connect 1 0 1e9
+    kill -STOP "$cable"
+    exits 1 on 0 env CLEAT_RANKS_START=5 "$cleat" "${line[@]}" "${two[@]}" --out "$scratch/none" --set train.epochs=1
+    says err "host ${addresses[1]}) has not started within 5 s"
+}
+
 make_host 0
 make_host 1
 make_agent
-for name in ${CLEAT_NETWORK_TESTS:-test_bench test_training test_cut}; do "$name"; done
+for name in ${CLEAT_NETWORK_TESTS:-test_bench test_training test_cut_early test_cut_before test_cut}; do "$name"; done
 finish

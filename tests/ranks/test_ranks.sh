@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What ranks exchange, how they agree, and that none waits for one that is gone: tests/ranks/worker as several processes of mpirun.
-#   test_ranks.sh WORKER PLUGIN
+#   test_ranks.sh WORKER PLUGIN PAIR
 set -euo pipefail
-worker=$1 plugin=$2
+worker=$1 plugin=$2 pair=$3
 # shellcheck source=tests/ranks/mpi.sh
 source "$(dirname "$0")/mpi.sh"
 [[ -e $plugin ]] || { echo "skipped, cleat was built without MPI" && exit 77; }
@@ -33,6 +33,15 @@ for case in kill stop mute silence; do
     fi
     rm -f "$case.log"
 done
+
+# MPI that does not start, because a rank cannot be reached: an error in time, with place, cause and mend.
+status=0
+OMPI_COMM_WORLD_SIZE=2 CLEAT_RANKS_LIBRARY=$pair CLEAT_TEST_JOIN=20 CLEAT_RANKS_START=1 "$worker" none >start.log 2>&1 || status=$?
+if ((status != 99)) || ! grep -q "^host $(hostname): MPI has not started within 1 s.*CLEAT_RANKS_START" start.log; then
+    cat start.log
+    echo "FAILED: MPI that does not start" && failed=1
+fi
+rm -f start.log
 
 # Without the plug-in a rank says what to install.
 if CLEAT_RANKS_LIBRARY=/nowhere/libcleat-mpi.so mpi 2 "$worker" sums >plugin.log 2>&1 || ! grep -q 'apt install openmpi-bin' plugin.log; then

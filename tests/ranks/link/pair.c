@@ -1,8 +1,10 @@
 /* A transport for tests: one process that plays both of two ranks. Rank 1 says what rank 0 says; measured seconds (8 bytes)
- * are three times as many. */
+ * are three times as many. CLEAT_TEST_JOIN: seconds that pass until the ranks have joined. */
 #include "ranks/transport.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool sum(float *values, size_t count) {
     for (size_t i = 0; i < count; ++i) values[i] *= 2;
@@ -34,7 +36,9 @@ bool cleat_transport_open(int version, cleat_transport *transport, char *why, si
 
 __attribute__((visibility("default"))) bool cleat_transport_open(int version, cleat_transport *transport, char *why,
                                                                  size_t size) {
+    const char *joins = getenv("CLEAT_TEST_JOIN");
     (void)why, (void)size;
+    if (joins) sleep((unsigned)atoi(joins));
     *transport = (cleat_transport){.rank = 0,
                                    .count = 2,
                                    .local_count = 2,
