@@ -1,6 +1,8 @@
 /* Opening and closing the engine: the parts around a session. */
 #include "train/engine.h"
 
+#include "session/rates.h"
+
 #include <string.h>
 
 static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *error) {
@@ -13,16 +15,42 @@ static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *erro
     return CLEAT_OK;
 }
 
-cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {
+/* A device that cannot be measured is no error. */
+static cleat_status measure(cleat_engine *engine, cleat_device *device, cleat_error *error) {
     cleat_error why = {0};
-    if (profile->run.monitor <= 0 && strcmp(profile->run.profile, "none") == 0) return CLEAT_OK;
-    cleat_status status = cleat_rates_measure(engine->device, &engine->rates, &why);
+    cleat_status status = cleat_rates_measure(device, &engine->rates, &why);
     engine->has_rates = status == CLEAT_OK;
     if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
     if (status)
         cleat_log(CLEAT_LOG_WARNING,
                   "the speed of the device could not be measured, so nothing is compared with it: %s", why.text);
     return CLEAT_OK;
+}
+
+static bool has_profiler(const cleat_profile *profile) {
+    return strcmp(profile->run.profile, "none") != 0;
+}
+
+bool cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile) {
+    char path[1024];
+    cleat_rates known;
+    if (profile->run.monitor <= 0 || has_profiler(profile)) return false;
+    if (cleat_device_get_facts(engine->device)->kind != CLEAT_DEVICE_CPU) return false;
+    return cleat_rates_path(engine->device, path, sizeof path, NULL) == CLEAT_OK && !cleat_rates_read(path, &known);
+}
+
+cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {
+    if (profile->run.monitor <= 0 && !has_profiler(profile)) return CLEAT_OK;
+    return measure(engine, engine->device, error);
+}
+
+cleat_status cleat_engine_measure_apart(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {
+    cleat_device *apart;
+    cleat_status status = cleat_device_open(profile->run.device, &apart, error);
+    if (status) return status;
+    status = measure(engine, apart, error);
+    cleat_device_close(apart);
+    return status;
 }
 
 cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *dataset, double average_decay,

@@ -29,6 +29,11 @@ cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *datase
 /* Measures the speeds of the device (cleat_rates_measure) if the profile has a monitor or a profiler: before memory is
  * allocated. A device that cannot be measured is logged, and is no error; CLEAT_ERR_MEMORY is. */
 cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
+/* Whether the speeds can be measured after the first step, which then waits for less: they are not known, and it is a
+ * CPU, whose memory is not short and whose kernels take long to compile. Without a profiler. */
+bool cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile);
+/* As cleat_engine_measure, later: beside the memory of the session, on a device of its own. */
+cleat_status cleat_engine_measure_apart(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
 /* Closes all members, including the device. */
 void cleat_engine_close(cleat_engine *engine);
 

@@ -133,9 +133,9 @@ static cleat_status write_start(cleat_run_monitor *monitor, const cleat_run_part
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the start record of system.jsonl");
     }
     cleat_journal_write(monitor->journal, &record);
-    if (parts->step > 0) {
+    if (parts->before > 0) {
         char text[64];
-        snprintf(text, sizeof text, "continued after step %lld", (long long)parts->step);
+        snprintf(text, sizeof text, "continued after step %lld", (long long)parts->before);
         cleat_run_monitor_event(monitor, "resume", "resumed", text, "");
     }
     return CLEAT_OK;

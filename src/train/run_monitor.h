@@ -34,7 +34,8 @@ typedef struct cleat_run_parts {
     const cleat_run_data *data;
     const cleat_engine *engine;
     const cleat_schedule *schedule;
-    int64_t step; /* optimizer steps before this process */
+    int64_t step;   /* optimizer steps so far */
+    int64_t before; /* those before this process */
 } cleat_run_parts;
 
 /* Opens system.jsonl, appends the start record, and starts the thread. Does nothing without run.monitor. */

@@ -319,7 +319,7 @@ void cleat_run_start_record(const cleat_run_monitor *monitor, const cleat_run_pa
     if (gethostname(host, sizeof host - 1)) *host = 0;
     cleat_text_add(text, "{\"kind\":\"start\",\"time\":");
     cleat_json_add_time(text, cleat_wall_seconds());
-    add_number(text, "step", (double)parts->step);
+    add_number(text, "step", (double)parts->before);
     add_text(text, "cleat", cleat_version());
     add_number(text, "pid", getpid());
     add_text(text, "host", host[0] ? host : NULL);

@@ -278,14 +278,23 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_monitor(cleat_trainer *trainer, cleat_error *error) {
+    if (trainer->measures_later) return CLEAT_OK;
     const cleat_run_parts parts = {.run = &trainer->run,
                                    .settings = &trainer->settings,
                                    .data = &trainer->data,
                                    .engine = &trainer->engine,
                                    .schedule = &trainer->schedule,
-                                   .step = trainer->state.step};
+                                   .step = trainer->state.step,
+                                   .before = trainer->run.progress.first_step};
     const bool runs = cleat_trainer_leads(trainer) && !cleat_trainer_has_ended(trainer);
     return !runs ? CLEAT_OK : cleat_run_monitor_open(&trainer->monitor, &parts, error);
+}
+
+cleat_status cleat_trainer_measure_later(cleat_trainer *trainer, cleat_error *error) {
+    if (!trainer->measures_later) return CLEAT_OK;
+    trainer->measures_later = false;
+    cleat_status status = cleat_engine_measure_apart(&trainer->engine, trainer->settings.profile, error);
+    return status ? status : open_monitor(trainer, error);
 }
 
 /* A run that has ended adds nothing to its TensorBoard file. */
@@ -374,7 +383,10 @@ static cleat_status check_results(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = check_results(trainer, error);
-    if (!status) status = cleat_engine_measure(&trainer->engine, trainer->settings.profile, error);
+    trainer->measures_later =
+        !trainer->run.options->ranks && cleat_engine_measures_later(&trainer->engine, trainer->settings.profile);
+    if (!status && !trainer->measures_later)
+        status = cleat_engine_measure(&trainer->engine, trainer->settings.profile, error);
     if (!status && trainer->opened) trainer->opened(trainer->opened_user, trainer->engine.device);
     return status;
 }

@@ -288,7 +288,10 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
     synced(trainer);
     if (!is_first) return CLEAT_OK;
     if (trainer->run.options->began) trainer->run.options->began(trainer->run.options->user);
-    return cleat_startup_done(&trainer->clock, &trainer->run, trainer->engine.session, &trainer->state, error);
+    status = cleat_startup_done(&trainer->clock, &trainer->run, trainer->engine.session, &trainer->state, error);
+    if (!status) status = cleat_trainer_measure_later(trainer, error);
+    synced(trainer);
+    return status;
 }
 
 /* The time in which a profile is written belongs to no step. */

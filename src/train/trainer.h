@@ -29,6 +29,7 @@ typedef struct cleat_trainer {
     bool opens_again;
     bool checks_programs;   /* the programs of the run are checked on its own batches (verify/sampled.h) */
     cleat_sampled *sampled; /* that check; NULL: none */
+    bool measures_later;    /* the device's speeds are measured, and the monitor begins, after the first step */
     cleat_schedule schedule;
     cleat_train_state state;
     int64_t ring_read; /* steps whose row in the device's ring has been logged */
@@ -53,6 +54,8 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 /* Keeps what is needed to open the run again: folder, settings, clock, memory limit, and the journal, which
  * cleat_run_monitor_end closes. */
 void cleat_trainer_close(cleat_trainer *trainer);
+/* Measures the device's speeds and starts the monitor, if that has waited for the first step (setup.c). */
+cleat_status cleat_trainer_measure_later(cleat_trainer *trainer, cleat_error *error);
 /* Loads trainer->checkpoint, and closes it (setup.c). */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
 
