@@ -16,36 +16,46 @@
 #define GATE_ROWS (4 * UNITS * VEC) /* gates as rows of the weight, padded */
 #define DEPTH (UNITS * VEC)
 
-/* Columns of a tile over units, in vectors, 1 to 4. */
-#ifndef COLUMNS
-#define COLUMNS 1
-#endif
-#define PANELS ((UNITS + COLUMNS - 1) / COLUMNS)
-
-/* Distance between samples, in vectors, of units and of gates. The host passes odd numbers, so that samples do
- * not share a cache set. */
-#ifndef UNIT_PITCH
-#define UNIT_PITCH (PANELS * COLUMNS)
-#endif
-#ifndef GATE_PITCH
-#define GATE_PITCH (4 * UNITS)
-#endif
-#if COLUMNS < 1 || COLUMNS > 4 || UNIT_PITCH < PANELS * COLUMNS || GATE_PITCH < 4 * UNITS
-#error samples must not overlap
-#endif
-
-/* Inputs of the layer, whose product with weight_ih lstm_cpu_layer computes too; 0 for the other kernels. */
+/* Inputs of a whole layer, whose products with weight_ih the kernels compute too; 0: only the recurrent part. */
 #ifndef INPUTS
 #define INPUTS 0
 #endif
 #define INPUT_VECS ((INPUTS + VEC - 1) / VEC)
 #define INPUT_DEPTH (INPUT_VECS * VEC)
 
-/* The forward pass multiplies rows (x[t], h[t - 1]), each part padded, this many vectors apart; odd, too. */
-#ifndef OPERAND_PITCH
-#define OPERAND_PITCH UNIT_PITCH
+/* Tiles of the backward pass have COLUMNS or WEIGHT_COLUMNS vectors, 1 to 4: those of (dh[t - 1], dx[t]), where the latter
+ * is left out if DX is 0, and those of the gradients of both weights, for which rows (h[t - 1], x[t]) are multiplied. */
+#ifndef DX
+#define DX 0
 #endif
-#if OPERAND_PITCH < INPUT_VECS + UNITS
+#ifndef COLUMNS
+#define COLUMNS 1
+#endif
+#ifndef WEIGHT_COLUMNS
+#define WEIGHT_COLUMNS 1
+#endif
+#define PANELS ((UNITS + DX * INPUT_VECS + COLUMNS - 1) / COLUMNS)
+#define WEIGHT_PANELS ((UNITS + INPUT_VECS + WEIGHT_COLUMNS - 1) / WEIGHT_COLUMNS)
+#define WEIGHT_VECS (WEIGHT_PANELS * WEIGHT_COLUMNS)
+
+/* Steps of the backward pass whose contributions to these gradients are added at once. */
+#ifndef HELD
+#define HELD 1
+#endif
+
+/* Distance between samples, in vectors, of units, of gates and of rows of both, each padded: (x[t], h[t - 1]) in the forward
+ * pass, (h[t - 1], x[t]) in the backward pass. The host passes odd numbers, so that samples do not share
+ * a cache set. */
+#ifndef UNIT_PITCH
+#define UNIT_PITCH UNITS
+#endif
+#ifndef GATE_PITCH
+#define GATE_PITCH (4 * UNITS)
+#endif
+#ifndef OPERAND_PITCH
+#define OPERAND_PITCH (WEIGHT_VECS > PANELS * COLUMNS ? WEIGHT_VECS : PANELS * COLUMNS)
+#endif
+#if UNIT_PITCH < UNITS || GATE_PITCH < 4 * UNITS || OPERAND_PITCH < WEIGHT_VECS || OPERAND_PITCH < PANELS * COLUMNS
 #error samples must not overlap
 #endif
 
@@ -103,6 +113,11 @@ static inline void stream(floatv v, __global T *row, int at) {
 #endif
 }
 
+/* VEC inputs of a row from number `at` on. */
+static inline floatv input_load(__global const T *row, int at) {
+    return at + VEC <= INPUTS ? LOADV(row, at) : LOADN(row, at, INPUTS - at);
+}
+
 static inline void clear(vectors x, int count) {
     for (int i = 0; i < count; ++i) x[i] = (floatv)(0.0f);
 }
@@ -146,13 +161,17 @@ __kernel void lstm_cpu_pack_layer(TENSOR(const T, weight_ih), TENSOR(const T, we
 }
 #endif
 
-/* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of the weight for each panel of units. */
-__kernel void lstm_cpu_pack_units(TENSOR(const T, weight), TENSOR(float, packed)) {
+/* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of (weight_hh, weight_ih), padded, for each panel of columns. weight_hh T
+ * [4 WIDTH, WIDTH], weight_ih T [4 WIDTH, INPUTS] (not read without DX). */
+__kernel void lstm_cpu_pack_rows(TENSOR(const T, weight_hh), TENSOR(const T, weight_ih), TENSOR(float, packed)) {
     for (int i = get_global_id(0); i < PANELS * GATE_ROWS * COLUMNS; i += get_global_size(0)) {
         const int column = (i / COLUMNS / GATE_ROWS * COLUMNS + i % COLUMNS) * VEC, row = i / COLUMNS % GATE_ROWS;
         const int gate = row / DEPTH, unit = row % DEPTH;
         floatv w = (floatv)(0.0f);
-        if (unit < WIDTH && column < WIDTH) w = row_load(AT(weight) + (long)(gate * WIDTH + unit) * WIDTH, column);
+        if (unit < WIDTH && column < DEPTH)
+            w = row_load(AT(weight_hh) + (long)(gate * WIDTH + unit) * WIDTH, column);
+        else if (unit < WIDTH && column >= DEPTH && column - DEPTH < DX * INPUTS)
+            w = input_load(AT(weight_ih) + (long)(gate * WIDTH + unit) * INPUTS, column - DEPTH);
         STOREFV(w, AT(packed), (long)i * VEC);
     }
 }
@@ -310,9 +329,7 @@ __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, pa
 /* Copies step t of n samples to the first part of their rows. */
 static inline void inputs_load(__global const T *x, long row, vectors to, int n) {
     for (int r = 0; r < n; ++r)
-        for (int i = 0; i < INPUT_VECS; ++i)
-            to[r * OPERAND_PITCH + i] =
-                (i + 1) * VEC <= INPUTS ? LOADV(x + r * row, i * VEC) : LOADN(x + r * row, i * VEC, INPUTS - i * VEC);
+        for (int i = 0; i < INPUT_VECS; ++i) to[r * OPERAND_PITCH + i] = input_load(x + r * row, i * VEC);
 }
 
 /* A whole layer: x T [batch, length, INPUTS], all else as for lstm_cpu_forward. */
@@ -335,16 +352,29 @@ __kernel void lstm_cpu_layer(TENSOR(const T, x), TENSOR(const float, packed), TE
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
-/* One step of one sample: the gradients of the gates' pre-activations, stored to `store` (may be NULL) and to
- * d [4][UNITS]. dh holds the gradient from the next step; dc is updated for the previous step. */
-static inline void cell_backward(__global const T *dy, __global const T *gates, __global const T *cells, bool first,
-                                 const_vectors dh, vectors dc, vectors d, __global T *store) {
+/* Rows of the gradient of the weights: whole tiles. */
+#define WEIGHT_ROWS ((GATE_ROWS + TILE - 1) / TILE * TILE)
+
+/* Step t of a block's samples: the first sample's row of each tensor, and the distances between samples. `before`: step
+ * t - 1, or step 0 again if `first`. dproducts, x and dx may be NULL. */
+typedef struct back_rows {
+    __global const T *dy, *gates, *cells, *cells_before, *h_before, *x, *accum;
+    __global T *dproducts, *dx;
+    long unit_row, input_row;
+    bool first;
+} back_rows;
+
+/* One step of sample r: the gradients of the gates' pre-activations, stored to dproducts and to d [4][UNITS]. dh holds
+ * the gradient from the next step; dc is updated for the previous step. bias [4][UNITS] sums d. */
+static inline void cell_backward(const back_rows *s, int r, const_vectors dh, vectors dc, vectors d, vectors bias) {
+    __global const T *gates = s->gates + 4 * r * s->unit_row;
     for (int u = 0; u < UNITS; ++u) {
         const int at = u * VEC;
         const floatv i = row_load(gates, at), f = row_load(gates + WIDTH, at);
         const floatv g = row_load(gates + 2 * WIDTH, at), o = row_load(gates + 3 * WIDTH, at);
-        const floatv before = first ? (floatv)(0.0f) : row_load(cells - WIDTH, at);
-        const floatv c = tanh_of(row_load(cells, at)), arrives = dh[u] + row_load(dy, at);
+        const floatv before = s->first ? (floatv)(0.0f) : row_load(s->cells_before + r * s->unit_row, at);
+        const floatv c = tanh_of(row_load(s->cells + r * s->unit_row, at));
+        const floatv arrives = dh[u] + row_load(s->dy + r * s->unit_row, at);
         const floatv down = fma(arrives * o, fma(-c, c, (floatv)(1.0f)), dc[u]);
         floatv slope[4];
         slope[0] = down * g * i * (1.0f - i);
@@ -355,42 +385,10 @@ static inline void cell_backward(__global const T *dy, __global const T *gates, 
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             d[k * UNITS + u] = slope[k];
-            if (store) stream(slope[k], store + k * WIDTH, at);
+            if (bias) bias[k * UNITS + u] += slope[k];
+            if (s->dproducts) stream(slope[k], s->dproducts + 4 * r * s->unit_row + k * WIDTH, at);
         }
     }
-}
-
-/* dh = d W. */
-static inline void step_backward(const_vectors packed, const_vectors d, vectors dh, int rows) {
-    for (int p = 0; p < PANELS; ++p)
-        for (int k = 0; k < GATE_ROWS; k += CHUNK) {
-            const_vectors panel = packed + (p * GATE_ROWS + k) * COLUMNS;
-            for (int r = 0; r < rows; r += TILE) {
-                vectors at = dh + r * UNIT_PITCH + p * COLUMNS;
-                floatv sum[TILE][4];
-                tile_load(sum, COLUMNS, k ? at : 0, UNIT_PITCH, 1);
-                multiply(sum, COLUMNS, (scalars)(d + r * GATE_PITCH) + k, GATE_PITCH * VEC, 1, panel, COLUMNS,
-                         min(CHUNK, GATE_ROWS - k));
-                tile_store(sum, COLUMNS, at, UNIT_PITCH, 1);
-            }
-        }
-}
-
-/* Loads a row of units in T to UNITS vectors. */
-static inline void units_load(__global const T *from, vectors to) {
-    for (int u = 0; u < UNITS; ++u) to[u] = row_load(from, u * VEC);
-}
-
-/* dweight [GATE_ROWS][PANELS * COLUMNS] += d^T h over n samples. */
-static inline void add_weight(vectors dweight, const_vectors d, const_vectors h, int n) {
-    for (int p = 0; p < PANELS; ++p)
-        for (int row = 0; row < GATE_ROWS; row += TILE) {
-            vectors at = dweight + (row * PANELS + p) * COLUMNS;
-            floatv sum[TILE][4];
-            tile_load(sum, COLUMNS, at, PANELS * COLUMNS, 1);
-            multiply(sum, COLUMNS, (scalars)d + row, 1, GATE_PITCH * VEC, h + p * COLUMNS, UNIT_PITCH, n);
-            tile_store(sum, COLUMNS, at, PANELS * COLUMNS, 1);
-        }
 }
 
 #if defined(STORAGE_F32)
@@ -398,46 +396,140 @@ static inline void add_weight(vectors dweight, const_vectors d, const_vectors h,
 #else
 #define LINE 32
 #endif
+static inline void row_soon(__global const T *row, int width) {
+    for (int at = 0; at < width; at += LINE) SOON_L2(row + at);
+}
 
-/* Prefetches what cell_backward reads of a sample, while it computes the sample before: the hardware does not know where the
- * next row is. */
-static inline void sample_soon(__global const T *dy, __global const T *gates, __global const T *cells, int first) {
-    for (int at = 0; at < WIDTH; at += LINE) {
-        SOON(dy + at);
-        SOON(cells + (first ? 0 : -WIDTH) + at);
-        SOON(cells + at);
-        for (int k = 0; k < 4; ++k) SOON(gates + k * WIDTH + at);
+/* Prefetches part `i` of `parts` of what a step of n samples reads. A quarter of a sample's rows at a time, so that memory is
+ * busy all the time while another step is multiplied, and never too busy for the multiplication. */
+static inline void step_soon(const back_rows *s, int n, int i, int parts) {
+    for (int q = 4 * n * i / parts; q < 4 * n * (i + 1) / parts; ++q) {
+        const long row = q / 4 * s->unit_row;
+        row_soon(s->gates + 4 * row + q % 4 * WIDTH, WIDTH);
+        if (q % 4 == 0) row_soon(s->dy + row, WIDTH);
+        if (q % 4 == 1) row_soon(s->cells_before + row, WIDTH);
+        if (q % 4 == 2) row_soon(s->h_before + row, WIDTH);
+        if (q % 4 == 3 && s->x) row_soon(s->x + q / 4 * s->input_row, INPUTS);
     }
 }
 
-/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. dweights (may be NULL)
- * receives one part of the weight's gradient per work-item, summed while d and h are in the caches. A
- * work-item processes blocks of `rows` samples, strided by the number of work-items. */
+/* (dh, dx) = d (weight_hh, weight_ih): the panels from `from` on, while the rows of the next step arrive (NULL: none). */
+static inline void step_backward(const_vectors packed, const_vectors d, vectors drows, int n, int from,
+                                 const back_rows *next) {
+    const int tiles = (n + TILE - 1) / TILE, chunks = (GATE_ROWS + CHUNK - 1) / CHUNK;
+    for (int p = from; p < PANELS; ++p)
+        for (int c = 0; c < chunks; ++c) {
+            const_vectors panel = packed + (p * GATE_ROWS + c * CHUNK) * COLUMNS;
+            for (int i = 0; i < tiles; ++i) {
+                vectors at = drows + i * TILE * OPERAND_PITCH + p * COLUMNS;
+                floatv sum[TILE][4];
+                if (next) step_soon(next, n, ((p - from) * chunks + c) * tiles + i, (PANELS - from) * chunks * tiles);
+                tile_load(sum, COLUMNS, c ? at : 0, OPERAND_PITCH, 1);
+                multiply(sum, COLUMNS, (scalars)(d + i * TILE * GATE_PITCH) + c * CHUNK, GATE_PITCH * VEC, 1, panel,
+                         COLUMNS, min(CHUNK, GATE_ROWS - c * CHUNK));
+                tile_store(sum, COLUMNS, at, OPERAND_PITCH, 1);
+            }
+        }
+}
+
+/* The rows (h[t - 1], x[t]) of n samples; h[-1] is zero. */
+static inline void operands_load(const back_rows *s, vectors to, int n) {
+    for (int r = 0; r < n; ++r, to += OPERAND_PITCH) {
+        for (int u = 0; u < UNITS; ++u)
+            to[u] = s->first ? (floatv)(0.0f) : row_load(s->h_before + r * s->unit_row, u * VEC);
+        for (int i = 0; i < INPUT_VECS; ++i) to[UNITS + i] = input_load(s->x + r * s->input_row, i * VEC);
+    }
+}
+
+/* dweight [WEIGHT_ROWS][WEIGHT_VECS] += d^T rows over n rows. */
+static inline void add_weight(vectors dweight, const_vectors d, const_vectors rows, int n) {
+    for (int p = 0; p < WEIGHT_PANELS; ++p)
+        for (int row = 0; row < WEIGHT_ROWS; row += TILE) {
+            vectors at = dweight + row * WEIGHT_VECS + p * WEIGHT_COLUMNS;
+            floatv sum[TILE][4];
+            tile_load(sum, WEIGHT_COLUMNS, at, WEIGHT_VECS, 1);
+            multiply(sum, WEIGHT_COLUMNS, (scalars)d + row, 1, GATE_PITCH * VEC, rows + p * WEIGHT_COLUMNS,
+                     OPERAND_PITCH, n);
+            tile_store(sum, WEIGHT_COLUMNS, at, WEIGHT_VECS, 1);
+        }
+}
+
+#if INPUTS
+/* dx of n samples = accum + their part of (dh, dx). */
+static inline void inputs_store(const back_rows *s, const_vectors drows, int n) {
+    for (int r = 0; r < n; ++r)
+        for (int i = 0; i < INPUT_VECS; ++i) {
+            floatv v = drows[r * OPERAND_PITCH + UNITS + i];
+            if (s->accum) v += input_load(s->accum + r * s->input_row, i * VEC);
+            if ((i + 1) * VEC <= INPUTS)
+                STOREV(v, s->dx + r * s->input_row, i * VEC);
+            else
+                STOREN(v, s->dx + r * s->input_row, i * VEC, INPUTS - i * VEC);
+        }
+}
+#endif
+
+/* scratch of a work-item: d and rows (h[t - 1], x[t]) of the held steps, dc, and rows (dh, dx). */
+typedef struct backward_state {
+    vectors d, operands, dc, drows;
+} backward_state;
+#define HELD_ROWS(rows) (HELD * (rows) + TILE) /* the last tile may extend past the rows */
+#define BACKWARD_VECS(rows) (HELD_ROWS(rows) * (GATE_PITCH + OPERAND_PITCH) + (rows) * (UNIT_PITCH + OPERAND_PITCH))
+
+static inline backward_state backward_begin(vectors scratch, int rows) {
+    backward_state y = {.d = scratch, .operands = scratch + HELD_ROWS(rows) * GATE_PITCH};
+    y.dc = y.operands + HELD_ROWS(rows) * OPERAND_PITCH, y.drows = y.dc + rows * UNIT_PITCH;
+    clear(scratch, BACKWARD_VECS(rows));
+    return y;
+}
+
+/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. parts (may be NULL) receives, for each
+ * work-item, its part of the gradients of the weights and the biases, [WEIGHT_ROWS][WEIGHT_VECS] and [4][UNITS], summed
+ * while d and the rows are in the caches. Of a whole layer: x, accum, dx T [batch, length, INPUTS] (the last two may be
+ * NULL, dx if DX is 0). A work-item processes blocks of `rows` samples, strided by the number of work-items. */
 __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, h), TENSOR(const T, cells),
                                 TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
-                                TENSOR(float, dweights), const int batch, const int length, const int rows) {
+                                TENSOR(float, parts),
+#if INPUTS
+                                TENSOR(const T, x), TENSOR(const T, accum), TENSOR(T, dx),
+#endif
+                                const int batch, const int length, const int rows) {
     const int item = get_group_id(0);
-    vectors d = (vectors)AT(scratch) + (long)item * rows * (GATE_PITCH + 3 * UNIT_PITCH);
-    vectors dc = d + rows * GATE_PITCH, dh = dc + rows * UNIT_PITCH, before = dh + rows * UNIT_PITCH;
-    vectors dweight = HAS(dweights) ? (vectors)AT(dweights) + (long)item * GATE_ROWS * PANELS * COLUMNS : 0;
-    if (HAS(dweights)) clear(dweight, GATE_ROWS * PANELS * COLUMNS);
+    vectors dweight = HAS(parts) ? (vectors)AT(parts) + (long)item * (WEIGHT_ROWS * WEIGHT_VECS + 4 * UNITS) : 0;
+    vectors bias = HAS(parts) ? dweight + WEIGHT_ROWS * WEIGHT_VECS : 0;
+    if (HAS(parts)) clear(dweight, WEIGHT_ROWS * WEIGHT_VECS + 4 * UNITS);
     for (int first = item * rows; first < batch; first += get_num_groups(0) * rows) {
-        const int n = min(rows, batch - first), tiles = (n + TILE - 1) / TILE * TILE;
-        clear(d, rows * (GATE_PITCH + 3 * UNIT_PITCH));
-        for (int t = length - 1; t >= 0; --t) {
-            for (int r = 0; r < n; ++r) {
-                const long at = (long)(first + r) * length + t, soon = (long)(first + min(r + 1, n - 1)) * length + t;
-                sample_soon(AT(dy) + soon * WIDTH, AT(gates) + soon * 4 * WIDTH, AT(cells) + soon * WIDTH, t == 0);
-                cell_backward(AT(dy) + at * WIDTH, AT(gates) + at * 4 * WIDTH, AT(cells) + at * WIDTH, t == 0,
-                              dh + r * UNIT_PITCH, dc + r * UNIT_PITCH, d + r * GATE_PITCH,
-                              HAS(dproducts) ? AT(dproducts) + at * 4 * WIDTH : 0);
+        const int n = min(rows, batch - first);
+        backward_state y = backward_begin((vectors)AT(scratch) + (long)item * BACKWARD_VECS(rows), rows);
+        for (int t = length - 1, held = 0; t >= 0; --t) {
+            back_rows s[2]; /* this step, the one before */
+            for (int i = 0; i < 2; ++i) {
+                const long step = (long)first * length + max(t - i, 0), before = step - (t - i > 0 ? 1 : 0);
+                s[i] = (back_rows) {
+                    .dy = AT(dy) + step * WIDTH, .gates = AT(gates) + step * 4 * WIDTH,
+                    .cells = AT(cells) + step * WIDTH, .cells_before = AT(cells) + before * WIDTH,
+                    .h_before = AT(h) + before * WIDTH,
+                    .dproducts = HAS(dproducts) ? AT(dproducts) + step * 4 * WIDTH : 0,
+#if INPUTS
+                    .x = AT(x) + step * INPUTS, .accum = HAS(accum) ? AT(accum) + step * INPUTS : 0,
+                    .dx = DX ? AT(dx) + step * INPUTS : 0,
+#endif
+                    .unit_row = (long)length * WIDTH, .input_row = (long)length * INPUTS, .first = t - i <= 0
+                };
             }
-            if (t == 0) break;
-            step_backward((const_vectors)AT(packed), d, dh, tiles);
-            if (!HAS(dweights)) continue;
+            vectors d = y.d + held * n * GATE_PITCH;
             for (int r = 0; r < n; ++r)
-                units_load(AT(h) + ((long)(first + r) * length + t - 1) * WIDTH, before + r * UNIT_PITCH);
-            add_weight(dweight, d, before, n);
+                cell_backward(&s[0], r, y.drows + r * OPERAND_PITCH, y.dc + r * UNIT_PITCH, d + r * GATE_PITCH, bias);
+            if (HAS(parts)) operands_load(&s[0], y.operands + held * n * OPERAND_PITCH, n);
+            ++held;
+            if (HAS(parts) && (held == HELD || t == 0)) add_weight(dweight, y.d, y.operands, held * n);
+            if (held == HELD) held = 0;
+            /* Nothing comes before the first step, so that only the panels with inputs count. */
+            if (t || DX)
+                step_backward((const_vectors)AT(packed), d, y.drows, n, t ? 0 : UNITS / COLUMNS, t ? &s[1] : 0);
+#if INPUTS
+            if (s[0].dx) inputs_store(&s[0], y.drows, n);
+#endif
         }
     }
 }

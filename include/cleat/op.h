@@ -90,7 +90,8 @@ typedef union cleat_host_array {
 typedef struct cleat_host_values {
     cleat_host_array in[CLEAT_MAX_IN];   /* a null pointer where the input is NULL */
     cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its own step before */
-    double work; /* multiplications so far: `define` adds its own, so that they can be limited */
+    double work;  /* multiplications so far: `define` adds its own, so that they can be limited */
+    double *kept; /* NULL at first: what `define` computed for all elements, by malloc; the caller frees it */
 } cleat_host_values;
 
 /* What an element of an output must be. A kernel's result may differ by some roundings of `size` and `rounded`. */
@@ -155,6 +156,11 @@ struct cleat_op {
      * then) and returns true; `producer` is then removed. `wide`: the graph is for devices with work-groups of one
      * work-item (cleat_graph_set_wide). NULL: never. */
     bool (*fuse_producer)(cleat_node *node, const cleat_node *producer, bool wide);
+    /* The same for several: `consumers` [count] are all that read out[0] of `node`, follow it immediately and read nothing
+     * that it or they produce otherwise. If the kernels of `node` can do the work of all, the function changes `node`
+     * (op, attributes, inputs, outputs: those of the consumers exist until then) and returns true; the consumers and the
+     * former out[0] are then removed. NULL: never. */
+    bool (*fuse_consumers)(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
     /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):

@@ -4,6 +4,8 @@
 
 #include "core/memory.h"
 
+enum { FUSED_CONSUMERS = 2 }; /* cleat_op.fuse_consumers */
+
 /* Consumers of a tensor and of its reshapes. */
 typedef struct consumers {
     int count;
@@ -98,22 +100,68 @@ static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, 
     return possible;
 }
 
+/* Notes that `node` reads what `removed` read first. */
+static void reads_instead(consumers *of, const cleat_node *removed, const cleat_node *node) {
+    for (int i = 0; i < removed->n_in; ++i) {
+        const cleat_tensor *root = removed->in[i] ? cleat_root(removed->in[i]) : NULL;
+        if (root && root->role == CLEAT_ROLE_ACTIVATION && of[root->index].first == removed->index)
+            of[root->index].first = node->index;
+    }
+}
+
 static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
     for (int i = 0; i < node->n_in && node->op->fuse_producer; ++i) {
         cleat_node *producer = node->in[i] ? node->in[i]->producer : NULL;
         if (!producer || !can_fuse_producer(graph, node, producer, of) ||
             !node->op->fuse_producer(node, producer, graph->wide))
             continue;
-        for (int k = 0; k < producer->n_in; ++k) {
-            const cleat_tensor *root = producer->in[k] ? cleat_root(producer->in[k]) : NULL;
-            if (root && root->role == CLEAT_ROLE_ACTIVATION && of[root->index].first == producer->index)
-                of[root->index].first = node->index;
-        }
+        reads_instead(of, producer, node);
         node->gated |= producer->gated || producer->op->discontinuous;
         clear_producer(graph, producer->out[0]);
         graph->nodes[producer->index] = NULL;
         cleat_free(producer);
     }
+}
+
+/* The nodes that read the result of `node`, if they are the next ones and need nothing else of what `node` and they
+ * produce: they could run where `node` does. Returns their number, 0 if one of them could not. */
+static int next_consumers(const cleat_graph *graph, const cleat_node *node, const consumers *of,
+                          cleat_node *next[FUSED_CONSUMERS]) {
+    const cleat_tensor *result = node->out[0];
+    if (!is_own_activation(node, result) || result->retain) return 0;
+    int readers = of[result->index].count, count = 0;
+    for (size_t n = (size_t)node->index + 1; n < graph->node_count && count < readers; ++n) {
+        cleat_node *consumer = graph->nodes[n];
+        if (!consumer) continue;
+        if (count == FUSED_CONSUMERS || !same_part(graph, node, consumer)) return 0;
+        int reads = 0;
+        for (int i = 0; i < consumer->n_in; ++i) {
+            const cleat_tensor *root = consumer->in[i] ? cleat_root(consumer->in[i]) : NULL;
+            if (consumer->in[i] == result)
+                ++reads;
+            else if (root && root->producer && root->producer->index >= node->index)
+                return 0;
+        }
+        if (reads != 1) return 0;
+        next[count++] = consumer;
+    }
+    return count == readers ? count : 0;
+}
+
+static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) {
+    cleat_node *next[FUSED_CONSUMERS] = {NULL};
+    cleat_tensor *result = node->out[0];
+    const int count = next_consumers(graph, node, of, next);
+    if (count == 0 || !node->op->fuse_consumers(node, next, count, graph->wide)) return;
+    for (int c = 0; c < count; ++c) {
+        reads_instead(of, next[c], node);
+        for (int i = 0; i < next[c]->n_out; ++i)
+            if (next[c]->out[i] && next[c]->out[i]->producer == next[c]) next[c]->out[i]->producer = node;
+        node->gated |= next[c]->gated || next[c]->op->discontinuous;
+        graph->nodes[next[c]->index] = NULL;
+        cleat_free(next[c]);
+    }
+    clear_producer(graph, result);
 }
 
 /* Removes the gaps that fused consumers left in the list of nodes. */
@@ -146,6 +194,7 @@ void cleat_graph_fuse(cleat_graph *graph) {
         cleat_node *node = graph->nodes[n];
         if (node) fuse_producer(graph, node, of);
         if (node && node->op->fuse && node->n_out > 0) fuse(graph, node, of);
+        if (node && node->op->fuse_consumers && node->n_out > 0) fuse_consumers(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

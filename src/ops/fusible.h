@@ -14,6 +14,11 @@ extern const cleat_op cleat_add_op;
 /* in = {x, weight, bias or NULL, residual or NULL}, out = {x weight^T + bias + residual} */
 enum { CLEAT_LINEAR_X, CLEAT_LINEAR_WEIGHT, CLEAT_LINEAR_BIAS, CLEAT_LINEAR_RESIDUAL };
 extern const cleat_op cleat_linear_op;
+/* in = {dy, x, accums of dweight and dbias}, out = {dweight, dbias or NULL}; in = {dy, weight, accum}, out = {dx} */
+enum { CLEAT_LINEAR_DW_DY, CLEAT_LINEAR_DW_X, CLEAT_LINEAR_DW_IN };
+enum { CLEAT_LINEAR_DW_WEIGHT, CLEAT_LINEAR_DW_BIAS };
+enum { CLEAT_LINEAR_DX_DY, CLEAT_LINEAR_DX_WEIGHT, CLEAT_LINEAR_DX_IN };
+extern const cleat_op cleat_linear_dw_op, cleat_linear_dx_op;
 
 /* in = {x}, out = {y}; in = {dy, accum or absent}, out = {dx}: to or from f32 */
 extern const cleat_op cleat_cast_op, cleat_cast_grad_op;

@@ -85,6 +85,7 @@ static cleat_status copy_outputs(node_check *check, cleat_error *error) {
 }
 
 static void free_copies(node_check *check) {
+    cleat_free(check->values.kept);
     for (int i = 0; i < CLEAT_MAX_IN; ++i) cleat_free(check->in[i].memory);
     for (int i = 0; i < CLEAT_MAX_OUT; ++i) cleat_free(check->out[i].memory);
 }

@@ -40,7 +40,14 @@ static cleat_gemm forward_gemm(const cleat_node *node) {
 }
 
 /* out = {dx}; with an epilogue there is the input SLOPE_OF, from which the slope is computed */
-enum { DX_DY, DX_WEIGHT, DX_IN, DX_ACCUM = DX_IN, SLOPE_OF, DX_FUSED_IN };
+enum {
+    DX_DY = CLEAT_LINEAR_DX_DY,
+    DX_WEIGHT = CLEAT_LINEAR_DX_WEIGHT,
+    DX_IN = CLEAT_LINEAR_DX_IN,
+    DX_ACCUM = DX_IN,
+    SLOPE_OF,
+    DX_FUSED_IN
+};
 
 static cleat_gemm dx_gemm(const cleat_node *node) {
     const cleat_tensor *dy = node->in[DX_DY], *weight = node->in[DX_WEIGHT];
@@ -55,8 +62,8 @@ static cleat_gemm dx_gemm(const cleat_node *node) {
 }
 
 /* db may be NULL */
-enum { DW_DY, DW_X, DW_IN };
-enum { DWEIGHT, DBIAS, DW_OUT };
+enum { DW_DY = CLEAT_LINEAR_DW_DY, DW_X = CLEAT_LINEAR_DW_X, DW_IN = CLEAT_LINEAR_DW_IN };
+enum { DWEIGHT = CLEAT_LINEAR_DW_WEIGHT, DBIAS = CLEAT_LINEAR_DW_BIAS, DW_OUT };
 
 static cleat_gemm dw_gemm(const cleat_node *node) {
     const cleat_tensor *dy = node->in[DW_DY], *x = node->in[DW_X];
@@ -158,12 +165,12 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 
 /* dW and dx may overwrite their accum. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
  * the slope is computed. */
-static const cleat_op linear_dw = {.name = "linear_dw",
-                                   .infer = infer_grad,
-                                   .cost = cost,
-                                   .define = cleat_linear_define,
-                                   .variants = cleat_linear_variants,
-                                   .inplace_inputs = CLEAT_IN(DW_IN)};
+const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
+                                     .infer = infer_grad,
+                                     .cost = cost,
+                                     .define = cleat_linear_define,
+                                     .variants = cleat_linear_variants,
+                                     .inplace_inputs = CLEAT_IN(DW_IN)};
 static const cleat_op linear_dx_relu = {.name = "linear_dx_relu",
                                         .cost = cost,
                                         .define = cleat_linear_define,
@@ -190,13 +197,13 @@ static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_c
     return true;
 }
 
-static const cleat_op linear_dx = {.name = "linear_dx",
-                                   .infer = infer_grad,
-                                   .cost = cost,
-                                   .define = cleat_linear_define,
-                                   .variants = cleat_linear_variants,
-                                   .inplace_inputs = CLEAT_IN(DX_ACCUM),
-                                   .fuse = fuse_slope};
+const cleat_op cleat_linear_dx_op = {.name = "linear_dx",
+                                     .infer = infer_grad,
+                                     .cost = cost,
+                                     .define = cleat_linear_define,
+                                     .variants = cleat_linear_variants,
+                                     .inplace_inputs = CLEAT_IN(DX_ACCUM),
+                                     .fuse = fuse_slope};
 static const cleat_op linear_db = {.name = "linear_db",
                                    .infer = infer_grad,
                                    .cost = cost,
@@ -217,7 +224,7 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
     if (cleat_requires_grad(weight))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &linear_dw,
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dw_op,
                                                     .attr = &(linear_attr){.kind = DW},
                                                     .attr_bytes = sizeof(linear_attr),
                                                     .in = (cleat_tensor *[DW_IN]){dy, x},
@@ -227,7 +234,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
     if (cleat_requires_grad(x))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &linear_dx,
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dx_op,
                                                     .attr = &(linear_attr){.kind = DX},
                                                     .attr_bytes = sizeof(linear_attr),
                                                     .in = (cleat_tensor *[DX_IN]){dy, weight},

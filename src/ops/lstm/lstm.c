@@ -3,7 +3,7 @@
  *
  * Saved for backward are the activated gates, which overwrite the output of the linear node, and the cell
  * states: 5 H elements per step in addition to h. Backward overwrites the gates with the gradients of the
- * linear node's output, from which the linear node computes those of x, weight_ih and the biases. The
+ * linear node's output, from which linear nodes compute those of x, weight_ih and the biases. The
  * gradient of weight_hh is a sum over the same steps in the same order, so the node that iterates backward
  * computes it too. */
 #include "ops/lstm/lstm.h"
@@ -17,7 +17,8 @@ cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
     bool forward = node->n_in == CLEAT_LSTM_IN;
     const cleat_tensor *gates = node->in[forward ? CLEAT_LSTM_PRODUCTS : CLEAT_LSTM_GRAD_GATES];
     if (!gates) gates = node->out[CLEAT_LSTM_GATES];
-    const cleat_tensor *x = forward ? node->in[CLEAT_LSTM_X] : NULL;
+    const bool layer = node->n_in == CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_GRAD_OUT;
+    const cleat_tensor *x = forward ? node->in[CLEAT_LSTM_X] : layer ? node->in[CLEAT_LSTM_GRAD_X] : NULL;
     return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4, x ? x->shape[2] : 0};
 }
 
@@ -25,16 +26,16 @@ cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
 
 /* A multiply-add of the recurrent product counts as two operations; a cell takes a few exponentials and
  * divisions. */
-static cleat_cost cost_of(const cleat_node *node, int products, double flops_per_cell) {
+static cleat_cost cost_of(const cleat_node *node, int products, int input_products, double flops_per_cell) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     double cells = (double)s.batch * (double)s.length * (double)s.hidden;
     cleat_cost cost = cleat_elementwise_cost(node, 0);
-    cost.flops = cells * (8.0 * (products * (double)s.hidden + (double)s.inputs) + flops_per_cell);
+    cost.flops = cells * (8.0 * (products * (double)s.hidden + input_products * (double)s.inputs) + flops_per_cell);
     return cost;
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
-    return cost_of(node, node->out[1] ? 2 : 1, 60);
+    return cost_of(node, node->out[1] ? 2 : 1, 0, 60);
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
@@ -47,12 +48,61 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return status;
 }
 
+static cleat_cost cost_layer_grad(const cleat_node *node) {
+    return cost_of(node, node->out[CLEAT_LSTM_DWEIGHT_HH] ? 2 : 1, node->out[CLEAT_LSTM_DX] ? 2 : 1, 60);
+}
+
+/* The whole layer: what the linear layer's gradients read is multiplied while it is in the caches, so that the gradients of
+ * the products, 4 H elements per step, are never stored. dx may overwrite dh, whose step t is read before. */
+static const cleat_op lstm_layer_grad = {.name = "lstm_layer_grad",
+                                         .cost = cost_layer_grad,
+                                         .variants = cleat_lstm_layer_grad_variants,
+                                         .define = cleat_lstm_define_layer_grad,
+                                         .inplace_inputs = CLEAT_IN(CLEAT_LSTM_GRAD_DH) |
+                                                           CLEAT_IN(CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX)};
+
+static void add_weight_grad(cleat_node *node, const cleat_node *dw) {
+    node->in[CLEAT_LSTM_GRAD_X] = dw->in[CLEAT_LINEAR_DW_X];
+    for (int i = 0; i < 2; ++i) {
+        node->out[CLEAT_LSTM_DWEIGHT_IH + i] = dw->out[CLEAT_LINEAR_DW_WEIGHT + i];
+        node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_IH + i] = cleat_accum(dw, CLEAT_LINEAR_DW_IN, i);
+    }
+}
+static void add_input_grad(cleat_node *node, const cleat_node *dx) {
+    node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] = dx->in[CLEAT_LINEAR_DX_WEIGHT];
+    node->out[CLEAT_LSTM_DX] = dx->out[0];
+    node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
+}
+
+static bool fuse_consumers(cleat_node *node, cleat_node *const *consumers, int count, bool wide) {
+    enum { WEIGHTS_MAX = 1 << 18 }; /* 1 MiB, and as much for their gradients: they stay in a second-level cache */
+    const cleat_node *dw = NULL, *dx = NULL;
+    for (int i = 0; i < count; ++i) {
+        if (consumers[i]->op == &cleat_linear_dw_op) dw = consumers[i];
+        if (consumers[i]->op == &cleat_linear_dx_op) dx = consumers[i];
+    }
+    if (!wide || !dw || count != (dx ? 2 : 1)) return false;
+    const int64_t hidden = cleat_lstm_size_of(node).hidden, inputs = cleat_width(dw->in[CLEAT_LINEAR_DW_X]);
+    if (hidden + inputs > WEIGHTS_MAX / (4 * hidden)) return false;
+    cleat_tensor *accum = cleat_accum(node, CLEAT_LSTM_GRAD_IN, CLEAT_LSTM_DWEIGHT_HH);
+    for (int i = CLEAT_LSTM_GRAD_IN; i < CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_GRAD_OUT; ++i) node->in[i] = NULL;
+    node->op = &lstm_layer_grad;
+    node->n_in = CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_GRAD_OUT;
+    node->n_out = CLEAT_LSTM_GRAD_OUT;
+    node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_HH] = accum;
+    node->out[CLEAT_LSTM_DX] = NULL;
+    add_weight_grad(node, dw);
+    if (dx) add_input_grad(node, dx);
+    return true;
+}
+
 /* The gradients of the products may overwrite the gates. */
 static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = cleat_lstm_grad_variants,
                                    .define = cleat_lstm_define_grad,
+                                   .fuse_consumers = fuse_consumers,
                                    .inplace_inputs = CLEAT_IN(CLEAT_LSTM_GRAD_GATES)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -95,7 +145,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cost_of(node, 1, 100);
+    return cost_of(node, 1, 1, 100);
 }
 
 /* tanh(c), which is not stored. */

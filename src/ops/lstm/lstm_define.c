@@ -1,5 +1,6 @@
 /* Definitions of an LSTM layer and its gradient. A step is defined by what the kernel itself wrote for the step before:
- * if every step is correct, so are all. */
+ * if every step is correct, so are all. The gradient of a whole layer does not write its steps: they are computed here. */
+#include "core/memory.h"
 #include "ops/lib/define.h"
 #include "ops/lstm/lstm.h"
 
@@ -139,4 +140,85 @@ static cleat_defined define_dweight(const cleat_node *node, cleat_host_values *v
 
 cleat_defined cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     return output == DPRODUCTS ? define_dproduct(node, values, element) : define_dweight(node, values, element);
+}
+
+/* --- gradient of a whole layer: out = {dx, dweight_hh, dweight_ih, dbias} --------------------------------------- */
+
+/* dh[unit] += sum of row[k] weight[k, unit], k < 4 H */
+static void add_product(const double *row, const float *weight, int64_t hidden, double *dh) {
+    for (int64_t k = 0; k < 4 * hidden; ++k)
+        for (int64_t unit = 0; unit < hidden; ++unit) dh[unit] += row[k] * (double)weight[k * hidden + unit];
+}
+
+/* Steps of sample b, the last one first. dproducts [B, L, 4 H]; dh, dc [H]: room. */
+static void fill_sample(const cleat_host_values *values, const cleat_lstm_size *s, int64_t b, double *dproducts,
+                        double *dh, double *dc) {
+    for (int64_t unit = 0; unit < s->hidden; ++unit) dc[unit] = 0;
+    for (int64_t at = (b + 1) * s->length - 1; at >= b * s->length; --at) {
+        double *row = dproducts + at * 4 * s->hidden;
+        for (int64_t unit = 0; unit < s->hidden; ++unit)
+            dh[unit] = cleat_host_value(values, CLEAT_LSTM_GRAD_DH, at * s->hidden + unit);
+        if ((at + 1) % s->length) add_product(row + 4 * s->hidden, values->in[CLEAT_LSTM_GRAD_WEIGHT].f, s->hidden, dh);
+        for (int64_t unit = 0; unit < s->hidden; ++unit) {
+            const cell of = cell_of(values, s, at, unit);
+            const double t = tanh(of.c), *g = of.gate, d = dc[unit] + dh[unit] * g[OUTPUT] * (1 - t * t);
+            row[INPUT * s->hidden + unit] = d * g[CELL] * g[INPUT] * (1 - g[INPUT]);
+            row[FORGET * s->hidden + unit] = d * of.before * g[FORGET] * (1 - g[FORGET]);
+            row[CELL * s->hidden + unit] = d * g[INPUT] * (1 - g[CELL] * g[CELL]);
+            row[OUTPUT * s->hidden + unit] = dh[unit] * t * g[OUTPUT] * (1 - g[OUTPUT]);
+            dc[unit] = d * g[FORGET];
+        }
+    }
+}
+
+/* The gradients of the products [B, L, 4 H], computed for the first element that asks. NULL: they would take too long, or
+ * there is no memory. */
+static const double *dproducts_of(const cleat_lstm_size *s, cleat_host_values *values) {
+    const double most_products = 4e9;
+    const int64_t steps = s->batch * s->length;
+    if (values->kept || (double)steps * 4 * (double)(s->hidden * s->hidden) > most_products) return values->kept;
+    values->kept = cleat_alloc((size_t)((steps * 4 + 2) * s->hidden), sizeof *values->kept);
+    if (!values->kept) return NULL;
+    double *dh = values->kept + steps * 4 * s->hidden, *dc = dh + s->hidden;
+    for (int64_t b = 0; b < s->batch; ++b) fill_sample(values, s, b, values->kept, dh, dc);
+    return values->kept;
+}
+
+/* dx[at, i], of B L steps. */
+static cleat_defined define_dx(const cleat_lstm_size *s, cleat_host_values *values, const double *dproducts,
+                               int64_t element) {
+    const int64_t at = element / s->inputs, i = element % s->inputs;
+    cleat_defined sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX, element);
+    for (int64_t row = 0; row < 4 * s->hidden; ++row)
+        cleat_define_add(&sum, dproducts[at * 4 * s->hidden + row] *
+                                   cleat_host_value(values, CLEAT_LSTM_GRAD_WEIGHT_IH, row * s->inputs + i));
+    values->work += 4 * (double)s->hidden;
+    return sum;
+}
+
+/* Element k of what step `at` is multiplied by: h of the step before, x, or 1. */
+static double factor_of(const cleat_lstm_size *s, const cleat_host_values *values, int output, int64_t at, int64_t k) {
+    if (output == CLEAT_LSTM_DBIAS) return 1;
+    if (output == CLEAT_LSTM_DWEIGHT_IH) return cleat_host_value(values, CLEAT_LSTM_GRAD_X, at * s->inputs + k);
+    return at % s->length ? cleat_host_value(values, CLEAT_LSTM_GRAD_H, (at - 1) * s->hidden + k) : 0;
+}
+
+cleat_defined cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                           int64_t element) {
+    const cleat_lstm_size s = cleat_lstm_size_of(node);
+    const double *dproducts = dproducts_of(&s, values);
+    if (!dproducts) return (cleat_defined){.value = NAN};
+    cleat_defined sum;
+    if (output == CLEAT_LSTM_DX) {
+        sum = define_dx(&s, values, dproducts, element);
+    } else {
+        const int64_t width = output == CLEAT_LSTM_DBIAS ? 1 : output == CLEAT_LSTM_DWEIGHT_IH ? s.inputs : s.hidden;
+        const int64_t row = element / width, k = element % width;
+        sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + output, element);
+        for (int64_t at = 0; at < s.batch * s.length; ++at)
+            cleat_define_add(&sum, dproducts[at * 4 * s.hidden + row] * factor_of(&s, values, output, at, k));
+        values->work += (double)(s.batch * s.length);
+    }
+    sum.rounded = sum.size;
+    return sum;
 }

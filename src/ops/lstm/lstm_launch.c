@@ -22,39 +22,58 @@ static void add_outputs(cleat_binder *binder, const cleat_node *node) {
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
 }
 
-/* Sums the parts of the weight's gradient in the workspace, [count, 4, rows, pitch]. */
-static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset, int64_t count,
-                         int64_t rows, int64_t pitch) {
-    int64_t hidden = cleat_lstm_size_of(node).hidden;
-    cleat_launch_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[1]->dtype);
-    cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i32(binder, (int32_t)count);
-    cleat_launch_i32(binder, (int32_t)hidden);
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, (int32_t)pitch);
-    cleat_launch_runs(binder, 4 * hidden, hidden);
+/* Parts of a gradient in the workspace, f32: `count` times [4, rows, pitch], the first at byte `offset`, `part` elements
+ * apart; the sum is [4, height, width]. */
+typedef struct weight_parts {
+    int64_t offset, count, part, height, rows, width, pitch;
+} weight_parts;
+
+/* out[i] = accum + the sum of its parts, if it is wanted. */
+static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int i,
+                         const weight_parts *p) {
+    if (!node->out[i]) return;
+    cleat_launch_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[i]->dtype);
+    cleat_launch_workspace(binder, p->offset, FLOAT_BYTES);
+    cleat_launch_tensor(binder, accum);
+    cleat_launch_tensor(binder, node->out[i]);
+    const int64_t sizes[] = {p->count, p->part, p->height, p->rows, p->width, p->pitch};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; ++k) cleat_launch_i32(binder, (int32_t)sizes[k]);
+    cleat_launch_runs(binder, 4 * p->height, p->width);
 }
 
 /* --- CPU: wide vectors ---------------------------------------------------------------------------------------- */
 
-/* Partition of the work; sizes are in vectors unless stated otherwise. The number of columns of a register
- * tile is the one that leaves the last tile of the units least empty. The distance between samples is an odd
- * number of vectors, so that they do not map to the same cache set. */
+/* Whether the node computes the gradient of a whole layer's inputs. */
+static bool has_dx(const cleat_node *node) {
+    return node->n_out == CLEAT_LSTM_GRAD_OUT && node->out[CLEAT_LSTM_DX];
+}
+
+/* Columns of a register tile, in vectors: the number that leaves the last tile least empty; all columns, in full tiles. */
+typedef struct cpu_columns {
+    int64_t tile, padded;
+} cpu_columns;
+
+/* Partition of the work; sizes are in vectors unless stated otherwise. The distance between samples is an odd number of
+ * vectors, so that they do not map to the same cache set. */
 typedef struct cpu_shape {
-    int64_t units;                   /* vectors per row of units */
-    int64_t tile_columns, tile_rows; /* size of a register tile: vectors, samples */
-    int64_t columns;                 /* vectors per row of units, rounded up to full tiles */
-    int64_t gate_rows;               /* rows of the weight, padded */
-    int64_t gate_pitch, unit_pitch;  /* distance between samples, for gates and for units */
-    int64_t inputs;                  /* vectors per row of a whole layer's inputs, else 0 */
-    int64_t operand_pitch;           /* distance between samples, for rows of inputs and units */
-    int64_t chunk;                   /* depth of a panel of the forward pass, in elements */
-    int64_t forward_row, row;        /* scratch memory per sample: forward, backward */
-    int64_t rows, items;             /* samples per block; work-items */
-    int64_t vector;                  /* bytes per vector */
+    int64_t units;                  /* vectors per row of units */
+    int64_t inputs;                 /* vectors per row of a whole layer's inputs, else 0 */
+    int64_t tile_rows;              /* samples of a register tile */
+    cpu_columns back, weight;       /* of the gradients of units and inputs, and of weights */
+    int64_t gate_rows, weight_rows; /* rows of the weights, padded; rounded up to full tiles */
+    int64_t gate_pitch, unit_pitch; /* distance between samples, for gates and for units */
+    int64_t operand_pitch;          /* distance between samples, for rows of inputs and units */
+    int64_t chunk;                  /* depth of a panel of the forward pass, in elements */
+    int64_t held;                   /* steps whose contributions to the weights' gradients are added at once */
+    int64_t rows, items;            /* samples per block; work-items */
+    int64_t forward_part, part;     /* scratch memory of a work-item: forward, backward */
+    int64_t vector;                 /* bytes per vector */
 } cpu_shape;
+
+static cpu_columns columns_of(int64_t vectors) {
+    const int64_t tile = vectors <= 4 ? vectors : round_up(vectors, 3) < round_up(vectors, 4) ? 3 : 4;
+    return (cpu_columns){tile, round_up(vectors, tile)};
+}
 
 /* Panels of equal depth that leave room for other lines in a first-level cache of 48 KiB: 4 vectors of 64 bytes for each
  * element. */
@@ -64,35 +83,38 @@ static int64_t chunk_of(int64_t depth, int64_t vector_width) {
 }
 
 static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { ROWS_MAX = 66 }; /* with more, the rows of a block do not fit in the L2 cache */
+    enum { ROWS_MAX = 66, HELD = 1 }; /* with more, the rows of a block do not fit in the L2 cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
     cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width),
+                   .inputs = ceil_div(size.inputs, facts->vector_width),
                    .tile_rows = size.inputs && facts->vector_width >= 16 ? 6 : 4,
+                   .held = HELD,
                    .vector = facts->vector_width * FLOAT_BYTES};
-    s.tile_columns = s.units <= 4 ? s.units : round_up(s.units, 3) < round_up(s.units, 4) ? 3 : 4;
-    s.columns = round_up(s.units, s.tile_columns);
+    s.back = columns_of(s.units + (has_dx(node) ? s.inputs : 0));
+    s.weight = columns_of(s.units + s.inputs);
     s.gate_rows = 4 * s.units * facts->vector_width;
+    s.weight_rows = round_up(s.gate_rows, s.tile_rows);
     s.gate_pitch = 4 * s.units + 1;
-    s.unit_pitch = s.columns / 2 * 2 + 1;
-    s.inputs = ceil_div(size.inputs, facts->vector_width);
-    s.operand_pitch = s.inputs ? (s.inputs + s.units) / 2 * 2 + 1 : s.unit_pitch;
+    s.unit_pitch = s.units / 2 * 2 + 1;
+    s.operand_pitch = max(s.back.padded, s.weight.padded) / 2 * 2 + 1;
     s.chunk = chunk_of((s.inputs + s.units) * facts->vector_width, facts->vector_width);
-    s.forward_row = 4 + s.unit_pitch + 2 * s.operand_pitch;
-    s.row = s.gate_pitch + 3 * s.unit_pitch;
     s.rows = min(round_up(ceil_div(size.batch, busy), s.tile_rows), ROWS_MAX / s.tile_rows * s.tile_rows);
     s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
+    s.forward_part = s.rows * (4 + s.unit_pitch + 2 * s.operand_pitch);
+    s.part =
+        (s.held * s.rows + s.tile_rows) * (s.gate_pitch + s.operand_pitch) + s.rows * (s.unit_pitch + s.operand_pitch);
     return s;
 }
 
 /* Workspace layout: the packed weight, the work-items' scratch memory, their parts of the weight's
  * gradient. */
 static int64_t cpu_packed(const cpu_shape *s, bool forward) {
-    if (!forward) return s->gate_rows * s->columns * s->vector;
+    if (!forward) return s->gate_rows * s->back.padded * s->vector;
     return (s->gate_rows / s->units * (s->inputs + s->units) + (s->inputs ? 4 : 0)) * s->units * s->vector;
 }
 static int64_t cpu_scratch(const cpu_shape *s, bool forward) {
-    return s->items * s->rows * (forward ? s->forward_row : s->row) * s->vector;
+    return s->items * (forward ? s->forward_part : s->part) * s->vector;
 }
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
@@ -105,17 +127,31 @@ static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *f
     return cpu_packed(&s, true) + cpu_scratch(&s, true);
 }
 
+/* Bytes of a work-item's part of the gradients: those of the weights, then those of the biases. */
+static int64_t cpu_part(const cpu_shape *s) {
+    return (s->weight_rows * s->weight.padded + 4 * s->units) * s->vector;
+}
+
+/* Whether the node computes the gradient of a weight or of the biases. */
+static bool has_parts(const cleat_node *node) {
+    bool any = false;
+    for (int i = CLEAT_LSTM_DWEIGHT_HH; i < node->n_out; ++i) any = any || node->out[i];
+    return any;
+}
+
 static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cpu_shape s = shape_cpu(node, facts);
-    int64_t parts = node->out[1] ? s.items * s.gate_rows * s.columns * s.vector : 0;
-    return cpu_packed(&s, false) + cpu_scratch(&s, false) + parts;
+    return cpu_packed(&s, false) + cpu_scratch(&s, false) + (has_parts(node) ? s.items * cpu_part(&s) : 0);
 }
 
 static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, const char *kernel) {
     begin(binder, node, "lstm/lstm_cpu.cl", kernel);
     cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
     cleat_launch_define(binder, "TILE", s->tile_rows);
-    cleat_launch_define(binder, "COLUMNS", s->tile_columns);
+    cleat_launch_define(binder, "COLUMNS", s->back.tile);
+    cleat_launch_define(binder, "WEIGHT_COLUMNS", s->weight.tile);
+    cleat_launch_define(binder, "HELD", s->held);
+    cleat_launch_define(binder, "DX", has_dx(node));
     cleat_launch_define(binder, "GATE_PITCH", s->gate_pitch);
     cleat_launch_define(binder, "UNIT_PITCH", s->unit_pitch);
     cleat_launch_define(binder, "CHUNK", s->chunk);
@@ -127,13 +163,6 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_sh
         cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
         cleat_launch_define(binder, "STREAMS", 1);
     }
-}
-
-static void launch_cpu_pack(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, bool forward) {
-    begin_cpu(binder, node, s, forward ? "lstm_cpu_pack_gates" : "lstm_cpu_pack_units");
-    cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
-    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_items(binder, cpu_packed(s, forward) / s->vector);
 }
 
 static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
@@ -161,7 +190,10 @@ static void bind_layer(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
-    launch_cpu_pack(binder, node, &s, true);
+    begin_cpu(binder, node, &s, "lstm_cpu_pack_gates");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_WEIGHT]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_items(binder, cpu_packed(&s, true) / s.vector);
     begin_cpu(binder, node, &s, "lstm_cpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
@@ -170,26 +202,50 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     end_cpu(binder, node, &s);
 }
 
-static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
-    if (node->out[1])
-        cleat_launch_workspace(binder, cpu_packed(s, false) + cpu_scratch(s, false), FLOAT_BYTES);
-    else
-        cleat_launch_tensor(binder, NULL);
+static void launch_cpu_totals(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
+    const cleat_lstm_size size = cleat_lstm_size_of(node);
+    const int n_in = s->inputs ? CLEAT_LSTM_LAYER_GRAD_IN : CLEAT_LSTM_GRAD_IN;
+    const int64_t units = s->gate_rows / 4, offset = cpu_packed(s, false) + cpu_scratch(s, false);
+    weight_parts parts = {.offset = offset,
+                          .count = s->items,
+                          .part = cpu_part(s) / FLOAT_BYTES,
+                          .height = size.hidden,
+                          .rows = units,
+                          .width = size.hidden,
+                          .pitch = s->weight.padded * s->vector / FLOAT_BYTES};
+    launch_total(binder, node, cleat_accum(node, n_in, CLEAT_LSTM_DWEIGHT_HH), CLEAT_LSTM_DWEIGHT_HH, &parts);
+    if (!s->inputs) return;
+    parts.offset = offset + units * FLOAT_BYTES, parts.width = size.inputs;
+    launch_total(binder, node, cleat_accum(node, n_in, CLEAT_LSTM_DWEIGHT_IH), CLEAT_LSTM_DWEIGHT_IH, &parts);
+    parts.offset = offset + s->weight_rows * s->weight.padded * s->vector;
+    parts.height = parts.rows = 1, parts.width = size.hidden, parts.pitch = units;
+    launch_total(binder, node, cleat_accum(node, n_in, CLEAT_LSTM_DBIAS), CLEAT_LSTM_DBIAS, &parts);
 }
 
+/* The gradient of the recurrent part, or of a whole layer. */
 static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
-    launch_cpu_pack(binder, node, &s, false);
+    begin_cpu(binder, node, &s, "lstm_cpu_pack_rows");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    cleat_launch_tensor(binder, s.inputs ? node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] : NULL);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_items(binder, cpu_packed(&s, false) / s.vector);
     begin_cpu(binder, node, &s, "lstm_cpu_backward");
     for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, s.inputs ? NULL : node->out[0]);
     cleat_launch_workspace(binder, cpu_packed(&s, false), FLOAT_BYTES);
-    add_parts(binder, node, &s);
+    if (has_parts(node))
+        cleat_launch_workspace(binder, cpu_packed(&s, false) + cpu_scratch(&s, false), FLOAT_BYTES);
+    else
+        cleat_launch_tensor(binder, NULL);
+    if (s.inputs) {
+        cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_X]);
+        cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_LAYER_GRAD_IN, CLEAT_LSTM_DX));
+        cleat_launch_tensor(binder, node->out[CLEAT_LSTM_DX]);
+    }
     end_cpu(binder, node, &s);
-    if (!node->out[1]) return;
-    launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s, false), s.items, s.gate_rows / 4,
-                 s.columns * binder->facts->vector_width);
+    if (has_parts(node)) launch_cpu_totals(binder, node, &s);
 }
 
 /* --- gradients of the products in the workspace, if not required: the weight's gradient needs them ------------- */
@@ -292,7 +348,14 @@ static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, cons
     cleat_launch_i32(binder, (int32_t)size.length);
     cleat_launch_i32(binder, (int32_t)s->depth);
     cleat_launch_groups(binder, s->tiles * s->splits);
-    launch_total(binder, node, spare_bytes(node), s->splits, size.hidden, size.hidden);
+    launch_total(binder, node, cleat_accum(node, CLEAT_LSTM_GRAD_IN, CLEAT_LSTM_DWEIGHT_HH), CLEAT_LSTM_DWEIGHT_HH,
+                 &(weight_parts){.offset = spare_bytes(node),
+                                 .count = s->splits,
+                                 .part = 4 * size.hidden * size.hidden,
+                                 .height = size.hidden,
+                                 .rows = size.hidden,
+                                 .width = size.hidden,
+                                 .pitch = size.hidden});
 }
 
 static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
@@ -367,6 +430,9 @@ const cleat_variant cleat_lstm_variants[] = {
 
 const cleat_variant cleat_lstm_layer_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
+
+const cleat_variant cleat_lstm_layer_grad_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu}, {0}};
 
 const cleat_variant cleat_lstm_grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
