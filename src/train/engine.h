@@ -32,7 +32,7 @@ cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *pro
 /* Whether the speeds can be measured after the first step, which then waits for less: they are not known, and it is a
  * CPU, whose memory is not short and whose kernels take long to compile. Without a profiler. */
 bool cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile);
-/* As cleat_engine_measure, later: beside the memory of the session, on a device of its own. */
+/* As cleat_engine_measure, later: beside the memory of the session, on a separate device. */
 cleat_status cleat_engine_measure_apart(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
 /* Closes all members, including the device. */
 void cleat_engine_close(cleat_engine *engine);
