@@ -6,7 +6,7 @@
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others
-#     thread     ThreadSanitizer: the loader, other threaded parts of src/data, the monitor, the virtual card; no other device
+#     thread     ThreadSanitizer: the loader, other threaded parts of src/data, the monitor, ranks, the virtual card; no other device
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
@@ -154,8 +154,8 @@ step_sanitize() {
 }
 
 step_thread() {
-    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks monitor_monitor text_train virtual_card_queue virtual_card_ptx_faults" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
-        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|monitor\.monitor|text\.train|virtual_card\.(queue|ptx_faults))$'
+    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks monitor_monitor ranks_worker ranks_shared text_train virtual_card_queue virtual_card_ptx_faults" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
+        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|monitor\.monitor|ranks\.shared|text\.train|virtual_card\.(queue|ptx_faults))$'
 }
 
 # The warnings are of clang's front end: without optimization it gives the same ones in a quarter of the time.
