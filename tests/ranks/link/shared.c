@@ -21,7 +21,7 @@ typedef struct area {
 static area *shared;
 static int own, ranks;
 
-static void meet(void) {
+static void wait_for_all(void) {
     pthread_barrier_wait(&shared->barrier);
 }
 
@@ -32,9 +32,9 @@ static size_t part(size_t left) {
 static bool gather(const void *bytes, size_t size, void *all) {
     for (size_t at = 0; at < size; at += SLOT) {
         memcpy(shared->slots[own], (const char *)bytes + at, part(size - at));
-        meet();
+        wait_for_all();
         for (int r = 0; r < ranks; ++r) memcpy((char *)all + (size_t)r * size + at, shared->slots[r], part(size - at));
-        meet();
+        wait_for_all();
     }
     return true;
 }
@@ -42,9 +42,9 @@ static bool gather(const void *bytes, size_t size, void *all) {
 static bool broadcast(void *bytes, size_t size) {
     for (size_t at = 0; at < size; at += SLOT) {
         if (own == 0) memcpy(shared->slots[0], (char *)bytes + at, part(size - at));
-        meet();
+        wait_for_all();
         if (own > 0) memcpy((char *)bytes + at, shared->slots[0], part(size - at));
-        meet();
+        wait_for_all();
     }
     return true;
 }
@@ -54,11 +54,11 @@ static bool sum(float *values, size_t count) {
     for (size_t at = 0; at < count; at += step) {
         const size_t n = count - at < step ? count - at : step;
         memcpy(shared->slots[own], values + at, n * sizeof *values);
-        meet();
+        wait_for_all();
         memset(values + at, 0, n * sizeof *values);
         for (int r = 0; r < ranks; ++r)
             for (size_t i = 0; i < n; ++i) values[at + i] += ((const float *)shared->slots[r])[i];
-        meet();
+        wait_for_all();
     }
     return true;
 }
@@ -66,13 +66,13 @@ static bool sum(float *values, size_t count) {
 /* At most SLOT bytes. */
 static bool largest(int64_t *values, size_t count) {
     memcpy(shared->slots[own], values, count * sizeof *values);
-    meet();
+    wait_for_all();
     for (int r = 0; r < ranks; ++r)
         for (size_t i = 0; i < count; ++i) {
             const int64_t value = ((const int64_t *)shared->slots[r])[i];
             if (value > values[i]) values[i] = value;
         }
-    meet();
+    wait_for_all();
     return true;
 }
 
