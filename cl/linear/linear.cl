@@ -33,7 +33,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
     const int rows = min(block_rows, M - m0), cols = min(width, N - n0);
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
     const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
-    const int row_tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    const int row_tiles = (rows + TILE_ROWS - 1) / TILE_ROWS, panels = (cols + TILE_COLS - 1) / TILE_COLS;
     const bool sums_here = HAS(sums) && n0 == 0;
 
     __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
@@ -71,18 +71,29 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
 #else
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
-                panel_soon(AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n), ldb,
-                           min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS, row_tiles);
+                __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
+                const int next_depth = min(CHUNK, k_end - next_k), next_cols = min(TILE_COLS, N - next_n);
 #if TRANS_A
-                rows_soon(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK), rows,
-                          p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
+                lines soon[2] = {lines_of(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles),
+                                 lines_of(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK), rows,
+                                          p * row_tiles + r / TILE_ROWS, panels * row_tiles)};
+#else
+                panel_soon(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles);
+#if !PACKS_A
+                tile_rows_soon(a_part, lda, depth, r + TILE_ROWS, rows);
+#endif
 #endif
                 if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
+                if (last && !part) tile_soon_stored(AT(c) + at, N);
 #if EPILOGUE != EPILOGUE_NONE
                 if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
 #endif
                 tile_begin(first ? 0 : kept, sum);
+#if TRANS_A
+                tile_multiply_soon(row, VEC, panel, depth, sum, soon);
+#else
                 tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
+#endif
                 if (!last) {
                     tile_keep(sum, kept);
                 } else if (here == TILE_COLS && r + TILE_ROWS <= rows) { /* directly from the registers */
