@@ -81,11 +81,7 @@ static unsigned char *locate_shared(ptx_warp *warp, uint64_t offset, uint32_t by
                    bytes, offset, group->shared_bytes, warp->first + (uint32_t)lane);
         return NULL;
     }
-    if (!aligned(warp, offset, bytes, use, lane)) return NULL;
-    if (group->cells && use == PTX_LOAD) ptx_record_read(warp, (uint32_t)offset, bytes, (uint32_t)lane);
-    if (group->cells && use == PTX_STORE) ptx_record_write(warp, (uint32_t)offset, bytes, (uint32_t)lane);
-    if (group->cells && use == PTX_ATOMIC) ptx_record_atomic(warp, (uint32_t)offset, bytes, (uint32_t)lane);
-    return group->shared + offset;
+    return aligned(warp, offset, bytes, use, lane) ? group->shared + offset : NULL;
 }
 
 static unsigned char *locate_local(ptx_warp *warp, uint64_t offset, uint32_t bytes, ptx_use use, int lane) {
@@ -169,18 +165,56 @@ static void count_request(ptx_warp *warp, ptx_space space, uint32_t mask, const 
         counters->local_accesses++;
 }
 
-/* All lanes in the range of the last access, and aligned. */
+/* All lanes within `size` bytes from `begin` on, and aligned. Differences of less than 2^63 show by their highest bit which
+ * side is larger, without a branch. */
+static bool all_within(uint32_t mask, const uint64_t *addresses, uint32_t bytes, uint64_t begin, uint64_t size) {
+    if (size < bytes) return false;
+    const uint64_t last = size - bytes;
+    uint64_t beyond = 0, bits = 0;
+    if (mask == PTX_ALL) {
+        for (int l = 0; l < PTX_LANES; ++l) {
+            const uint64_t offset = addresses[l] - begin;
+            beyond |= offset | (last - offset), bits |= addresses[l];
+        }
+    } else {
+        for (uint32_t left = mask; left; left &= left - 1) {
+            const uint64_t address = addresses[__builtin_ctz(left)], offset = address - begin;
+            beyond |= offset | (last - offset), bits |= address;
+        }
+    }
+    return !(beyond >> 63) && !(bits & (bytes - 1));
+}
+
+/* The lanes' addresses in the host, if they begin at `base`. */
+static void place_lanes(uint32_t mask, const uint64_t *addresses, uintptr_t base, unsigned char *where[PTX_LANES]) {
+    if (mask == PTX_ALL)
+        for (int l = 0; l < PTX_LANES; ++l) where[l] = (unsigned char *)(uintptr_t)(base + addresses[l]);
+    else
+        for (int l = 0; l < PTX_LANES; ++l)
+            where[l] = mask >> l & 1 ? (unsigned char *)(uintptr_t)(base + addresses[l]) : nothing;
+}
+
+/* All lanes in the range of the last access. */
 static bool all_in_last_range(const ptx_warp *warp, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
                               bool write) {
     const ptx_range *range = &warp->group->range;
-    if (range->end - range->begin < bytes || (write && range->read_only)) return false;
-    const uint64_t last = range->end - range->begin - bytes;
-    uint64_t outside = 0;
-    for (int l = 0; l < PTX_LANES; ++l) {
-        const uint64_t offset = addresses[l] - range->begin;
-        outside |= mask >> l & 1 ? (uint64_t)(offset > last) | (addresses[l] & (bytes - 1)) : 0;
-    }
-    return !outside;
+    if (write && range->read_only) return false;
+    return all_within(mask, addresses, bytes, range->begin, range->end - range->begin);
+}
+
+/* What the lanes do to shared memory, for the search for races. */
+static void record_shared(ptx_warp *warp, ptx_space space, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
+                          ptx_use use) {
+    if (!warp->group->cells || (space != PTX_SHARED && space != PTX_GENERIC)) return;
+    uint32_t offsets[PTX_LANES], outside = 0;
+    for (uint32_t l = 0; l < PTX_LANES; ++l) offsets[l] = (uint32_t)addresses[l];
+    for (uint32_t l = 0; space == PTX_GENERIC && l < PTX_LANES; ++l)
+        outside |= (uint32_t)(addresses[l] >> 56 != PTX_SHARED_WINDOW >> 56) << l;
+    mask &= ~outside;
+    if (use == PTX_LOAD) ptx_record_reads(warp, mask, offsets, bytes);
+    if (use == PTX_STORE) ptx_record_writes(warp, mask, offsets, bytes);
+    for (uint32_t l = 0; use == PTX_ATOMIC && l < PTX_LANES; ++l)
+        if (mask >> l & 1) ptx_record_atomic(warp, offsets[l], bytes, l);
 }
 
 uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, const uint64_t addresses[PTX_LANES],
@@ -189,8 +223,12 @@ uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, c
     count_request(warp, space, mask, addresses, bytes, use);
     const bool plain = use == PTX_STORE || (use == PTX_LOAD && !atomic_load(warp->group->atomics));
     if (plain && space == PTX_GLOBAL && all_in_last_range(warp, mask, addresses, bytes, use != PTX_LOAD)) {
-        for (int l = 0; l < PTX_LANES; ++l)
-            where[l] = mask >> l & 1 ? (unsigned char *)(uintptr_t)addresses[l] : nothing;
+        place_lanes(mask, addresses, 0, where);
+        return mask;
+    }
+    if (space == PTX_SHARED && all_within(mask, addresses, bytes, 0, warp->group->shared_bytes)) {
+        place_lanes(mask, addresses, (uintptr_t)warp->group->shared, where);
+        record_shared(warp, space, mask, addresses, bytes, use);
         return mask;
     }
     uint32_t allowed = mask;
@@ -203,5 +241,6 @@ uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, c
         else
             allowed &= ~(1u << l);
     }
+    record_shared(warp, space, allowed, addresses, bytes, use);
     return allowed;
 }

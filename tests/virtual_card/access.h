@@ -17,16 +17,18 @@ uint32_t ptx_locate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, c
 /* Whether [address, address + bytes) lies in one range of the launch, or in a variable of the module. */
 bool ptx_inside(ptx_group *group, uint64_t address, uint32_t bytes, bool write, bool *read_only);
 
-/* counters.c. Sectors of 32 bytes that a request touches, and the fewest that could hold as many different bytes. */
+/* counters.c. Sectors of 32 bytes that a request touches, and the fewest that could hold as many different bytes. A lane
+ * accesses 32 bytes at most. */
 uint32_t ptx_sectors(const uint64_t addresses[PTX_LANES], uint32_t mask, uint32_t bytes, uint32_t *least);
 
 /* Wavefronts of a request to shared memory: 32 banks of 4 bytes; 8 bytes a lane go by halves of the warp, 16 by
  * quarters; lanes that read the same word share it. least: without conflicts. */
 uint32_t ptx_waves(const uint64_t offsets[PTX_LANES], uint32_t mask, uint32_t bytes, uint32_t *least);
 
-/* shared_memory.c. Races: two work-items access a byte, one of them writes, and no barrier lies between. */
-void ptx_record_read(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
-void ptx_record_write(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
+/* shared_memory.c. Races: two work-items access a byte, one of them writes, and no barrier lies between. The offsets of
+ * the lanes in `mask` lie within the group's shared memory. */
+void ptx_record_reads(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_LANES], uint32_t bytes);
+void ptx_record_writes(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_LANES], uint32_t bytes);
 void ptx_record_atomic(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane);
 /* A copy to these bytes is under way; it has arrived. */
 void ptx_record_copy(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane, bool arrived);

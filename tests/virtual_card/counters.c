@@ -1,24 +1,58 @@
 /* What requests to memory cost: sectors of global memory, wavefronts of shared memory. */
 #include "access.h"
 
-uint32_t ptx_sectors(const uint64_t addresses[PTX_LANES], uint32_t mask, uint32_t bytes, uint32_t *least) {
-    uint64_t sorted[PTX_LANES];
-    int n = 0;
+/* Up to 64 different numbers, at places by their hash. */
+typedef struct number_set {
+    uint64_t numbers[64], used;
+} number_set;
+
+/* Whether the number is a new one. */
+static bool add_number(number_set *set, uint64_t number) {
+    uint32_t at = (uint32_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+    for (; set->used >> at & 1; at = (at + 1) % 64)
+        if (set->numbers[at] == number) return false;
+    set->used |= UINT64_C(1) << at, set->numbers[at] = number;
+    return true;
+}
+
+/* The whole warp, and no address less than the one before. */
+static bool are_ascending(const uint64_t addresses[PTX_LANES], uint32_t mask) {
+    uint64_t back = 0; /* the highest bit shows a difference of less than 2^63 that is negative */
+    for (int l = 1; l < PTX_LANES; ++l) back |= addresses[l] - addresses[l - 1];
+    return mask == PTX_ALL && !(back >> 63);
+}
+
+static uint32_t ascending_sectors(const uint64_t addresses[PTX_LANES], uint32_t bytes, uint32_t *different) {
+    uint32_t sectors = 0;
+    uint64_t next = 0; /* the first sector that was not touched */
     for (int l = 0; l < PTX_LANES; ++l) {
-        if (!(mask >> l & 1)) continue;
-        int k = n++;
-        for (; k > 0 && sorted[k - 1] > addresses[l]; --k) sorted[k] = sorted[k - 1];
-        sorted[k] = addresses[l];
+        if (l && addresses[l] == addresses[l - 1]) continue;
+        ++*different;
+        const uint64_t first = addresses[l] >> 5, last = (addresses[l] + bytes - 1) >> 5;
+        if (last >= next) sectors += (uint32_t)(last - (first < next ? next : first)) + 1;
+        next = last + 1;
     }
-    uint32_t sectors = 0, different = 0;
-    uint64_t next_sector = 0;
-    for (int k = 0; k < n; ++k) {
-        if (k && sorted[k] == sorted[k - 1]) continue;
-        different++;
-        const uint64_t first = sorted[k] >> 5, last = (sorted[k] + bytes - 1) >> 5;
-        const uint64_t begin = first < next_sector ? next_sector : first;
-        if (last >= begin) sectors += (uint32_t)(last - begin + 1), next_sector = last + 1;
+    return sectors;
+}
+
+static uint32_t any_sectors(const uint64_t addresses[PTX_LANES], uint32_t mask, uint32_t bytes, uint32_t *different) {
+    number_set places, touched;
+    uint32_t sectors = 0;
+    places.used = touched.used = 0;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const uint64_t address = addresses[__builtin_ctz(left)];
+        if (!add_number(&places, address)) continue;
+        ++*different;
+        for (uint64_t sector = address >> 5; sector <= (address + bytes - 1) >> 5; ++sector)
+            sectors += add_number(&touched, sector);
     }
+    return sectors;
+}
+
+uint32_t ptx_sectors(const uint64_t addresses[PTX_LANES], uint32_t mask, uint32_t bytes, uint32_t *least) {
+    uint32_t different = 0;
+    const uint32_t sectors = are_ascending(addresses, mask) ? ascending_sectors(addresses, bytes, &different)
+                                                            : any_sectors(addresses, mask, bytes, &different);
     *least = (different * bytes + 31) / 32;
     return sectors;
 }

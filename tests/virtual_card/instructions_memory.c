@@ -3,31 +3,57 @@
 
 #include <string.h>
 
-/* Elements of all lanes into a register. A wider one is filled with zeros, or with the sign (code 1). */
-static void fill_register(ptx_warp *warp, const ptx_instruction *now, ptx_operand operand, uint32_t mask, size_t at,
-                          unsigned char *const where[PTX_LANES]) {
-    unsigned char *to = ptx_at_operand(warp, operand);
-    const int shift = 64 - 8 * now->element;
-    for (size_t l = 0; l < PTX_LANES; ++l) {
-        if (!(mask >> l & 1)) continue;
-        uint64_t bits = 0;
-        memcpy(&bits, where[l] + at, now->element);
-        if (now->code) bits = (uint64_t)((int64_t)(bits << shift) >> shift);
-        memcpy(to + l * operand.width, &bits, operand.width);
+/* Elements of all lanes into a register of their width, or a wider one, which is filled with zeros or with the sign. */
+typedef void fill_register(void *register_of_lanes, uint32_t mask, size_t at, unsigned char *const where[PTX_LANES]);
+#define FILL(name, from_type, to_type)                                                                                 \
+    static void name(void *register_of_lanes, uint32_t mask, size_t at, unsigned char *const where[PTX_LANES]) {       \
+        to_type *to = register_of_lanes;                                                                               \
+        for (int l = 0; l < PTX_LANES; ++l) {                                                                          \
+            from_type element;                                                                                         \
+            memcpy(&element, where[l] + at, sizeof element);                                                           \
+            if (mask == PTX_ALL || mask >> l & 1) to[l] = (to_type)element;                                            \
+        }                                                                                                              \
     }
-}
+FILL(fill_8_16, uint8_t, uint16_t)
+FILL(fill_8_32, uint8_t, uint32_t)
+FILL(fill_8_64, uint8_t, uint64_t)
+FILL(fill_16_16, uint16_t, uint16_t)
+FILL(fill_16_32, uint16_t, uint32_t)
+FILL(fill_16_64, uint16_t, uint64_t)
+FILL(fill_32_32, uint32_t, uint32_t)
+FILL(fill_32_64, uint32_t, uint64_t)
+FILL(fill_64_64, uint64_t, uint64_t)
+FILL(fill_s8_16, int8_t, int16_t)
+FILL(fill_s8_32, int8_t, int32_t)
+FILL(fill_s8_64, int8_t, int64_t)
+FILL(fill_s16_32, int16_t, int32_t)
+FILL(fill_s16_64, int16_t, int64_t)
+FILL(fill_s32_64, int32_t, int64_t)
 
-/* Registers of the element's width. */
-#define FILL(name, type)                                                                                               \
-    static void name(ptx_warp *warp, ptx_operand operand, uint32_t mask, size_t at,                                    \
+/* By log2 of the bytes of the element and of the register; [1]: with the sign. */
+static fill_register *const fills[2][4][4] = {{{NULL, fill_8_16, fill_8_32, fill_8_64},
+                                               {NULL, fill_16_16, fill_16_32, fill_16_64},
+                                               {NULL, NULL, fill_32_32, fill_32_64},
+                                               {NULL, NULL, NULL, fill_64_64}},
+                                              {{NULL, fill_s8_16, fill_s8_32, fill_s8_64},
+                                               {NULL, fill_16_16, fill_s16_32, fill_s16_64},
+                                               {NULL, NULL, fill_32_32, fill_s32_64},
+                                               {NULL, NULL, NULL, fill_64_64}}};
+
+/* Elements of all lanes from the low bytes of a register of `width` bytes a lane. */
+typedef void spill_register(const unsigned char *from, size_t width, uint32_t mask, size_t at,
+                            unsigned char *const where[PTX_LANES]);
+#define SPILL(name, type)                                                                                              \
+    static void name(const unsigned char *from, size_t width, uint32_t mask, size_t at,                                \
                      unsigned char *const where[PTX_LANES]) {                                                          \
-        type *to = ptx_at_operand(warp, operand);                                                                      \
-        for (int l = 0; l < PTX_LANES; ++l)                                                                            \
-            if (mask >> l & 1) memcpy(&to[l], where[l] + at, sizeof(type));                                            \
+        for (size_t l = 0; l < PTX_LANES; ++l)                                                                         \
+            if (mask >> l & 1) memcpy(where[l] + at, from + l * width, sizeof(type));                                  \
     }
-FILL(fill_16, uint16_t)
-FILL(fill_32, uint32_t)
-FILL(fill_64, uint64_t)
+SPILL(spill_8, uint8_t)
+SPILL(spill_16, uint16_t)
+SPILL(spill_32, uint32_t)
+SPILL(spill_64, uint64_t)
+static spill_register *const spills[4] = {spill_8, spill_16, spill_32, spill_64};
 
 static void load(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     uint64_t addresses[PTX_LANES];
@@ -36,15 +62,8 @@ static void load(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     ptx_locate(warp, now, mask, addresses, (uint32_t)now->element * now->vector, PTX_LOAD, where);
     for (size_t k = 0; k < now->vector; ++k) {
         const ptx_operand to = now->to[k];
-        const size_t at = k * now->element;
-        if (to.width != now->element)
-            fill_register(warp, now, to, mask, at, where);
-        else if (to.width == 4)
-            fill_32(warp, to, mask, at, where);
-        else if (to.width == 2)
-            fill_16(warp, to, mask, at, where);
-        else
-            fill_64(warp, to, mask, at, where);
+        fills[now->code][__builtin_ctz(now->element)][__builtin_ctz(to.width)](ptx_at_operand(warp, to), mask,
+                                                                               k * now->element, where);
     }
 }
 
@@ -54,10 +73,8 @@ static void store(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     ptx_addresses(warp, now->from[0], addresses);
     mask = ptx_locate(warp, now, mask, addresses, (uint32_t)now->element * now->vector, PTX_STORE, where);
     for (size_t k = 0; k < now->vector; ++k) {
-        const ptx_operand operand = now->from[1 + k];
-        const unsigned char *from = ptx_at_operand(warp, operand);
-        for (size_t l = 0; l < PTX_LANES; ++l)
-            if (mask >> l & 1) memcpy(where[l] + k * now->element, from + l * operand.width, now->element);
+        const ptx_operand from = now->from[1 + k];
+        spills[__builtin_ctz(now->element)](ptx_at_operand(warp, from), from.width, mask, k * now->element, where);
     }
 }
 

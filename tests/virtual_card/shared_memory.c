@@ -18,8 +18,8 @@ static bool writes_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_
     return writer & ALL_WARPS || cell->written >= unordered_since(warp, (writer & ITEM) / PTX_LANES);
 }
 
-static bool reads_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
-    if (cell->read < warp->group->barrier || cell->reader == item) return false;
+static inline bool reads_unordered(const ptx_warp *warp, const ptx_cell *cell, uint32_t item, uint32_t barrier) {
+    if (cell->read < barrier || cell->reader == item) return false;
     if (cell->reader == WARPS) return true;
     const uint32_t reader = cell->reader & SEVERAL ? cell->reader & ~(uint32_t)SEVERAL : cell->reader / PTX_LANES;
     return cell->read >= unordered_since(warp, reader);
@@ -31,33 +31,60 @@ static void report_in_flight(ptx_warp *warp, const ptx_cell *cell, uint32_t offs
                offset, cell->writer & ~(unsigned)IN_FLIGHT);
 }
 
-static void record_read(const ptx_warp *warp, ptx_cell *cell, uint32_t item) {
+/* `barrier` and `time` are the group's: a compiler does not know that no cell changes them. */
+static inline void record_read(const ptx_warp *warp, ptx_cell *cell, uint32_t item, uint32_t barrier, uint32_t time) {
     const uint32_t own = warp->first / PTX_LANES;
-    if (!reads_unordered(warp, cell, item)) {
+    if (cell->read == time && cell->reader == (SEVERAL | own)) return; /* nothing would change */
+    if (!reads_unordered(warp, cell, item, barrier)) {
         cell->reader = (uint16_t)item; /* earlier reads are ordered before all that can come, or this item's own */
     } else if (cell->reader != WARPS) {
         const uint32_t reader = cell->reader & SEVERAL ? cell->reader & ~(uint32_t)SEVERAL : cell->reader / PTX_LANES;
         cell->reader = (uint16_t)(reader == own ? SEVERAL | own : WARPS);
     }
-    cell->read = warp->group->time;
+    cell->read = time;
 }
 
-void ptx_record_read(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
+static void check_read(ptx_warp *warp, const ptx_cell *cell, uint32_t offset, uint32_t item) {
+    if (cell->written < warp->group->begin)
+        ptx_report(warp, PTX_FAULT_UNWRITTEN,
+                   "work-item %u reads offset %u of shared memory, which its group never wrote", item, offset);
+    else if (cell->writer & IN_FLIGHT)
+        report_in_flight(warp, cell, offset, item, "reads");
+    else if (writes_unordered(warp, cell, item))
+        ptx_report(warp, PTX_FAULT_RACE,
+                   "race: work-item %u reads offset %u of shared memory, which work-item %u wrote without a "
+                   "barrier between",
+                   item, offset, cell->writer & ITEM);
+}
+
+/* The lanes whose offset is that one. */
+static inline uint32_t lanes_at(uint32_t offset, const uint32_t offsets[PTX_LANES]) {
+    uint32_t lanes = 0;
+    for (uint32_t l = 0; l < PTX_LANES; ++l) lanes |= offsets[l] == offset ? 1u << l : 0;
+    return lanes;
+}
+
+/* Lanes that read the same place are recorded together: a third one changes nothing that two leave. */
+void ptx_record_reads(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_LANES], uint32_t bytes) {
     const ptx_group *group = warp->group;
-    const uint32_t shift = group->kernel->cell_shift, item = warp->first + lane;
-    for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
-        ptx_cell *cell = &group->cells[c];
-        if (cell->written < group->begin)
-            ptx_report(warp, PTX_FAULT_UNWRITTEN,
-                       "work-item %u reads offset %u of shared memory, which its group never wrote", item, c << shift);
-        else if (cell->writer & IN_FLIGHT)
-            report_in_flight(warp, cell, c << shift, item, "reads");
-        else if (writes_unordered(warp, cell, item))
-            ptx_report(warp, PTX_FAULT_RACE,
-                       "race: work-item %u reads offset %u of shared memory, which work-item %u wrote without a "
-                       "barrier between",
-                       item, c << shift, cell->writer & ITEM);
-        record_read(warp, cell, item);
+    const uint32_t shift = group->kernel->cell_shift, barrier = group->barrier, time = group->time;
+    const uint32_t begin = group->begin, since = barrier - begin;
+    ptx_cell *cells = group->cells;
+    bool may_share = true;
+    while (mask) {
+        const uint32_t first = (uint32_t)__builtin_ctz(mask), offset = offsets[first], item = warp->first + first;
+        const uint32_t lanes = may_share ? lanes_at(offset, offsets) & mask : 1u << first, others = lanes & (lanes - 1);
+        const uint32_t second = others ? warp->first + (uint32_t)__builtin_ctz(others) : item;
+        for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
+            /* Most cells were written between the group's begin and its last barrier. */
+            if (cells[c].written - begin >= since || cells[c].writer & IN_FLIGHT)
+                for (uint32_t left = lanes; left; left &= left - 1)
+                    check_read(warp, &cells[c], c << shift, warp->first + (uint32_t)__builtin_ctz(left));
+            record_read(warp, &cells[c], item, barrier, time);
+            if (others) record_read(warp, &cells[c], second, barrier, time);
+        }
+        mask &= ~lanes;
+        may_share = others != 0; /* else most likely none of the next ones do, which costs time only */
     }
 }
 
@@ -72,7 +99,7 @@ static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_
             ptx_report(warp, PTX_FAULT_RACE,
                        "race: work-items %u and %u write offset %u of shared memory without a barrier between",
                        cell->writer & ITEM, item, c << shift);
-        else if (reads_unordered(warp, cell, item))
+        else if (reads_unordered(warp, cell, item, group->barrier))
             ptx_report(warp, PTX_FAULT_RACE,
                        "race: work-item %u writes offset %u of shared memory, which another one read without a barrier "
                        "between",
@@ -81,8 +108,9 @@ static void write_cells(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_
     }
 }
 
-void ptx_record_write(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
-    write_cells(warp, offset, bytes, lane, (uint16_t)(warp->first + lane));
+void ptx_record_writes(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_LANES], uint32_t bytes) {
+    for (uint32_t l = 0; l < PTX_LANES; ++l)
+        if (mask >> l & 1) write_cells(warp, offsets[l], bytes, l, (uint16_t)(warp->first + l));
 }
 
 /* Who accessed the cell, with this atomic access of an item. */
@@ -106,7 +134,8 @@ void ptx_record_atomic(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t
                        c << shift);
         else if (cell->writer & IN_FLIGHT)
             report_in_flight(warp, cell, c << shift, item, "accesses");
-        else if ((!(cell->writer & ATOMIC) && writes_unordered(warp, cell, item)) || reads_unordered(warp, cell, item))
+        else if ((!(cell->writer & ATOMIC) && writes_unordered(warp, cell, item)) ||
+                 reads_unordered(warp, cell, item, group->barrier))
             ptx_report(
                 warp, PTX_FAULT_RACE,
                 "race: an atomic access of work-item %u to offset %u of shared memory, which another one read or "

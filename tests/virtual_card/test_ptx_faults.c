@@ -61,6 +61,10 @@ static void check_races(const fault_row *rows, size_t n) {
 /* Item 33 writes the first word, and all read it. */
 #define ALL_READ                                                                                                       \
     "    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER "    ld.shared.u32 %r5, [tile];\n"
+#define TWO_READ                                                                                                       \
+    "    setp.eq.u32 %p1, %r0, 33;\n    setp.lt.u32 %p2, %r0, 2;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER         \
+    "    @%p2 ld.shared.u32 %r5, [tile];\n"
+#define GENERIC_OTHER "    cvt.u64.u32 %d5, %r6;\n    cvta.shared.u64 %d5, %d5;\n"
 #define READ_FIRST "    ld.shared.u32 %r5, [tile];\n"
 #define WRITE_FIRST "    @%p1 st.shared.u32 [tile], 1;\n"
 
@@ -90,6 +94,13 @@ static void races_between_work_items(void **unused) {
          NULL},
         /* The same after a barrier more, as barriers change the order of the warps; and a writer that waits for its own warp only. */
         {ALL_READ BARRIER READ_FIRST WRITE_FIRST, "race: work-item 33 writes offset 0 of shared memory, which another"},
+        /* Two work-items of the other warp read it, before a barrier and behind it: whichever warp comes first. */
+        {TWO_READ BARRIER "    @%p2 ld.shared.u32 %r5, [tile];\n" WRITE_FIRST, "without a barrier between"},
+        {TWO_READ BARRIER BARRIER "    @%p2 ld.shared.u32 %r5, [tile];\n" WRITE_FIRST, "without a barrier between"},
+        /* Addresses without a space. */
+        {OWN WRITE_OWN GENERIC_OTHER "    ld.u32 %r5, [%d5];\n", "without a barrier between"},
+        {OWN WRITE_OWN GENERIC_OTHER "    st.u32 [%d5], %r0;\n", "write offset"},
+        {OWN WRITE_OWN BARRIER GENERIC_OTHER "    ld.u32 %r5, [%d5];\n", NULL},
         /* Read by the writer's own warp only, by the other warp only. */
         {"    setp.eq.u32 %p1, %r0, 0;\n    setp.lt.u32 %p2, %r0, 2;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    @%p2 ld.shared.u32 %r5, [tile];\n"

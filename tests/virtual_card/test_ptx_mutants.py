@@ -15,14 +15,24 @@ CORE = """access body counters declare decode flow global_atomics instructions_a
 run shared_memory tables unwritten warp""".split()
 ARITHMETIC = ["instructions_compare", "instructions_convert", "instructions_float", "instructions_integer", "instructions_matrix"]
 TESTS = ["counters", "faults", "flow", "matrix", "text"]
+# The test that notices most changes of a file is tried first.
+FIRST = {"access": "faults", "shared_memory": "faults", "global_atomics": "faults", "unwritten": "faults", "run": "faults", "warp": "flow", "flow": "flow",
+         "instructions_async": "faults", "instructions_warp": "flow", "instructions_matrix": "matrix", "decode": "text", "body": "text", "lexer": "text",
+         "parse": "text", "instructions_memory": "faults"}
 FLAGS = ["-O1", "-std=gnu17", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-I" + FOLDER]
 
 # Of each file: what is replaced, and by what. Each text must be there; only its first occurrence changes.
 MUTANTS = {
     "counters": [
-        ('sorted[k] >> 5', 'sorted[k] >> 6'),
-        ('if (k && sorted[k] == sorted[k - 1]) continue;', ''),
-        ('first < next_sector ? next_sector : first', 'first'),
+        ('address >> 5; sector', 'address >> 6; sector'),
+        ('if (!add_number(&places, address)) continue;', ''),
+        ('add_number(&touched, sector)', '1'),
+        ('(set->numbers[at] == number) return false', '(at == 64) return false'),
+        ('addresses[l] >> 5', 'addresses[l] >> 6'),
+        ('if (l && addresses[l] == addresses[l - 1]) continue;', ''),
+        ('if (last >= next)', 'if (1)'),
+        ('&& !(back >> 63)', ''),
+        ('return mask == PTX_ALL && ', 'return '),
         ('bytes <= 4 ? 2 : bytes == 8 ? 3 : 4', '2'),
         ('if (at < PTX_LANES) continue;', ''),
         ('*least += part > 0', '*least += 1'),
@@ -33,18 +43,25 @@ MUTANTS = {
         ('address <= range->end', 'true'),
         ('&& !(write && group->range.read_only)', ''),
         ('if (write && range->read_only) {', 'if (0) {'),
-        ('(write && range->read_only)) return false;', '0) return false;'),
+        ('if (write && range->read_only) return false;', ''),
         ('(address & (bytes - 1)) == 0', '(address & 3) == 0'),
         ('group->shared_bytes - offset < bytes', '0'),
         ('offset > size || size - offset < bytes', '0'),
-        ('(addresses[l] & (bytes - 1)) : 0', '0 : 0'),
-        ('use == PTX_STORE) ptx_record_write', '0) ptx_record_write'),
-        ('use == PTX_LOAD) ptx_record_read', '0) ptx_record_read'),
-        ('use == PTX_ATOMIC) ptx_record_atomic', '0) ptx_record_atomic'),
+        ('&& !(bits & (bytes - 1))', ''),
+        ('beyond |= offset | (last - offset), bits |= addresses', 'beyond |= offset, bits |= addresses'),
+        ('beyond |= offset | (last - offset), bits |= addresses', 'beyond |= last - offset, bits |= addresses'),
+        ('beyond |= offset | (last - offset), bits |= address;', 'beyond |= offset, bits |= address;'),
+        ('beyond |= offset | (last - offset), bits |= address;', 'beyond |= last - offset, bits |= address;'),
+        ('use == PTX_STORE) ptx_record_writes', '0) ptx_record_writes'),
+        ('use == PTX_LOAD) ptx_record_reads', '0) ptx_record_reads'),
+        ('if (mask >> l & 1) ptx_record_atomic', 'if (0) ptx_record_atomic'),
         ('!atomic_load(warp->group->atomics));', '1);'),
         ('allowed &= ~(1u << l)', '(void)0'),
         ('return !(write && range.read_only);', 'return true;'),
         ('addresses[l] >> 56 != first', '0'),
+        ('record_shared(warp, space, mask,', '(void)0; if (0) record_shared(warp, space, mask,'),
+        ('record_shared(warp, space, allowed,', '(void)0; if (0) record_shared(warp, space, allowed,'),
+        ('mask &= ~outside;', ''),
     ],
     "shared_memory": [
         ('warp->sync_time > barrier ? warp->sync_time : barrier', 'barrier'),
@@ -53,17 +70,20 @@ MUTANTS = {
         ('cell->reader == item) return false', '0) return false'),
         ('if (cell->reader == WARPS) return true;', 'if (cell->reader == WARPS) return false;'),
         ('reader == own ? SEVERAL | own : WARPS', 'SEVERAL | own'),
-        ('cell->written < group->begin)', '0)'),
+        ('cell->written < warp->group->begin)', '0)'),
         ('else if (cell->writer & IN_FLIGHT)', 'else if (0)'),
         ('cell->written >= group->begin && cell->writer & IN_FLIGHT', '0'),
         ('group->cells[c].writer = (uint16_t)(warp->first + lane);', ''),
         ('cell->writer = writer, cell->written = group->time;', 'cell->written = group->time;'),
-        ('cell->read = warp->group->time;', ''),
+        ('    cell->read = time;', ''),
         ('!(cell->writer & ATOMIC) && writes_unordered', 'writes_unordered'),
         ('if (!(cell->writer & ATOMIC) || !writes', 'if (1 || !writes'),
         ('(before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS)', '0'),
         ('(before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS)', 'ALL_WARPS'),
-        ('|| reads_unordered(warp, cell, item)', ''),
+        ('||\n                 reads_unordered(warp, cell, item, group->barrier)', ''),
+        ('cell->read == time && cell->reader == (SEVERAL | own)', 'cell->reader == (SEVERAL | own)'),
+        ('>= since || cells[c].writer & IN_FLIGHT', '>= since'),
+        ('.written - begin >= since', '.written < begin'),
     ],
     "global_atomics": [
         ('group->own_atomics[i].fenced = false;', ''),
@@ -177,9 +197,9 @@ def compile_file(source, target, name):
     return subprocess.run([COMPILER, *FLAGS, *variant, "-c", source, "-o", target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
-def killer(work, objects, suffix):
+def killer(work, objects, suffix, first=None):
     """The first test that fails with these objects; None: all pass."""
-    for test in TESTS:
+    for test in sorted(TESTS, key=lambda test: test != first):
         program = os.path.join(work, f"{test}{suffix}")
         subprocess.run([COMPILER, os.path.join(work, f"test_ptx_{test}.o"), os.path.join(work, "ptx_rig.o"), *objects, "-o", program,
                         "-lcmocka", "-lm", "-lpthread"], check=True)
@@ -208,7 +228,7 @@ def try_mutant(work, number, name, old, new):
         file.write(text.replace(old, new, 1))
     if not compile_file(source, target, name):
         return f"{name}.c: does not compile: {old} -> {new}"
-    return None if killer(work, objects_of(work, name, target), f"_{number}") else f"{name}.c: survived: {old} -> {new}"
+    return None if killer(work, objects_of(work, name, target), f"_{number}", FIRST.get(name)) else f"{name}.c: survived: {old} -> {new}"
 
 
 def main():
