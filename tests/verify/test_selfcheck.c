@@ -155,8 +155,9 @@ static void wrong_kernels_are_refused(void **state) {
 /* Kernels that are used only if a tuning table selects them. */
 static void what_does_not_compile_names_the_way_out(void **state) {
     const tiny *t = *state;
-    use_changed_kernel(t, "lstm/lstm.cl", "__kernel void lstm_plain_forward", "__kernel viod lstm_plain_forward");
-    outcome found = check("series_lstm", "f32", "always");
+    use_changed_kernel(t, "attention/attention.cl", "__kernel void attention_plain_dq",
+                       "__kernel viod attention_plain_dq");
+    outcome found = check("series_transformer", "f32", "always");
     unsetenv("CLEAT_KERNEL_DIR");
     print_message("%s\n", found.error.text);
     assert_int_equal(found.status, CLEAT_ERR_BUILD);
