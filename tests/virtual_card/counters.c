@@ -29,7 +29,7 @@ static uint32_t ascending_sectors(const uint64_t addresses[PTX_LANES], uint32_t 
         if (l && addresses[l] == addresses[l - 1]) continue;
         ++*different;
         const uint64_t first = addresses[l] >> 5, last = (addresses[l] + bytes - 1) >> 5;
-        if (last >= next) sectors += (uint32_t)(last - (first < next ? next : first)) + 1;
+        sectors += (uint32_t)(last + 1 - (first < next ? next : first)); /* `last` is at least next - 1 */
         next = last + 1;
     }
     return sectors;

@@ -30,7 +30,7 @@ MUTANTS = {
         ('(set->numbers[at] == number) return false', '(at == 64) return false'),
         ('addresses[l] >> 5', 'addresses[l] >> 6'),
         ('if (l && addresses[l] == addresses[l - 1]) continue;', ''),
-        ('if (last >= next)', 'if (1)'),
+        ('first < next ? next : first', 'first'),
         ('&& !(back >> 63)', ''),
         ('return mask == PTX_ALL && ', 'return '),
         ('bytes <= 4 ? 2 : bytes == 8 ? 3 : 4', '2'),
