@@ -61,12 +61,26 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     tile_begin(&operands, split_steps, &tile);
     if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
     const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
+    /* What is needed after the sum waits in local memory, for fewer registers meanwhile. */
+    __local own_tile kept;
+    if (get_local_id(0) == 0) kept = tile;
+#if CONV_KIND == CONV_DX
+    __local phase kept_rows, kept_columns;
+    if (get_local_id(0) == 0) kept_rows = operands.rows, kept_columns = operands.columns;
+#endif
 
     float4 sum[ITEM_M][ITEM_N / 4];
     float4 line_sum = (float4)(0.0f);
     tile_clear(sum);
     __local float4 *room = steps;
-    if (tile.steps > 0) room = tile_sum(&operands, tile.steps, steps, sum, sums_here, &line_sum);
+    if (tile.steps > 0)
+        room = tile_sum(&operands, tile.steps, steps, sum, sums_here, &line_sum);
+    else
+        barrier(CLK_LOCAL_MEM_FENCE); /* for what was kept */
+    tile = kept;
+#if CONV_KIND == CONV_DX
+    operands.rows = kept_rows, operands.columns = kept_columns;
+#endif
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
 #pragma unroll

@@ -171,6 +171,14 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 #elif VEC == 4 /* --- groups with local memory ------------------------------------------------------------ */
 
 #include "lib/gemm_gpu.clh"
+
+/* The sums of a work-item that wait for their epilogue at once, in vec4s. */
+#if EPILOGUE == EPILOGUE_GELU || EPILOGUE == EPILOGUE_GELU_GRAD
+#define SUMS_WAIT 4
+#define PART_LEFT(n, N) LEFT(n, N)
+#else
+#define SUMS_WAIT 0
+#endif
 #include "linear/split.clh"
 
 struct operands {
@@ -217,6 +225,11 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
      * share in registers, 143 forward and 141 for dW (256 work-items, ptxas 12.9, sm_75). */
     __local share place;
     if (get_local_id(0) == 0) place = own;
+#if SUMS_WAIT /* their epilogue needs more registers, which the others would only have to themselves: 130 to 151 of them */
+    __local parts_of_c parts;
+    if (get_local_id(0) == 0)
+        parts = parts_of(M, N, whole, HAS(counters) && own.in_parts ? (K + split_depth - 1) / split_depth : 0);
+#endif
     const int m_first = m0 + FIRST_ROW, n_first = n0 + FIRST_COLUMN;
 
     float4 sum[ITEM_M][ITEM_N / 4];
@@ -229,11 +242,33 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
         tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, &line_sum);
 
     const bool in_parts = place.in_parts;
-    const int splits =
-        HAS(counters) && in_parts ? (K + split_depth - 1) / split_depth : 0; /* 0: nothing to add up here */
-    const long part_size = part_elements(M, N, whole);
-    __global float *part = in_parts ? AT(partial) + place.split * part_size - part_begin(N, whole) : 0;
-    __global float *line_parts = splits ? AT(partial) + splits * part_size : OR_NULL(sums);
+#if !SUMS_WAIT
+    const parts_of_c parts = parts_of(M, N, whole, HAS(counters) && in_parts ? (K + split_depth - 1) / split_depth : 0);
+#endif
+    const int lid = (int)get_local_id(0) + parts.zero;
+    const int splits = parts.splits; /* 0: nothing to add up here */
+    __global float *part = in_parts ? AT(partial) + place.split * parts.size - parts.begin : 0;
+    __global float *line_parts = splits ? AT(partial) + splits * parts.size : OR_NULL(sums);
+#if SUMS_WAIT
+    /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies are not unrolled any more, so
+     * that all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __local float4 *own_sums = steps + lid;
+#pragma unroll
+    for (int first = 0; first < ITEM_M * ITEM_N / 4; first += SUMS_WAIT) {
+#pragma unroll
+        for (int v = 0; v < SUMS_WAIT; ++v)
+            own_sums[v * WG] = sum[(first + v) / (ITEM_N / 4)][(first + v) % (ITEM_N / 4)];
+#pragma unroll 1
+        for (int v = 0; v < SUMS_WAIT; ++v) {
+            const int i = (first + v) / (ITEM_N / 4), j = (first + v) % (ITEM_N / 4);
+            const int m = m_first + ROW_STEP(i), n = n_first + COLUMN_STEP(j);
+            if (m < M && n < N)
+                write_sum(own_sums[v * WG], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), (long)m * N + n,
+                          n, LEFT(n, N));
+        }
+    }
+#else
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
 #pragma unroll
@@ -244,23 +279,23 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
             write_sum(sum[i][j], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, N - n);
         }
     }
+#endif
     if (sums_here) {
         line_sum = line_sums(line_sum, room);
-        const float parts[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
-        const int lid = get_local_id(0);
+        const float lines[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int m = place.m0 + lid * 4 + i;
             if (lid < TILE_M / 4 && m < M)
                 line_parts[(long)place.split * M + m] =
-                    (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + parts[i];
+                    (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + lines[i];
         }
     }
 #if LAST_GROUP
     if (!splits || !is_last_group(AT(counters) + place.tile - whole, splits, &before)) return;
-    tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, place.m0, place.n0, M, N, OR_NULL(bias),
+    tile_of_parts(AT(partial) - parts.begin, parts.size, splits, lid, place.m0, place.n0, M, N, OR_NULL(bias),
                   OR_NULL(accum), OR_NULL(saved), AT(c));
-    if (sums_here) line_sums_of_parts(line_parts, splits, place.m0, M, OR_NULL(sums_accum), AT(sums));
+    if (sums_here) line_sums_of_parts(line_parts, splits, lid, place.m0, M, OR_NULL(sums_accum), AT(sums));
 #endif
 }
 

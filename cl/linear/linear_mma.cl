@@ -100,14 +100,14 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
             const int m = m0 + SLICE_ROW(q, s), n = n0 + SLICE_COLUMN(q);
             if (m < M && n < N)
                 write_sum(slice_vec4(steps, q), part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
-                          (long)m * N + n, n, ALIGNED ? VEC : N - n);
+                          (long)m * N + n, n, LEFT(n, N));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if LAST_GROUP
     if (!splits || !is_last_group(AT(counters) + own.tile - whole, splits, &before)) return;
-    tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, m0, n0, M, N, OR_NULL(bias), OR_NULL(accum),
-                  OR_NULL(saved), AT(c));
-    if (sums_here) line_sums_of_parts(line_parts, splits, m0, M, OR_NULL(sums_accum), AT(sums));
+    tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, lid, m0, n0, M, N, OR_NULL(bias),
+                  OR_NULL(accum), OR_NULL(saved), AT(c));
+    if (sums_here) line_sums_of_parts(line_parts, splits, lid, m0, M, OR_NULL(sums_accum), AT(sums));
 #endif
 }

@@ -109,6 +109,12 @@ if(PYTHON3)
   endforeach()
 endif()
 
+# Spills in products and attention of the workloads, where ptxas is installed
+if(PYTHON3 AND VIRTUAL_CLANG AND NOT CLEAT_SANITIZE)
+  cleat_test(vendor.spills slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools $<TARGET_FILE:workload_programs>
+             ${VIRTUAL_CLANG} ${VIRTUAL_LIBCLC} ${VIRTUAL_PTX_FEATURE} ${CMAKE_CURRENT_SOURCE_DIR}/native.clh)
+endif()
+
 # Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
 set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
 

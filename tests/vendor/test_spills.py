@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Products and attention that the workloads W1 to W9 launch keep their values in registers on NVIDIA's cards.
+  test_spills.py TOOLS WORKLOAD_PROGRAMS CLANG LIBCLC PTX_FEATURE NATIVE
+
+Every program is compiled for its card by clang, which stands in for NVIDIA's compiler, and ptxas. A kernel fails if ptxas
+spills registers, or if it has a stack frame: then an array, such as the sums, lies in memory since a loop was not unrolled.
+Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table of registers there."""
+import collections
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills 4 to 36 bytes around the main loop of a few kernels.
+CARDS = {"t4": 75}
+KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$")
+
+# A kernel that must be reported: 160 values in 40 registers.
+SPILLING = """.version 7.5
+.target sm_{sm}
+.address_size 64
+.visible .entry spilling(.param .u64 x)
+.maxnreg 40
+{{
+.reg .f32 %f<161>;
+.reg .u64 %r;
+ld.param.u64 %r, [x];
+{loads}bar.sync 0;
+{stores}ret;
+}}
+"""
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def fail(text):
+    print(text)
+    sys.exit(1)
+
+
+def assemble(ptxas, sm, ptx, kernel):
+    """Registers, bytes of the stack frame, bytes of spills, by ptxas."""
+    entry = ["--entry", kernel] if kernel else []
+    done = run([ptxas, "-v", f"-arch=sm_{sm}", *entry, "-o", os.devnull, str(ptx)])
+    found = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s.*Used (\d+) registers", done.stderr, re.S)
+    if done.returncode or not found:
+        fail(f"ptxas {ptx}: {done.stderr.strip()[-1000:]}")
+    frame, stores, loads, registers = map(int, found.groups())
+    return registers, frame, stores + loads
+
+
+def check_itself(ptxas, folder):
+    values = range(160)
+    text = SPILLING.format(sm=75, loads="".join(f"ld.global.f32 %f{i}, [%r+{4 * i}];\n" for i in values),
+                           stores="".join(f"st.global.f32 [%r+{4 * i}], %f{159 - i};\n" for i in values))
+    (folder / "spilling.ptx").write_text(text)
+    registers, frame, spills = assemble(ptxas, 75, folder / "spilling.ptx", None)
+    if not frame or not spills:
+        fail(f"a kernel that must spill is not reported: {registers} registers, frame {frame}, spills {spills}")
+
+
+def add_group_size(text, kernel, size):
+    """clang does not write reqd_work_group_size, which tells ptxas how many registers a work-item may have."""
+    head, name, rest = text.partition(f".entry {kernel}(")
+    before, brace, body = rest.partition("\n{")
+    return f"{head}{name}{before}\n.reqntid {size}, 1, 1{brace}{body}" if ".reqntid" not in before else text
+
+
+def compile_program(clang, libclc, feature, native, source, options, sm, kernel):
+    ptx = source.with_suffix(".ptx")
+    done = run([clang, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu",
+                "-Xclang", f"sm_{sm}", "-Xclang", "-target-feature", "-Xclang", f"+{feature}", "-O3", "-w", "-mllvm", "-inline-threshold=100000000",
+                "-Xclang", "-mlink-builtin-bitcode", "-Xclang", libclc, "-include", native, "-D__NV_CL_C_VERSION=120", *options, "-S", "-o", ptx, source])
+    if done.returncode:
+        fail(f"clang {source} {' '.join(options)}: {done.stderr[-1000:]}")
+    size = next(word[5:] for word in options if word.startswith("-DWG="))
+    ptx.write_text(add_group_size(ptx.read_text(), kernel, size))
+    return ptx
+
+
+def check_programs(arguments, ptxas, folder):
+    lister, *compiler = arguments
+    done = run([lister, str(folder), *CARDS])
+    if done.returncode:
+        fail(done.stderr)
+    rows = [line.split("\t") for line in (folder / "programs.tsv").read_text().splitlines()]
+    counts, spilling = collections.Counter(), []
+    with open(folder / "registers.tsv", "w") as table:
+        for number, card, kernel, options, workload in rows:
+            if not KERNELS.search(kernel):
+                continue
+            ptx = compile_program(*compiler, folder / f"{number}.cl", options.split(), CARDS[card], kernel)
+            registers, frame, spills = assemble(ptxas, CARDS[card], ptx, kernel)
+            print(card, kernel, registers, frame, spills, options, sep="\t", file=table)
+            counts[card, kernel] += 1
+            if frame or spills:
+                spilling.append(f"{card} {kernel} ({workload}): {registers} registers, frame of {frame} bytes, {spills} bytes spilled: {options}")
+    for (card, kernel), count in sorted(counts.items()):
+        print(f"{card}: {count} of {kernel}")
+    for card in CARDS:
+        for kernel in ("linear_gpu", "conv_gpu", "linear_mma", "conv_mma"):
+            if not counts[card, kernel]:
+                fail(f"no program of {kernel} for {card}")
+    if spilling:
+        fail("\n".join(spilling) + f"\n{len(spilling)} of {sum(counts.values())} kernels do not fit in registers")
+    print(f"{sum(counts.values())} kernels, none spills")
+
+
+def main():
+    tools, *arguments = sys.argv[1:]
+    specification = importlib.util.spec_from_file_location("kernel_counts", pathlib.Path(tools) / "kernel_counts.py")
+    kernel_counts = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(kernel_counts)
+    ptxas = kernel_counts.program("ptxas", kernel_counts.has_arch(min(CARDS.values())))
+    if not ptxas:
+        print("skipped: no ptxas for sm_75")
+        sys.exit(77)
+    keep = os.environ.get("SPILLS_KEEP")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(keep or temporary)
+        folder.mkdir(exist_ok=True)
+        check_itself(ptxas, folder)
+        check_programs(arguments, ptxas, folder)
+
+
+main()
