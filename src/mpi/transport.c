@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static bool sum(float *values, size_t count) {
     return MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS;
@@ -46,6 +47,8 @@ __attribute__((visibility("default"))) bool cleat_transport_open(int version, cl
         snprintf(why, size, "it belongs to another version of cleat");
         return false;
     }
+    /* A thread that waits in Open MPI lets others run, since on a CPU device it shares its core with kernels. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     MPI_Initialized(&initialized);
     if (!initialized && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         snprintf(why, size, "MPI_Init_thread failed");

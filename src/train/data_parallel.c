@@ -422,7 +422,16 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
     return cleat_staging_create(session->exec, bytes, true, &parallel->gradients, error);
 }
 
+/* In the first steps ranks wait for others that compile, which says nothing about the exchange. */
+static void log_from_here(cleat_data_parallel *parallel) {
+    parallel->logged_from = parallel->all_steps;
+    parallel->exposed_before -= parallel->exposed;
+    parallel->exposed = parallel->all_seconds = 0;
+    parallel->busy_before = cleat_ranks_busy_seconds(parallel->ranks);
+}
+
 void cleat_data_parallel_begin(cleat_data_parallel *parallel) {
+    if (parallel->all_steps == STEPS_WITH_COMPILATION) log_from_here(parallel);
     parallel->step_started = cleat_seconds();
     parallel->copying = 0;
 }
@@ -544,12 +553,14 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
 
 void cleat_data_parallel_log(cleat_data_parallel *parallel) {
     if (!parallel->ranks || parallel->all_steps == 0) return;
-    cleat_log(CLEAT_LOG_INFO,
-              "%lld steps of %d ranks: %.2f s; exchange of gradients %.2f s, %.2f s of it (%.1f %% of the steps) while "
-              "the device of rank %d had nothing to compute",
-              (long long)parallel->all_steps, cleat_ranks_count(parallel->ranks), parallel->all_seconds,
-              cleat_ranks_busy_seconds(parallel->ranks), parallel->exposed,
-              100 * parallel->exposed / parallel->all_seconds, cleat_ranks_rank(parallel->ranks));
+    cleat_log(
+        CLEAT_LOG_INFO,
+        "%s%lld steps of %d ranks: %.2f s; exchange of gradients %.2f s, %.2f s of it (%.1f %% of the steps) while "
+        "the device of rank %d had nothing to compute",
+        parallel->logged_from ? "after the first: " : "", (long long)(parallel->all_steps - parallel->logged_from),
+        cleat_ranks_count(parallel->ranks), parallel->all_seconds,
+        cleat_ranks_busy_seconds(parallel->ranks) - parallel->busy_before, parallel->exposed,
+        100 * parallel->exposed / parallel->all_seconds, cleat_ranks_rank(parallel->ranks));
 }
 
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,

@@ -39,13 +39,16 @@ typedef struct cleat_data_parallel {
     double timeout;                   /* seconds, of the profile */
     /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
     double step_started, computing;
-    double all_seconds; /* of all steps of this process */
-    int64_t computed;   /* samples */
+    double
+        all_seconds; /* of the steps that are logged: those of this process, or of them those after the first ones, if any */
+    int64_t logged_from; /* number of those before */
+    double busy_before;  /* of the transport until then */
+    int64_t computed;    /* samples */
     int steps;
     double typical_step;      /* seconds: moving average */
     int64_t all_steps;        /* of this process */
     double *squares;          /* [CLEAT_PIECES] of the summed gradient */
-    double exposed;           /* seconds of this process in which only the exchange went on ... */
+    double exposed;           /* seconds of these steps in which only the exchange went on ... */
     double exposed_before;    /* ... up to the steps that are measured for the shares */
     const volatile int *stop; /* stop request, or NULL */
     bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Figures of data-parallel training on this machine, to be read by people: nothing fails by them. The model is W2 of `cleat bench` (2 M parameters); the
+# ranks have a core each. Needs Open MPI, two idle cores and 25 s for each figure.
+#   measure.sh CLEAT SOURCE_DIR LINK exposed|scaling|slow...
+#   exposed   the part of the exchange that nothing hides, over a link of 1 GB/s (LINK: libranks_link.so)
+#   scaling   one rank with 32 samples against two with 64: weak scaling
+#   slow      two other processes on the core of rank 1, which is then three times slower: shares, and the step against the ideal one
+set -euo pipefail
+cleat=$1 source=$2 link=$3
+shift 3
+# shellcheck source=tests/ranks/mpi.sh
+source "$source/tests/ranks/mpi.sh"
+scratch=$(mktemp -d)
+load=()
+clean() {
+    if ((${#load[@]})); then kill "${load[@]}"; fi
+    rm -rf "$scratch"
+}
+trap clean EXIT
+
+python3 - "$scratch/texts.csv" <<'END'
+import random, sys
+random.seed(1)
+words = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(3, 8))) for _ in range(8000)]
+with open(sys.argv[1], "w") as file:
+    print("text,label", file=file)
+    for i in range(8000):
+        print(" ".join(random.choices(words, k=130)) + "," + "abc"[i % 3], file=file)
+END
+
+# line RUN BATCH STEPS [WORDS...]: the words of a training
+line() {
+    local name=$1 batch=$2 steps=$3
+    shift 3
+    printf '%s\n' train "$source/profiles/text_classify.ini" --out "$scratch/$name" "$@"
+    for word in data.path="$scratch/texts.csv" data.max_length=128 data.val_fraction=0.01  data.limit=$((batch * steps)) model.d_model=128 model.heads=4 \
+        model.layers=4 model.d_ff=512 model.dropout=0 model.pooling=mean train.effective_batch_size="$batch" train.schedule=constant train.epochs=1 \
+        run.self_check=never run.monitor=0.1s; do
+        printf '%s\n' --set "$word"
+    done
+}
+
+# train RUN COMMAND...: its output is in RUN.log.
+train() {
+    local name=$1
+    shift
+    "$@" >"$scratch/$name.log" 2>&1 || { tail -n 20 "$scratch/$name.log"; exit 1; }
+}
+
+# seconds RUN FIRST: of a step, from the step FIRST on
+seconds() {
+    python3 - "$scratch/$1/system.jsonl" "$2" <<'END'
+import json, sys
+found = [r for r in map(json.loads, open(sys.argv[1])) if r["kind"] == "sample" and r["step"] >= int(sys.argv[2])]
+last = next(r for r in found if r["step"] == found[-1]["step"])
+first = next(r for r in found if r["step"] > found[0]["step"])
+print(f'{(last["time"] - first["time"]) / (last["step"] - first["step"]):.5f}')
+END
+}
+
+measure_exposed() {
+    local words
+    mapfile -t words < <(line exposed 32 90 --set distribute.shares=1,1)
+    train exposed mpi 2 env CLEAT_RANKS_LIBRARY="$link" CLEAT_TEST_TRANSPORT="$(dirname "$cleat")/libcleat-mpi.so" CLEAT_TEST_LINK=1e9 "$cleat" "${words[@]}"
+    grep -a "steps of 2 ranks" "$scratch/exposed.log"
+    sed -n 's/.*exchange of gradients \([0-9.]*\) s, \([0-9.]*\) s of it.*/\1 \2/p' "$scratch/exposed.log" |
+        awk '{ printf "exposed: %.2f of %.2f s of exchange over 1 GB/s: %.0f %% (to be 30 at most)\n", $2, $1, 100 * $2 / $1 }'
+}
+
+# one_rank: sets $one, the seconds of a step of 32 samples on one core. CLEAT_MEASURED_ONE has them where they are known.
+one_rank() {
+    local words
+    one=${CLEAT_MEASURED_ONE:-}
+    [[ ! $one ]] || return 0
+    mapfile -t words < <(line one 32 24)
+    train one taskset -c 0 env POCL_MAX_PTHREAD_COUNT=1 POCL_CPU_MAX_CU_COUNT=1 "$cleat" "${words[@]}"
+    one=$(seconds one 8)
+}
+
+measure_scaling() {
+    local words two
+    one_rank
+    mapfile -t words < <(line two 64 44 --set distribute.shares=1,1)
+    train two mpi 2 "$cleat" "${words[@]}"
+    two=$(seconds two 21)
+    awk "BEGIN { printf \"weak scaling: %.1f ms a step of one rank, %.1f of two: %.3f (to be 0.9 at least)\n\", 1e3 * $one, 1e3 * $two, $one / $two }"
+}
+
+# The steps count once the measured shares hold.
+measure_slow() {
+    local words two
+    one_rank
+    while ((${#load[@]} < 2)); do
+        taskset -c 1 bash -c 'while :; do :; done' &
+        load+=($!)
+    done
+    mapfile -t words < <(line slow 32 50)
+    train slow mpi 2 "$cleat" "${words[@]}"
+    two=$(seconds slow 26)
+    grep -a -o 'shares of a global batch: .*' "$scratch/slow.log" | tail -n 1
+    awk "BEGIN { printf \"slow: %.1f ms a step, ideal %.1f: %.3f (to be 1.1 at most)\n\", 1e3 * $two, 0.75e3 * $one, $two / (0.75 * $one) }"
+}
+
+for figure in "$@"; do "measure_$figure"; done
