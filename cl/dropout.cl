@@ -9,7 +9,7 @@
 
 /* Both halves of c x. CPUs multiply 32 bits to 64 in every second vector element only; mul_hi would be split
  * into scalar operations. */
-static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
+static inline void multiply_halves(uint c, uintv x, uintv *hi, uintv *lo) {
 #if WG == 1 && VEC == 16
     ulong8 pairs = as_ulong8(x), even = (pairs & 0xffffffffUL) * (ulong)c, odd = (pairs >> 32) * (ulong)c;
     *hi = as_uint16((even >> 32) | (odd & 0xffffffff00000000UL));
@@ -36,8 +36,8 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
         uintv hi0, lo0, hi1, lo1;
-        multiply(0xD2511F53u, x, &hi0, &lo0);
-        multiply(0xCD9E8D57u, z, &hi1, &lo1);
+        multiply_halves(0xD2511F53u, x, &hi0, &lo0);
+        multiply_halves(0xCD9E8D57u, z, &hi1, &lo1);
         x = hi1 ^ y ^ key.x;
         y = lo1;
         z = hi0 ^ w ^ key.y;

@@ -71,6 +71,11 @@ void cleat_device_enqueued(cleat_device *device, cl_event last);
 /* Releases all marks. */
 void cleat_device_forget_marks(cleat_device *device);
 
+/* Whether the file may be part of a program of several, "a.cl+b.cl", which is what cleat_kernel_source takes, too: a start
+ * takes less time with fewer programs (kernel_source.c). */
+bool cleat_kernel_may_join(const char *file);
+extern const char *const cleat_joinable_kernels[]; /* the names of these files; the last one is NULL */
+
 /* Identifies a program to build. */
 typedef struct cleat_program_key {
     const char *file;

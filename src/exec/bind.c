@@ -1,5 +1,6 @@
 /* Binding: turns launches, which are plain data, into OpenCL kernels with all arguments set. */
 #include "core/memory.h"
+#include "core/text.h"
 #include "exec/exec.h"
 
 #include <string.h>
@@ -60,6 +61,55 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     return status;
 }
 
+/* Adds the file of key `other` to the program of key `index`. */
+static cleat_status join(cleat_exec *exec, size_t index, size_t other, cleat_error *error) {
+    cleat_text name = {0};
+    char *taken;
+    cleat_status status =
+        cleat_grow(&exec->joined, exec->joined_count, &exec->joined_capacity, sizeof *exec->joined, error);
+    if (status) return status;
+    cleat_text_add(&name, "%s+%s", exec->keys[index].file, exec->keys[other].file);
+    status = cleat_text_detach(&name, &taken, error);
+    if (!status) exec->joined[exec->joined_count++] = taken;
+    if (!status) exec->keys[index].file = taken;
+    return status;
+}
+
+static void renumber(const cleat_exec *exec, const size_t *numbers) {
+    for (size_t g = 0; g < exec->plan->layout_count; ++g)
+        for (size_t i = 0; i < exec->graphs[g].binder.count; ++i)
+            if (exec->graphs[g].binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
+                exec->graphs[g].program[i] = numbers[exec->graphs[g].program[i]];
+}
+
+/* Files with the same options become one program. */
+static cleat_status join_programs(cleat_exec *exec, cleat_error *error) {
+    cleat_program_key *keys = exec->keys;
+    size_t *numbers = cleat_alloc(exec->program_count, sizeof *numbers), count = 0;
+    bool *joins = cleat_alloc(exec->program_count, sizeof *joins); /* [new programs] */
+    cleat_status status =
+        numbers && joins ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of programs");
+    for (size_t i = 0; i < exec->program_count && !status; ++i) {
+        const bool may_join = !keys[i].source && cleat_kernel_may_join(keys[i].file);
+        size_t with = 0;
+        while (with < count && !(may_join && joins[with] && strcmp(keys[with].options, keys[i].options) == 0)) ++with;
+        numbers[i] = with;
+        if (with < count) {
+            status = join(exec, with, i, error);
+            continue;
+        }
+        joins[count] = may_join;
+        keys[count++] = keys[i];
+    }
+    if (!status) {
+        exec->program_count = count;
+        renumber(exec, numbers);
+    }
+    cleat_free(joins);
+    cleat_free(numbers);
+    return status;
+}
+
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     exec->graphs = cleat_alloc(plan->layout_count, sizeof *exec->graphs);
@@ -69,6 +119,8 @@ cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
         cleat_status status = describe_graph(exec, &exec->graphs[i], error);
         if (status) return status;
     }
+    cleat_status status = join_programs(exec, error);
+    if (status) return status;
     return cleat_programs_start(exec->device, exec->keys, exec->program_count, &exec->programs, error);
 }
 
@@ -293,5 +345,7 @@ void cleat_exec_unbind(cleat_exec *exec) {
     cleat_programs_destroy(exec->programs); /* first: running builds read the texts of the launches */
     for (size_t i = 0; exec->graphs && i < exec->plan->layout_count; ++i) unbind_graph(&exec->graphs[i]);
     cleat_free(exec->graphs);
+    for (size_t i = 0; i < exec->joined_count; ++i) cleat_free(exec->joined[i]);
+    cleat_free(exec->joined);
     cleat_free(exec->keys);
 }

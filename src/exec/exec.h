@@ -37,6 +37,8 @@ struct cleat_exec {
     cleat_plan *owned_plan; /* the same plan if cleat_exec_open created it; else NULL */
     cl_mem *slabs;          /* [plan->slab_count] NULL for slabs without bytes */
     cleat_program_key *keys;
+    char **joined; /* [joined_count] names of programs of several files, to which keys point */
+    size_t joined_count, joined_capacity;
     cleat_programs *programs; /* programs of keys [program_count] */
     size_t program_count, program_capacity;
     cleat_bound *graphs; /* [plan->layout_count] */
