@@ -25,13 +25,13 @@
 #define SOFT 0.01f
 #define NEAR 10.0f
 
-static float3 atom_place(__global const float *p, int i) {
+static float3 place_of_atom(__global const float *p, int i) {
     return (float3)(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
 }
 
 /* F at residue i, whose neighbours are known, row by row. */
 static void reference_frame(__global const float *y, int i, float out[9]) {
-    float3 a = atom_place(y, i) - atom_place(y, i - 1), b = atom_place(y, i + 1) - atom_place(y, i);
+    float3 a = place_of_atom(y, i) - place_of_atom(y, i - 1), b = place_of_atom(y, i + 1) - place_of_atom(y, i);
     float3 along = a + b, across = cross(a, b);
     float3 e1 = along * rsqrt(dot(along, along) + 1e-12f), e3 = across * rsqrt(dot(across, across) + 1e-12f);
     float3 e2 = cross(e3, e1);
