@@ -13,9 +13,9 @@
 #define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define PACKS_A 1
 #include "lib/common.clh"
-#include "conv/winograd.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
+#include "conv/winograd.clh"
 
 /* Pitches of the points, in floats. One vector of padding keeps the 36 points out of each other's cache sets; that of
  * U has it too. */
@@ -55,6 +55,15 @@ static inline void points_of_weights(__global const T *weight, int C, int k0, in
     }
 }
 
+/* Prefetches part `i` of `parts` of what points_of_weights reads: lines too far apart for the hardware to anticipate. */
+static inline void weights_soon(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i, int parts) {
+    const bool forward = CONV_KIND == CONV_FORWARD;
+    const int pieces = (forward ? cols : rows) * TAPS, length = forward ? rows : cols;
+    __global const T *from = weight + (long)(forward ? n0 : k0) * TAPS * C + (forward ? k0 : n0);
+    for (int n = pieces * i / parts, end = pieces * (i + 1) / parts; n < end; ++n)
+        for (int at = 0; at < length; at += LINE) SOON(from + (long)n * C + at);
+}
+
 #if GLOBAL_PANELS
 /* result = U of all rows and columns. A work-item computes some rows of one panel. */
 __kernel void conv_winograd_weights(TENSOR(const T, weight), TENSOR(float, result), const int N, const int C,
@@ -77,17 +86,24 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
     const int block_columns = block_panels * TILE_COLS, across = (features + block_columns - 1) / block_columns;
     const int n0 = get_group_id(0) % across * block_columns, cols = min(block_columns, features - n0);
     const int first_tile = get_group_id(0) / across * block_tiles;
-    const int tiles = min(block_tiles, images * TILES_ALONG(rows) * TILES_ALONG(columns) - first_tile);
-    tile_place places[BLOCK_ROWS];
+    const int all_tiles = images * TILES_ALONG(rows) * TILES_ALONG(columns);
+    const int tiles = min(block_tiles, all_tiles - first_tile), row_tiles = (tiles + TILE_ROWS - 1) / TILE_ROWS;
+    const int panels = (cols + TILE_COLS - 1) / TILE_COLS, calls = panels * WINOGRAD_POINTS * row_tiles;
+    /* The next work-item reads other patches if this one has the last columns. */
+    const int next_tile = first_tile + block_tiles,
+              next_tiles = n0 + block_columns < features ? 0 : clamp(all_tiles - next_tile, 0, block_tiles);
+    tile_place places[BLOCK_ROWS], next_places[BLOCK_ROWS];
     floatv v_vectors[WINOGRAD_POINTS * V_PITCH / VEC], m_vectors[BLOCK_PANELS * WINOGRAD_POINTS * M_PITCH / VEC];
     float *v = (float *)v_vectors;
 #if !GLOBAL_PANELS
     floatv u_vectors[WINOGRAD_POINTS * U_PITCH / VEC];
 #endif
     tiles_find(rows, columns, first_tile, tiles, places);
+    tiles_find(rows, columns, next_tile, next_tiles, next_places);
 
     for (int k = 0; k < channels; k += CHUNK) {
-        const int depth = min(CHUNK, channels - k);
+        const int depth = min(CHUNK, channels - k), next_k = k + CHUNK < channels ? k + CHUNK : 0;
+        int call = 0;
         points_of_patches(AT(source), height, width, channels, to, places, tiles, k, depth, v, CHUNK, V_PITCH);
         for (int p = 0; p * TILE_COLS < cols; ++p) {
 #if GLOBAL_PANELS
@@ -101,6 +117,9 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                 points_of_weights(AT(weight), CONV_KIND == CONV_FORWARD ? channels : features, k + i,
                                   min(WINOGRAD_WEIGHT_ROWS, depth - i), n, min(TILE_COLS, features - n),
                                   u + i * TILE_COLS, pitch);
+            const bool more = p + 1 < panels;
+            const int weights_n = more ? n + TILE_COLS : n0, weights_k = more ? k : k + CHUNK;
+            const int weights_rows = clamp(channels - weights_k, 0, CHUNK);
 #endif
             for (int point = 0; point < WINOGRAD_POINTS; ++point)
                 for (int m = 0; m < tiles; m += TILE_ROWS) {
@@ -109,6 +128,13 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                     floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + m * TILE_VECS;
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
+                    patches_soon(AT(source), height, width, channels, to, next_k ? places : next_places,
+                                 next_k ? tiles : next_tiles, next_k, min(CHUNK, channels - next_k), call++, calls);
+#if !GLOBAL_PANELS
+                    weights_soon(AT(weight), CONV_KIND == CONV_FORWARD ? channels : features, weights_k, weights_rows,
+                                 weights_n, min(TILE_COLS, features - weights_n), point * row_tiles + m / TILE_ROWS,
+                                 WINOGRAD_POINTS * row_tiles);
+#endif
                     tile_begin(k == 0 ? 0 : kept, sum);
                     tile_multiply(row, 1, u + point * pitch, depth, sum);
                     tile_keep(sum, kept);

@@ -11,9 +11,9 @@
 #define BLOCK_COLS (BLOCK_PANELS * TILE_VECS * VEC)
 #define PANEL_PITCH (BLOCK_COLS + VEC) /* panels side by side; the padding is for the cache sets */
 #include "lib/common.clh"
-#include "conv/winograd.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
+#include "conv/winograd.clh"
 
 /* Pitches of the points. */
 #define Y_PITCH COPY_FLOATS
@@ -58,11 +58,12 @@ __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TEN
     const int group = get_group_id(0), split = group / (across * down);
     const int n0 = group / across % down * block_rows, c0 = group % across * BLOCK_COLS;
     const int rows = min(block_rows, N - n0), cols = min(BLOCK_COLS, C - c0);
+    const int calls = WINOGRAD_POINTS * ((cols + TILE_COLS - 1) / TILE_COLS) * ((rows + TILE_ROWS - 1) / TILE_ROWS);
     const int all_tiles = B * TILES_ALONG(P) * TILES_ALONG(Q);
     const int first = split * split_tiles, end = min(all_tiles, first + split_tiles);
     __global float *part = HAS(partial) ? AT(partial) + (long)split * N * 9 * C : 0;
 
-    tile_place places[CHUNK];
+    tile_place places[CHUNK], next_places[CHUNK];
     floatv y_vectors[WINOGRAD_POINTS * Y_PITCH / VEC], x_vectors[WINOGRAD_POINTS * X_PITCH / VEC];
     floatv m_vectors[WINOGRAD_POINTS * M_PITCH], row_sums[BLOCK_ROWS / VEC];
     float *y_points = (float *)y_vectors, *x_points = (float *)x_vectors;
@@ -71,8 +72,10 @@ __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TEN
         for (int i = 0; i < WINOGRAD_POINTS * X_PITCH / VEC; ++i) x_vectors[i] = (floatv)(0.0f);
 
     for (int t = first; t < end; t += CHUNK) {
-        const int tiles = min(CHUNK, end - t);
+        const int tiles = min(CHUNK, end - t), next_tiles = clamp(end - t - CHUNK, 0, CHUNK);
+        int call = 0;
         tiles_find(P, Q, t, tiles, places);
+        tiles_find(P, Q, t + CHUNK, next_tiles, next_places);
         points_of_gradients(AT(dy), P, Q, N, places, tiles, n0, rows, y_points, row_sums);
         points_of_patches(AT(x), H, W, C, -padding, places, tiles, c0, cols, x_points, PANEL_PITCH, X_PITCH);
         for (int point = 0; point < WINOGRAD_POINTS; ++point)
@@ -83,6 +86,8 @@ __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TEN
                     floatv *kept = m_vectors + point * M_PITCH + (p * BLOCK_ROWS + r) * TILE_VECS;
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(y_points + point * Y_PITCH, 0, r, i, rows);
+                    patches_soon(AT(dy), P, Q, N, 0, next_places, next_tiles, n0, rows, call, calls);
+                    patches_soon(AT(x), H, W, C, -padding, next_places, next_tiles, c0, cols, call++, calls);
                     tile_begin(t == first ? 0 : kept, sum);
                     tile_multiply(row, VEC, x_points + point * X_PITCH + p * TILE_COLS, tiles, sum);
                     tile_keep(sum, kept);
