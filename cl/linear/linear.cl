@@ -58,7 +58,10 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
             const bool more = (p + 1) * TILE_COLS < cols;
-            const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k0 : k0 + CHUNK;
+            /* The next panel: of this block, or the first one of the next, which mostly follows on the same core. */
+            const int next_n = more ? n + TILE_COLS : !last ? n0 : n0 + width < N ? n0 + width : 0;
+            const int next_k = more ? k0 : last ? k_first : k0 + CHUNK;
+            __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
             panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
@@ -71,7 +74,6 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
 #else
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
-                __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
                 const int next_depth = min(CHUNK, k_end - next_k), next_cols = min(TILE_COLS, N - next_n);
 #if TRANS_A
                 lines soon[2] = {lines_of(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles),
@@ -83,7 +85,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                 tile_rows_soon(a_part, lda, depth, r + TILE_ROWS, rows);
 #endif
 #endif
-                if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
+                if (last && HAS(accum) && AT(accum) != AT(c)) tile_soon(AT(accum) + at, N);
                 if (last && !part) tile_soon_stored(AT(c) + at, N);
 #if EPILOGUE != EPILOGUE_NONE
                 if (last && HAS(saved)) tile_soon(AT(saved) + at, N);

@@ -335,26 +335,39 @@ static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
 
-/* Blocks are equal, as large as the caches allow, and smaller if otherwise some compute units would be idle.
- * If the rows of a block must be packed, this is done once, so several panels should use them. Otherwise one
- * panel is used for many rows, and long rows are summed in one pass: a panel streams from the L2 cache as
- * fast as from the L1 cache. 4 items per unit balance uneven cores; with packed rows this costs more than it
- * gains. A deep k of a product with A^T is split instead, so that blocks stay large: smaller ones read A or B several
- * times, and such products are bound by what they read. */
-static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
-    enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
-    bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
-    int64_t vector_width = facts->vector_width, wanted = (packs_a ? 2 : 4) * units_of(facts);
+/* The packed columns of A^T come in strips of a vector, which 6 rows do not divide: 24 sums in 8 rows. */
+static bool uses_strip_tile(const cleat_gemm *p, int64_t vector_width) {
+    return vector_width >= 16 && p->m > 4 && round_up(p->n, 3 * vector_width) <= round_up(p->n, 2 * vector_width);
+}
+
+/* Tile and largest block. If the rows of a block must be packed, this is done once, so several panels should use them.
+ * Otherwise one panel is used for many rows, and long rows are summed in one pass: a panel streams from the L2 cache as
+ * fast as from the L1 cache. */
+static cpu_shape largest_shape_cpu(const cleat_gemm *p, bool packs_a, int64_t vector_width) {
     cpu_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
                    .tile_vecs = p->n <= vector_width ? 1 : 2,
                    .chunk = packs_a ? 128 : 1024,
                    .rows_max = packs_a ? 256 : 512,
                    .panels_max = packs_a ? 8 : 1};
-    if (!p->trans_a && uses_wide_tile(p, vector_width)) {
+    if (p->trans_a && uses_strip_tile(p, vector_width)) {
+        s.tile_vecs = 3, s.rows_max = 384;
+    } else if (!p->trans_a && uses_wide_tile(p, vector_width)) {
         s.tile_rows = 6, s.tile_vecs = 4;
-        s.rows_max = packs_a ? 384 : 480;
+        s.rows_max = packs_a ? 384 : 516;
         if (packs_a) s.panels_max = 4;
     }
+    return s;
+}
+
+/* Blocks are equal, as large as the caches allow, and smaller if otherwise some compute units would be idle. 4 items per
+ * unit balance uneven cores; with packed rows this costs more than it gains. A deep k of a product with A^T is split
+ * instead, so that blocks stay large: smaller ones read A or B several times, and such products are bound by what they
+ * read. */
+static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
+    enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
+    bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
+    int64_t vector_width = facts->vector_width, wanted = (packs_a ? 2 : 4) * units_of(facts);
+    cpu_shape s = largest_shape_cpu(p, packs_a, vector_width);
     int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are packed in strips */
     s.rows = round_up(ceil_div(p->m, ceil_div(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
