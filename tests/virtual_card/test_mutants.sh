@@ -235,7 +235,7 @@ if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a 
     mutant linear $linear linear/split.clh 'write_row(sum[i], bias, accum' 'write_row(sum[i], 0, accum'
     mutant linear $linear linear/split.clh 'float sum = accum ? accum[m] : 0.0f;' 'float sum = 0.0f;'
     mutant linear $linear linear/linear.cl 'own.in_parts ? min(K, k_first + split_depth) : K' 'min(K, k_first + split_depth)'
-    mutant linear $linear linear/linear.cl 'AT(partial) + place.split * part_size' 'AT(partial)'
+    mutant linear $linear linear/linear.cl 'AT(partial) + place.split * parts.size' 'AT(partial)'
     mutant linear $linear linear/linear.cl 'line_parts[(long)place.split * M + m]' 'line_parts[m]'
     mutant linear $linear lib/last_group.clh 'if (*before == groups - 1) *counter = 0;' ''
     mutant linear $linear lib/last_group.clh 'return *before == groups - 1;' 'return *before == 0;'
