@@ -31,12 +31,18 @@ static bool has_profiler(const cleat_profile *profile) {
     return strcmp(profile->run.profile, "none") != 0;
 }
 
-bool cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile) {
+cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile, bool *later,
+                                         cleat_error *error) {
     char path[1024];
+    cleat_error why = {0};
     cleat_rates known;
-    if (profile->run.monitor <= 0 || has_profiler(profile)) return false;
-    if (cleat_device_get_facts(engine->device)->kind != CLEAT_DEVICE_CPU) return false;
-    return cleat_rates_path(engine->device, path, sizeof path, NULL) == CLEAT_OK && !cleat_rates_read(path, &known);
+    *later = false;
+    if (profile->run.monitor <= 0 || has_profiler(profile)) return CLEAT_OK;
+    if (cleat_device_get_facts(engine->device)->kind != CLEAT_DEVICE_CPU) return CLEAT_OK;
+    cleat_status status = cleat_rates_path(engine->device, path, sizeof path, &why);
+    if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
+    *later = !status && !cleat_rates_read(path, &known);
+    return CLEAT_OK;
 }
 
 cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {

@@ -31,7 +31,8 @@ cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *datase
 cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
 /* Whether the speeds can be measured after the first step, which then waits for less: they are not known, and it is a
  * CPU, whose memory is not short and whose kernels take long to compile. Without a profiler. */
-bool cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile);
+cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile, bool *later,
+                                         cleat_error *error);
 /* As cleat_engine_measure, later: beside the memory of the session, on a separate device. */
 cleat_status cleat_engine_measure_apart(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
 /* Closes all members, including the device. */

@@ -383,8 +383,9 @@ static cleat_status check_results(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = check_results(trainer, error);
-    trainer->measures_later =
-        !trainer->run.options->ranks && cleat_engine_measures_later(&trainer->engine, trainer->settings.profile);
+    if (!status && !trainer->run.options->ranks)
+        status =
+            cleat_engine_measures_later(&trainer->engine, trainer->settings.profile, &trainer->measures_later, error);
     if (!status && !trainer->measures_later)
         status = cleat_engine_measure(&trainer->engine, trainer->settings.profile, error);
     if (!status && trainer->opened) trainer->opened(trainer->opened_user, trainer->engine.device);
