@@ -36,7 +36,9 @@ const char *cleat_nearest_name(const char *name, const char *const *names, size_
     int limit = length <= 3 ? 1 : length / 3 + 1;
     if (length == 0 || length > LONGEST) return NULL;
     for (size_t i = 0; i < count; ++i) {
-        if (strlen(names[i]) > LONGEST) continue;
+        const int other = (int)strnlen(names[i], LONGEST + 1);
+        if (other > LONGEST || other - length > limit || length - other > limit)
+            continue; /* the distance is at least the difference of the lengths */
         int distance = edit_distance(name, names[i]);
         if (distance > limit) continue;
         nearest = names[i];

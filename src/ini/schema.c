@@ -9,9 +9,14 @@ size_t cleat_schema_size(const cleat_schema *schema) {
     return count;
 }
 
+/* Some hundred keys are compared, most of which begin with other letters. */
+static bool same(const char *a, const char *b) {
+    return *a == *b && strcmp(a, b) == 0;
+}
+
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name) {
     for (const cleat_key *key = schema->keys; key->name; ++key)
-        if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0) return key;
+        if (same(key->name, name) && same(key->section, section)) return key;
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "core/own_file.h"
 #include "core/text.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,10 +131,12 @@ cleat_status cleat_profile_list(cleat_profile_entry **list, size_t *count, cleat
 
 /* --- one profile ---------------------------------------------------------------------------------------------- */
 
-/* Whether `path` can be read as a profile: a file, or a pipe as of <(...), but no folder. */
+/* Whether `path` is to be read as a profile: a file, or a pipe as of <(...), but no folder. Of a disk with a fault it is:
+ * reading says so, where another folder's profile of that name would be a silent exchange. */
 static bool is_readable(const char *path) {
     struct stat about;
-    return stat(path, &about) == 0 && !S_ISDIR(about.st_mode);
+    if (stat(path, &about) == 0) return !S_ISDIR(about.st_mode);
+    return errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ENAMETOOLONG;
 }
 
 /* Looks for NAME and NAME.ini in `folder`; "": the current one. */

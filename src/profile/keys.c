@@ -26,19 +26,31 @@ static cleat_key type_key(const cleat_profile_keys *keys) {
 
 /* --- all families --------------------------------------------------------------------------------------------- */
 
-static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted) {
-    for (size_t i = 0; i < count; ++i)
-        if (strcmp(keys[i].section, wanted->section) == 0 && strcmp(keys[i].name, wanted->name) == 0) return &keys[i];
+/* Each key is compared with some hundred, most of which begin with another letter. */
+static bool same(const char *a, const char *b) {
+    return *a == *b && strcmp(a, b) == 0;
+}
+
+/* Searches from *next on and around. Keys that two lists share mostly have the same order in both, so that the next one
+ * wanted is found at once. */
+static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, size_t *next) {
+    for (size_t i = 0, at = *next; i < count; ++i, ++at) {
+        if (at >= count) at = 0;
+        if (!same(keys[at].name, wanted->name) || !same(keys[at].section, wanted->section)) continue;
+        *next = at + 1;
+        return &keys[at];
+    }
     return NULL;
 }
 
 /* Appends the keys of `section` that `all` does not contain yet; the `kinds` of a key is the set of
  * families that have it. */
 static void add_section(cleat_key *all, size_t *count, const char *section) {
+    size_t next = 0;
     for (size_t f = 0; cleat_model_classes[f]; ++f)
         for (const cleat_key *key = cleat_model_classes[f]->keys; key->name; ++key) {
             if (strcmp(key->section, section) != 0) continue;
-            cleat_key *known = find(all, *count, key);
+            cleat_key *known = find(all, *count, key, &next);
             if (!known) {
                 known = &all[(*count)++];
                 *known = *key;
@@ -91,7 +103,8 @@ cleat_status cleat_profile_keys_open(cleat_profile_keys *keys, cleat_error *erro
     for (size_t f = 0; f < families; ++f) keys->types[f] = cleat_model_classes[f]->name;
     cleat_status status = make_all(keys, error);
     if (status) return status;
-    keys->given = cleat_alloc(cleat_schema_size(&keys->all), sizeof *keys->given);
+    keys->n_all = cleat_schema_size(&keys->all);
+    keys->given = cleat_alloc(keys->n_all, sizeof *keys->given);
     return keys->given ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
 }
 
@@ -108,7 +121,13 @@ void cleat_profile_keys_close(cleat_profile_keys *keys) {
 }
 
 cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key) {
-    return &keys->given[cleat_schema_find(&keys->all, key->section, key->name) - keys->all.keys];
+    size_t next = 0;
+    return cleat_profile_given_next(keys, key, &next);
+}
+
+cleat_given *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next) {
+    cleat_key *all = (cleat_key *)keys->all.keys;
+    return &keys->given[find(all, keys->n_all, key, next) - all];
 }
 
 /* --- one family ----------------------------------------------------------------------------------------------- */

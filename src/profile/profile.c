@@ -28,12 +28,13 @@ static cleat_status use_family(cleat_profile *profile, int type, cleat_error *er
     cleat_schema own = {.keys = NULL};
     cleat_data_settings *data = NULL;
     char **places = NULL;
+    size_t next = 0;
     cleat_status status = cleat_profile_keys_of(keys, family, &own, error);
     if (!status) status = cleat_settings_create(family, &data, error);
     if (!status && !(places = cleat_alloc(cleat_schema_size(&own), sizeof *places)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     for (size_t i = 0; !status && own.keys[i].name; ++i) {
-        const cleat_given *given = cleat_profile_given(keys, &own.keys[i]);
+        const cleat_given *given = cleat_profile_given_next(keys, &own.keys[i], &next);
         places[i] = given->place;
         if (own.keys[i].part == CLEAT_PART_FAMILY && given->value)
             status = store(&own.keys[i], given->value, given->place, (void *[]){profile, data}, error);

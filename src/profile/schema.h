@@ -30,8 +30,9 @@ typedef struct cleat_given {
 typedef struct cleat_profile_keys {
     const char **types;    /* names of the families; terminated by NULL */
     cleat_schema all, own; /* keys of all families, without duplicates; keys of the profile's family */
-    cleat_given *given;    /* [keys of `all`] */
-    char **places;         /* [keys of `own`] borrowed from `given` */
+    size_t n_all;
+    cleat_given *given; /* [n_all] */
+    char **places;      /* [keys of `own`] borrowed from `given` */
 } cleat_profile_keys;
 
 /* Loads the names and keys of all families, with no values and no family chosen. After a failure, *keys
@@ -44,6 +45,8 @@ cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_m
                                    cleat_error *error);
 /* The value assigned to a key of `own` or of another table. */
 cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key);
+/* The same for keys that are looked up in the order of their table: the search starts at *next (0 at first). */
+cleat_given *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next);
 
 /* The default of a setting that is newer than checkpoints (cleat_key.later), by its name "model.network"; NULL: it is
  * not, or the profile has no such key. */

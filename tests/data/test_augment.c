@@ -50,7 +50,7 @@ static void place_of(const cleat_augment_params *params, int64_t size, int64_t i
 
 static void check_against_reference(const cleat_image *p, const cleat_augment_params *params, int64_t size) {
     static float values[MOST * MOST * 4];
-    assert_int_equal(cleat_augment_apply(p, params, size, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(p, params, NULL, size, values, NULL), CLEAT_OK);
     double tall = params->height / (double)size, wide = params->width / (double)size;
     for (int64_t i = 0; i < size; ++i)
         for (int64_t j = 0; j < size; ++j)
@@ -104,14 +104,14 @@ static void an_identity_crop_is_the_image(void **state) {
     assert_false(cleat_augment_is_identity(&p, &params, 15));
     mirrored.flip_x = true;
     assert_false(cleat_augment_is_identity(&p, &mirrored, 16));
-    assert_int_equal(cleat_augment_apply(&p, &params, 16, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(&p, &params, NULL, 16, values, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) assert_true(values[i] == (float)p.pixels[i] * (1.0f / 255));
     for (unsigned way = 1; way < 8; ++way) { /* every orientation of a square keeps its exact values */
         params = cleat_augment_identity(&p, true);
         params.flip_x = way & 1;
         params.flip_y = way & 2;
         params.transpose = way & 4;
-        assert_int_equal(cleat_augment_apply(&p, &params, 16, values, NULL), CLEAT_OK);
+        assert_int_equal(cleat_augment_apply(&p, &params, NULL, 16, values, NULL), CLEAT_OK);
         for (int64_t i = 0; i < 16; ++i)
             for (int64_t j = 0; j < 16; ++j) {
                 int64_t row, column;
@@ -135,7 +135,7 @@ static void labels_follow_the_image(void **state) {
         params.flip_y = way & 2;
         params.transpose = way & 4;
         params.top = 3; /* three rows outside */
-        assert_int_equal(cleat_augment_apply(&p, &params, 12, values, NULL), CLEAT_OK);
+        assert_int_equal(cleat_augment_apply(&p, &params, NULL, 12, values, NULL), CLEAT_OK);
         cleat_augment_apply_labels(&p, &params, 12, -1, labels);
         int outside = 0;
         for (int i = 0; i < 12 * 12; ++i) {
@@ -156,14 +156,14 @@ static void colours_change(void **state) {
     cleat_image p = drawn_image(8, 8, 3, 0);
     float before[8 * 8 * 3], after[8 * 8 * 3];
     cleat_augment_params params = cleat_augment_identity(&p, true);
-    assert_int_equal(cleat_augment_apply(&p, &params, 8, before, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(&p, &params, NULL, 8, before, NULL), CLEAT_OK);
     params.brightness = 1.25f;
     params.contrast = 0.5f;
     params.saturation = 0.25f;
     double mean = 0;
     for (int i = 0; i < 64; ++i)
         mean += (0.299 * before[3 * i] + 0.587 * before[3 * i + 1] + 0.114 * before[3 * i + 2]) * 1.25 / 64;
-    assert_int_equal(cleat_augment_apply(&p, &params, 8, after, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(&p, &params, NULL, 8, after, NULL), CLEAT_OK);
     for (int i = 0; i < 64; ++i) {
         double v[3], grey = 0;
         static const double weights[3] = {0.299, 0.587, 0.114};
@@ -177,7 +177,7 @@ static void colours_change(void **state) {
     params = cleat_augment_identity(&p, true);
     params.contrast = 2;
     params.brightness = 2;
-    assert_int_equal(cleat_augment_apply(&p, &params, 8, after, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(&p, &params, NULL, 8, after, NULL), CLEAT_OK);
     int clamped = 0;
     for (int i = 0; i < 8 * 8 * 3; ++i) {
         assert_true(after[i] >= 0 && after[i] <= 1);
@@ -185,6 +185,33 @@ static void colours_change(void **state) {
     }
     assert_true(clamped > 10);
     cleat_image_free(&p);
+}
+
+/* Sizes of several blocks of pixels and a part of one; with and without colours; an identity, which is only copied. */
+static void standardizing_at_once_gives_the_same_bits(void **state) {
+    (void)state;
+    static float apart[12 * 12 * 4], at_once[12 * 12 * 4];
+    for (int64_t channels = 1; channels <= 4; ++channels)
+        for (int way = 0; way < 4; ++way) {
+            const int64_t size = way == 3 ? 9 : 12;
+            cleat_image p = drawn_image(9, 9, channels, 0);
+            cleat_image_preprocessor fitted = {.channels = channels};
+            cleat_augment_params params = cleat_augment_identity(&p, true);
+            for (int64_t c = 0; c < channels; ++c) {
+                fitted.mean[c] = 0.3 + 0.1 * (double)c;
+                fitted.std[c] = 0.2 + 0.07 * (double)c;
+            }
+            params.transpose = way == 1;
+            if (way < 2) params.brightness = 1.3f, params.contrast = 1.2f, params.saturation = 0.6f;
+            assert_int_equal(cleat_augment_apply(&p, &params, NULL, size, apart, NULL), CLEAT_OK);
+            for (int64_t i = 0; i < size * size * channels; ++i) {
+                const int64_t c = i % channels;
+                apart[i] = (apart[i] - (float)fitted.mean[c]) * (float)(1 / fitted.std[c]);
+            }
+            assert_int_equal(cleat_augment_apply(&p, &params, &fitted, size, at_once, NULL), CLEAT_OK);
+            assert_memory_equal(apart, at_once, (size_t)(size * size * channels) * sizeof *apart);
+            cleat_image_free(&p);
+        }
 }
 
 /* --- chance --------------------------------------------------------------------------------------------------- */
@@ -298,7 +325,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
     long n = 1;
     for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
         cleat_fail_allocation(n);
-        status = cleat_augment_apply(&p, &params, 4, values, NULL);
+        status = cleat_augment_apply(&p, &params, NULL, 4, values, NULL);
         cleat_fail_allocation(0);
         assert_true(status == CLEAT_OK || status == CLEAT_ERR_MEMORY);
     }
@@ -312,6 +339,7 @@ int main(void) {
         cmocka_unit_test(an_identity_crop_is_the_image),
         cmocka_unit_test(labels_follow_the_image),
         cmocka_unit_test(colours_change),
+        cmocka_unit_test(standardizing_at_once_gives_the_same_bits),
         cmocka_unit_test(the_whole_is_centred),
         cmocka_unit_test(crops_keep_to_their_limits),
         cmocka_unit_test(shifts_flips_and_turns_are_even),

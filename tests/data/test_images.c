@@ -174,6 +174,26 @@ static void hashes_split_what_names_no_parts(void **state) {
     options.val_fraction = 0.99;
     options.test_fraction = 0;
     images_expect_failure(path, &options, "no images in the training split|val_fraction");
+    options.val_fraction = options.test_fraction = 0.5;
+    images_expect_failure(path, &options, "their sum below 1");
+}
+
+/* Below a class, to a depth of 16 from the set's folder on. */
+static void folders_may_be_nested(void **state) {
+    (void)state;
+    const char *path = make_classes("nested", 2);
+    cleat_image_options options = images_small_options();
+    char folder[64] = "nested/dog";
+    for (int depth = 2; depth <= 17; ++depth) {
+        strcat(folder, "/d");
+        test_folder(folder);
+        if (depth != 16) continue;
+        add_image(folder, "deep.png", 12, 12, 3, 0);
+        cleat_dataset *dataset = images_open_ok(path, &options);
+        assert_int_equal(cleat_images_class_samples(dataset, 1), 3);
+        cleat_dataset_destroy(dataset);
+    }
+    images_expect_failure(path, &options, "folders nested more than 16 deep");
 }
 
 static void classes_may_be_given_in_order(void **state) {
@@ -488,6 +508,7 @@ int main(void) {
         cmocka_unit_test(named_parts_are_splits),
         cmocka_unit_test(a_class_called_train_is_a_class),
         cmocka_unit_test(hashes_split_what_names_no_parts),
+        cmocka_unit_test(folders_may_be_nested),
         cmocka_unit_test(classes_may_be_given_in_order),
         cmocka_unit_test(bad_folders_are_refused),
         cmocka_unit_test(truncated_images_stop_the_filling),

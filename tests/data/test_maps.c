@@ -176,6 +176,24 @@ static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* No day is missing between those before 1970, whose numbers are negative, and those after. */
+static void days_before_1970_are_days(void **state) {
+    (void)state;
+    static const char *const days[] = {"19691229", "19691230", "19691231", "19700101", "19700102"};
+    cleat_maps_options options = grid_options();
+    const char *folder = make_folder("before");
+    options.val_days = options.test_days = 1;
+    for (int d = 0; d < 5; ++d) {
+        write_grid(folder, "heat", 0, d, days[d]);
+        write_grid(folder, "rain", 1, d, days[d]);
+    }
+    cleat_dataset *dataset = open_maps(folder, &options);
+    assert_int_equal(cleat_dataset_count(dataset), 4);
+    assert_string_equal(cleat_dataset_id(dataset, 0), "1969-12-30");
+    assert_string_equal(cleat_dataset_id(dataset, 2), "1970-01-01");
+    cleat_dataset_destroy(dataset);
+}
+
 /* The frame that people are shown, in its own size and values. Cells of days without unknown ones. */
 static void the_last_frame_shows_the_target(void **state) {
     (void)state;
@@ -742,6 +760,7 @@ static void every_failed_allocation_is_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_hold_steps_and_the_target_of_a_later_day),
+        cmocka_unit_test(days_before_1970_are_days),
         cmocka_unit_test(the_last_frame_shows_the_target),
         cmocka_unit_test(sizes_and_shares_are_told),
         cmocka_unit_test(horizons_and_single_inputs_are_kept),

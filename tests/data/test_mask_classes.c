@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cleat/data.h"
+#include "core/memory.h"
 #include "data/image/masks.h"
 #include "files.h"
 
@@ -171,6 +172,46 @@ static void names_come_from_the_options_or_a_file(void **state) {
     expect_refused(&options, "set data.classes");
 }
 
+/* id2label of a config.json, if it names every class; else numbers. Where memory ends, there are no wrong names. */
+static void names_come_from_a_configuration(void **state) {
+    (void)state;
+    write_samples("configured", 3);
+    cleat_image_options options = options_for(3);
+    char config[512];
+    snprintf(config, sizeof config, "%s", in("config.json"));
+    options.names = config;
+    static const char *const partial[] = {"{\"id2label\":{\"0\":\"sky\",\"1\":\"sea\"}}",
+                                          "{\"id2label\":{\"0\":\"sky\",\"1\":\"sea\",\"3\":\"land\"}}",
+                                          "{\"id2label\":{\"0\":\"sky\",\"1\":\" \",\"2\":\"land\"}}", "{}", "no JSON"};
+    static const char *const numbers[] = {"class_0", "class_1", "class_2"};
+    for (size_t i = 0; i < sizeof partial / sizeof *partial; ++i) {
+        test_write_text(config, partial[i]);
+        cleat_dataset *dataset = open_masks(&options);
+        for (size_t c = 0; c < 3; ++c) assert_string_equal(cleat_masks_class(dataset, c), numbers[c]);
+        cleat_dataset_destroy(dataset);
+    }
+    test_write_text(config, "{\"id2label\":{\"0\":\"blue sky\",\"1\":\"sea\",\"2\":\"land\"}}");
+    int failed = 0, opened = 0;
+    for (long n = 0; n < 400 && opened < 20; ++n) {
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        cleat_fail_allocation(n);
+        cleat_status status = cleat_masks_open(in(""), &options, &dataset, &error);
+        cleat_fail_allocation(0);
+        failed += status != CLEAT_OK;
+        opened += status == CLEAT_OK;
+        if (status) {
+            assert_int_equal(status, CLEAT_ERR_MEMORY);
+            continue;
+        }
+        assert_string_equal(cleat_masks_class(dataset, 0), "blue sky");
+        assert_string_equal(cleat_masks_class(dataset, 2), "land");
+        cleat_dataset_destroy(dataset);
+    }
+    assert_true(failed > 10);
+    remove(config);
+}
+
 static void fitted_classes_are_used_again(void **state) {
     cleat_error error = {0};
     char fitted[512];
@@ -255,6 +296,7 @@ int main(void) {
         cmocka_unit_test(reduced_labels_begin_at_one),
         cmocka_unit_test(augmented_masks_have_the_same_classes),
         cmocka_unit_test(names_come_from_the_options_or_a_file),
+        cmocka_unit_test(names_come_from_a_configuration),
         cmocka_unit_test(fitted_classes_are_used_again),
         cmocka_unit_test(what_is_no_class_is_refused),
         cmocka_unit_test(few_bits_stay_as_they_are),

@@ -176,8 +176,18 @@ typedef struct resampling {
     taps rows, columns;
     int64_t size;
     float *line; /* [columns.low .. columns.high, C]: weighted sum of rows of the image */
-    float *out;  /* [size, C] */
+    float *out;  /* [size, C] a row of the crop that becomes a column of the sample */
 } resampling;
+
+/* Tap k of a row of the crop: its weight, for bytes, and the row of the image. */
+static float weight_of(const resampling *r, int64_t row, int64_t k) {
+    return r->rows.weights[row * r->rows.count + k] * (1.0f / 255);
+}
+
+static const uint8_t *source_of(const resampling *r, int64_t row, int64_t k) {
+    const cleat_image *p = r->image;
+    return p->pixels + reflect(r->rows.first[row] + k, p->height) * p->width * p->channels;
+}
 
 /* line = the weighted sum of the taps' rows of the image, scaled to 0 .. 1. */
 static void add_rows(const resampling *r, int64_t row) {
@@ -187,13 +197,17 @@ static void add_rows(const resampling *r, int64_t row) {
     float *inside = r->line + (from - low) * channels;
     int64_t count = (to - from + 1) * channels;
     for (int64_t k = 0; k < r->rows.count; ++k) {
-        int64_t y = reflect(r->rows.first[row] + k, p->height);
-        const uint8_t *source = p->pixels + (y * p->width + from) * channels;
-        float weight = r->rows.weights[row * r->rows.count + k] * (1.0f / 255);
-        if (k == 0)
+        const float weight = weight_of(r, row, k);
+        const uint8_t *source = source_of(r, row, k) + from * channels;
+        if (k == 0 && r->rows.count > 1) { /* the first two at once */
+            const float other_weight = weight_of(r, row, ++k);
+            const uint8_t *other = source_of(r, row, k) + from * channels;
+            for (int64_t i = 0; i < count; ++i) inside[i] = weight * (float)source[i] + other_weight * (float)other[i];
+        } else if (k == 0) {
             for (int64_t i = 0; i < count; ++i) inside[i] = weight * (float)source[i];
-        else if (weight != 0)
+        } else if (weight != 0) {
             for (int64_t i = 0; i < count; ++i) inside[i] += weight * (float)source[i];
+        }
     }
     for (int64_t x = low; x <= high; ++x)
         if (x < from || x > to)
@@ -201,59 +215,113 @@ static void add_rows(const resampling *r, int64_t row) {
                    (size_t)channels * sizeof(float));
 }
 
-static inline void gather(const resampling *r, int64_t channels) {
+static inline void gather(const resampling *r, int64_t channels, int64_t count, float *out) {
     const taps *t = &r->columns;
-    for (int64_t i = 0; i < r->size; ++i) {
-        const float *source = r->line + (t->first[i] - t->low) * channels, *weights = t->weights + i * t->count;
-        float *out = r->out + i * channels;
-        for (int64_t c = 0; c < channels; ++c) out[c] = weights[0] * source[c];
-        for (int64_t k = 1; k < t->count; ++k)
-            for (int64_t c = 0; c < channels; ++c) out[c] += weights[k] * source[k * channels + c];
+    for (int64_t i = 0; i < r->size; ++i, out += channels) {
+        const float *source = r->line + (t->first[i] - t->low) * channels, *weights = t->weights + i * count;
+        for (int64_t c = 0; c < channels; ++c) {
+            float sum = weights[0] * source[c];
+            for (int64_t k = 1; k < count; ++k) sum += weights[k] * source[k * channels + c];
+            out[c] = sum;
+        }
     }
 }
 
-static void gather_columns(const resampling *r) {
-    if (r->image->channels == 1)
-        gather(r, 1);
-    else if (r->image->channels == 3)
-        gather(r, 3);
+/* Numbers of channels and taps as constants where they are usual: colour that is enlarged, or nearly as large. */
+static void gather_columns(const resampling *r, float *out) {
+    const int64_t channels = r->image->channels, count = r->columns.count;
+    if (channels == 3 && count == 2)
+        gather(r, 3, 2, out);
+    else if (channels == 3)
+        gather(r, 3, count, out);
     else
-        gather(r, r->image->channels);
+        gather(r, channels, count, out);
 }
 
-/* Stores row i of the crop as a row of the sample, or, with `transpose`, as a column. */
-static void place(const resampling *r, bool transpose, int64_t i, float *values) {
-    int64_t channels = r->image->channels;
-    size_t bytes = (size_t)channels * sizeof(float);
-    if (!transpose)
-        memcpy(values + i * r->size * channels, r->out, (size_t)r->size * bytes);
-    else
-        for (int64_t j = 0; j < r->size; ++j)
-            memcpy(values + (j * r->size + i) * channels, r->out + j * channels, bytes);
+/* Stores row i of the crop as column i of the sample. */
+static inline void place_column(const resampling *r, int64_t channels, int64_t i, float *values) {
+    for (int64_t j = 0; j < r->size; ++j)
+        memcpy(values + (j * r->size + i) * channels, r->out + j * channels, (size_t)channels * sizeof(float));
 }
 
 /* --- colours -------------------------------------------------------------------------------------------------- */
 
-static float grey_of(const float *pixel, int64_t channels) {
-    return channels == 3 ? 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2] : pixel[0];
+static inline float grey_of(float red, float green, float blue) {
+    return 0.299f * red + 0.587f * green + 0.114f * blue;
+}
+
+static float mean_grey(int64_t pixels, int64_t channels, const float *values) {
+    double sum = 0;
+    if (channels == 3)
+        for (int64_t i = 0; i < pixels; ++i) sum += grey_of(values[3 * i], values[3 * i + 1], values[3 * i + 2]);
+    else
+        for (int64_t i = 0; i < pixels; ++i) sum += values[i * channels];
+    return (float)(sum / (double)pixels);
+}
+
+/* Two comparisons that each select a value, not a branch: clamped values are as random as the image. */
+static inline float clamp(float value) {
+    value = value < 0 ? 0 : value;
+    return value > 1 ? 1 : value;
+}
+
+/* New value of a channel: clamp((old * factor + add) * saturation + (1 - saturation) * grey), standardized. The grey is that
+ * of the pixel before saturation. */
+typedef struct colour_change {
+    float factor, add, saturation;
+    float mean[CLEAT_IMAGE_MAX_CHANNELS], scale[CLEAT_IMAGE_MAX_CHANNELS]; /* standardized = (value - mean) * scale */
+} colour_change;
+
+enum { BLOCK = 64 };
+
+/* A block of pixels in planes: loops that the compiler vectorizes. */
+static void change_block(const colour_change *change, float planes[3][BLOCK]) {
+    float grey[BLOCK];
+    for (int c = 0; c < 3; ++c)
+        for (int i = 0; i < BLOCK; ++i) planes[c][i] = planes[c][i] * change->factor + change->add;
+    for (int i = 0; i < BLOCK; ++i)
+        grey[i] = grey_of(planes[0][i], planes[1][i], planes[2][i]) * (1 - change->saturation);
+    for (int c = 0; c < 3; ++c)
+        for (int i = 0; i < BLOCK; ++i)
+            planes[c][i] = (clamp(planes[c][i] * change->saturation + grey[i]) - change->mean[c]) * change->scale[c];
+}
+
+static void change_three(const colour_change *change, int64_t pixels, float *values) {
+    float planes[3][BLOCK] = {{0}};
+    for (int64_t at = 0; at < pixels; at += BLOCK, values += 3 * BLOCK) {
+        const int64_t n = pixels - at < BLOCK ? pixels - at : BLOCK;
+        for (int64_t i = 0; i < n; ++i)
+            for (int c = 0; c < 3; ++c) planes[c][i] = values[3 * i + c];
+        change_block(change, planes);
+        for (int64_t i = 0; i < n; ++i)
+            for (int c = 0; c < 3; ++c) values[3 * i + c] = planes[c][i];
+    }
+}
+
+/* Without colours there is no saturation. */
+static void change_others(const colour_change *change, int64_t pixels, int64_t channels, float *values) {
+    for (int64_t i = 0; i < pixels; ++i)
+        for (int64_t c = 0; c < channels; ++c, ++values)
+            *values = (clamp(*values * change->factor + change->add) - change->mean[c]) * change->scale[c];
 }
 
 /* Brightness is a factor; contrast scales differences from the sample's mean grey; saturation scales
- * differences from each pixel's grey. */
-static void change_colours(const cleat_augment_params *params, int64_t pixels, int64_t channels, float *values) {
-    double sum = 0;
-    for (int64_t i = 0; i < pixels; ++i) sum += grey_of(values + i * channels, channels);
-    float mean = (float)(sum / (double)pixels) * params->brightness * (1 - params->contrast);
-    float factor = params->brightness * params->contrast;
-    for (int64_t i = 0; i < pixels; ++i) {
-        float *pixel = values + i * channels;
-        for (int64_t c = 0; c < channels; ++c) pixel[c] = pixel[c] * factor + mean;
-        float grey = grey_of(pixel, channels) * (1 - params->saturation);
-        for (int64_t c = 0; c < channels; ++c) {
-            float value = channels == 3 ? pixel[c] * params->saturation + grey : pixel[c];
-            pixel[c] = value < 0 ? 0 : value > 1 ? 1 : value;
-        }
+ * differences from each pixel's grey. Standardizes too, unless `fitted` is NULL. */
+static void change_colours(const cleat_augment_params *params, const cleat_image_preprocessor *fitted, int64_t pixels,
+                           int64_t channels, float *values) {
+    colour_change change = {
+        .factor = params->brightness * params->contrast,
+        .add = mean_grey(pixels, channels, values) * params->brightness * (1 - params->contrast),
+        .saturation = params->saturation,
+    };
+    for (int64_t c = 0; c < channels; ++c) {
+        change.mean[c] = fitted ? (float)fitted->mean[c] : 0;
+        change.scale[c] = fitted ? (float)(1 / fitted->std[c]) : 1;
     }
+    if (channels == 3)
+        change_three(&change, pixels, values);
+    else
+        change_others(&change, pixels, channels, values);
 }
 
 static void copy_plain(const cleat_image *image, float *values) {
@@ -261,13 +329,15 @@ static void copy_plain(const cleat_image *image, float *values) {
     for (int64_t i = 0; i < count; ++i) values[i] = (float)image->pixels[i] * (1.0f / 255);
 }
 
-cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params, int64_t size,
-                                 float *values, cleat_error *error) {
+cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params,
+                                 const cleat_image_preprocessor *fitted, int64_t size, float *values,
+                                 cleat_error *error) {
     resampling r = {.image = image, .size = size};
     int64_t channels = image->channels;
     cleat_status status = CLEAT_OK;
     if (cleat_augment_is_identity(image, params, size)) {
         copy_plain(image, values);
+        if (fitted) cleat_image_standardise(fitted, size * size, values);
         return CLEAT_OK;
     }
     /* mirroring is applied after the transposition, so that with one the sample's rows are the crop's
@@ -290,10 +360,17 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
     }
     for (int64_t i = 0; i < size; ++i) {
         add_rows(&r, i);
-        gather_columns(&r);
-        place(&r, params->transpose, i, values);
+        gather_columns(&r, params->transpose ? r.out : values + i * size * channels);
+        if (!params->transpose) continue;
+        if (channels == 3) /* a constant, so that the copy of a pixel is no call */
+            place_column(&r, 3, i, values);
+        else
+            place_column(&r, channels, i, values);
     }
-    if (changes_colours(params)) change_colours(params, size * size, channels, values);
+    if (changes_colours(params))
+        change_colours(params, fitted, size * size, channels, values);
+    else if (fitted)
+        cleat_image_standardise(fitted, size * size, values);
 done:
     free_taps(&r.rows);
     free_taps(&r.columns);

@@ -3,7 +3,7 @@
 #define CLEAT_SRC_AUGMENT_H
 
 #include "cleat/images.h"
-#include "data/image/file.h"
+#include "data/image/common.h"
 
 /* A rectangle of the source image in pixels, possibly beyond its borders, which is rotated and mirrored, then
  * scaled to the sample's size; and the changes of the colours. */
@@ -27,11 +27,12 @@ cleat_augment_params cleat_augment_random(const cleat_image *image, bool square,
 /* Whether the sample equals the image pixel by pixel. */
 bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_params *params, int64_t size);
 
-/* Resamples the crop to values [size, size, C] in 0 .. 1 and applies the changes of the colours, with
- * clamping. Enlarging is bilinear; reducing averages over the area of each pixel (antialiased). Outside the
- * image its pixels are reflected at the border. Fails only if memory is exhausted. */
-cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params, int64_t size,
-                                 float *values, cleat_error *error);
+/* Resamples the crop to values [size, size, C] in 0 .. 1, applies the changes of the colours, with clamping, and
+ * standardises the values with *fitted (NULL: does not). Enlarging is bilinear; reducing averages over the area of each
+ * pixel (antialiased). Outside the image its pixels are reflected at the border. Fails only if memory is exhausted. */
+cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params,
+                                 const cleat_image_preprocessor *fitted, int64_t size, float *values,
+                                 cleat_error *error);
 /* Nearest-neighbour version for a one-channel image of the same size as the image, with the same crop; pixels
  * outside the image become `outside`. labels [size, size]. */
 void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,

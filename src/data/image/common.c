@@ -159,13 +159,17 @@ cleat_status cleat_image_preprocessor_give(cleat_image_preprocessor *fitted, con
     return status ? status : give("std", options->std, fitted->channels, fitted->std, error);
 }
 
+/* Means and factors are repeated, so that the inner loop is the same for any number of channels, and vectorized. */
 void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values) {
-    int64_t channels = fitted->channels;
-    float mean[CLEAT_IMAGE_MAX_CHANNELS], factor[CLEAT_IMAGE_MAX_CHANNELS];
-    for (int64_t c = 0; c < channels; ++c) {
-        mean[c] = (float)fitted->mean[c];
-        factor[c] = (float)(1 / fitted->std[c]);
+    enum { REPEATED = 16 }; /* pixels */
+    float mean[CLEAT_IMAGE_MAX_CHANNELS * REPEATED], factor[CLEAT_IMAGE_MAX_CHANNELS * REPEATED];
+    const int64_t channels = fitted->channels, period = channels * REPEATED;
+    for (int64_t i = 0; i < period; ++i) {
+        mean[i] = (float)fitted->mean[i % channels];
+        factor[i] = (float)(1 / fitted->std[i % channels]);
     }
-    for (int64_t i = 0; i < pixels; ++i)
-        for (int64_t c = 0; c < channels; ++c, ++values) *values = (*values - mean[c]) * factor[c];
+    for (int64_t left = pixels * channels; left > 0; left -= period, values += period) {
+        const int64_t n = left < period ? left : period;
+        for (int64_t i = 0; i < n; ++i) values[i] = (values[i] - mean[i]) * factor[i];
+    }
 }

@@ -98,8 +98,7 @@ static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_
     if (cleat_augment_is_identity(&image, &params, size)) {
         fill_plain(im, &image, values);
     } else {
-        status = cleat_augment_apply(&image, &params, size, values, error);
-        if (status == CLEAT_OK) cleat_image_standardise(&im->fitted, size * size, values);
+        status = cleat_augment_apply(&image, &params, &im->fitted, size, values, error);
     }
     release_image(im, sample, &image);
     return status;

@@ -80,10 +80,9 @@ static cleat_status fill_image(const masks *m, size_t sample, const cleat_augmen
     cleat_image image;
     cleat_status status = acquire_image(m, 2 * sample, &image, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_augment_apply(&image, params, size, values, error);
+    status = cleat_augment_apply(&image, params, &m->fitted, size, values, error);
     release_image(m, 2 * sample, &image);
     if (status != CLEAT_OK) return status;
-    cleat_image_standardise(&m->fitted, size * size, values);
     pad_image(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
     return CLEAT_OK;
 }
