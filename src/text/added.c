@@ -7,29 +7,38 @@
 
 #include <string.h>
 
+const cleat_added_token *cleat_added_tokens_get(const cleat_added_tokens *added, const char *content) {
+    uint32_t at;
+    return cleat_name_table_find(&added->by_content, content, &at) ? &added->tokens[at] : NULL;
+}
+
 cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added_token *token, cleat_error *error) {
+    uint32_t at = (uint32_t)added->count;
+    if (cleat_name_table_find(&added->by_content, token->content, &at)) {
+        char *content = added->tokens[at].content;
+        added->tokens[at] = *token;
+        added->tokens[at].content = content;
+        return CLEAT_OK;
+    }
+    cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, sizeof *added->tokens, error);
+    if (status != CLEAT_OK) return status;
     char *content = cleat_strdup(token->content);
     if (!content) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
-    size_t at = 0;
-    while (at < added->count && strcmp(added->tokens[at].content, content) != 0) ++at;
-    if (at == added->count) {
-        cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, sizeof *added->tokens, error);
-        if (status != CLEAT_OK) {
-            cleat_free(content);
-            return status;
-        }
-        ++added->count;
-    } else {
-        cleat_free(added->tokens[at].content);
+    status = cleat_name_table_add(&added->by_content, content, at, error);
+    if (status != CLEAT_OK) {
+        cleat_free(content);
+        return status;
     }
     added->tokens[at] = *token;
     added->tokens[at].content = content;
+    ++added->count;
     return CLEAT_OK;
 }
 
 void cleat_added_tokens_free(cleat_added_tokens *added) {
     for (size_t i = 0; i < added->count; ++i) cleat_free(added->tokens[i].content);
     cleat_free(added->tokens);
+    cleat_name_table_free(&added->by_content);
     cleat_trie_free(&added->raw);
     cleat_trie_free(&added->normalised);
     *added = (cleat_added_tokens){0};

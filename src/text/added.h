@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_ADDED_H
 #define CLEAT_SRC_ADDED_H
 
+#include "core/name_table.h"
 #include "text/aligned.h"
 #include "text/trie.h"
 
@@ -17,6 +18,7 @@ typedef struct cleat_added_token {
 typedef struct cleat_added_tokens {
     cleat_added_token *tokens; /* [count] */
     size_t count, capacity;
+    cleat_name_table by_content; /* indices of tokens */
     /* Of the tokens that are searched for in the text as it is, and in the normalised text; values: indices of
      * tokens. */
     cleat_trie raw, normalised;
@@ -24,6 +26,8 @@ typedef struct cleat_added_tokens {
 
 /* Appends a token; the list owns a copy of `content`. A token whose content is known replaces the earlier one. */
 cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added_token *token, cleat_error *error);
+/* The token of that content, or NULL. */
+const cleat_added_token *cleat_added_tokens_get(const cleat_added_tokens *added, const char *content);
 void cleat_added_tokens_free(cleat_added_tokens *added);
 
 typedef struct cleat_added_match {

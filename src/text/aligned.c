@@ -6,8 +6,16 @@
 
 #include <string.h>
 
+size_t cleat_aligned_most(size_t size) {
+    return size > (SIZE_MAX - 4096) / 64 ? SIZE_MAX : 64 * size + 4096;
+}
+
 bool cleat_aligned_reserve(cleat_aligned *text, size_t more) {
     if (text->failed || text->size + more <= text->capacity) return !text->failed;
+    if (text->most && text->size + more > text->most) {
+        text->failed = text->too_long = true;
+        return false;
+    }
     size_t capacity = text->capacity * 2 + more + 240;
     uint32_t *begin = cleat_alloc(capacity, 2 * sizeof *begin + 1); /* one allocation for the three arrays */
     if (!begin) {

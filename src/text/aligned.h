@@ -9,8 +9,14 @@ typedef struct cleat_aligned {
     /* [size] Byte range in the source of the character to which each byte belongs. */
     uint32_t *begin, *end;
     size_t size, capacity;
-    bool failed; /* out of memory: later calls do nothing; the caller checks once at the end */
+    size_t most;   /* size above which it fails; 0: no limit */
+    bool failed;   /* out of memory, or above the limit: later calls do nothing; the caller checks once at the end */
+    bool too_long; /* above the limit */
 } cleat_aligned;
+
+/* Limits texts that are made of one of `size` bytes. Steps of a tokenizer.json are repeated as often as the file says, and
+ * each may double a text; Unicode's longest decomposition has eleven times the bytes of its character. */
+size_t cleat_aligned_most(size_t size);
 
 /* Ensures room for `more` bytes. */
 bool cleat_aligned_reserve(cleat_aligned *text, size_t more);

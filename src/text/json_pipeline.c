@@ -56,12 +56,16 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
 /* The content as it is searched for; the caller frees it. */
 static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token *token, char **text, size_t *size,
                                 cleat_error *error) {
-    cleat_aligned content = {0}, spare = {0};
+    const size_t most = cleat_aligned_most(strlen(token->content));
+    cleat_aligned content = {.most = most}, spare = {.most = most};
     cleat_aligned_add(&content, token->content, strlen(token->content), 0, 0);
     cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, error) : CLEAT_OK;
     *size = content.size;
     *text = status == CLEAT_OK ? cleat_alloc(content.size + 1, 1) : NULL;
     if (*text && content.size) memcpy(*text, content.bytes, content.size);
+    if (status == CLEAT_OK && (content.too_long || spare.too_long))
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "the normalisers lengthen the token %.40s above %zu bytes",
+                            token->content, most);
     if (status == CLEAT_OK && (content.failed || !*text))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
     cleat_aligned_free(&content);

@@ -24,6 +24,9 @@ typedef struct encoding {
 static cleat_status check_memory(const encoding *e, cleat_error *error) {
     bool failed = e->repaired.failed || e->part.failed || e->spare.failed || e->split.text.failed ||
                   e->split.spare.failed || e->split.words.failed || e->split.spare_words.failed;
+    if (e->part.too_long || e->spare.too_long || e->split.text.too_long || e->split.spare.too_long)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the tokenizer's steps lengthen a text of %zu bytes above %zu",
+                          e->size, cleat_aligned_most(e->size));
     return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a text of %zu bytes", e->size) : CLEAT_OK;
 }
 
@@ -83,6 +86,7 @@ static void add_token(encoding *e, int32_t id, uint32_t begin, uint32_t end) {
 static void read_part(encoding *e, size_t start, size_t end) {
     cleat_aligned *part = &e->part;
     part->size = 0;
+    part->most = e->spare.most = e->split.text.most = e->split.spare.most = cleat_aligned_most(end - start);
     if (e->repaired.size) {
         cleat_aligned_copy(part, &e->repaired, start, end - start);
         return;
@@ -210,8 +214,8 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
 /* --- pieces --------------------------------------------------------------------------------------------------- */
 
 int32_t cleat_pipeline_id(const cleat_pipeline *pipeline, const char *piece) {
-    for (size_t i = 0; i < pipeline->added.count; ++i)
-        if (strcmp(pipeline->added.tokens[i].content, piece) == 0) return pipeline->added.tokens[i].id;
+    const cleat_added_token *added = cleat_added_tokens_get(&pipeline->added, piece);
+    if (added) return added->id;
     return cleat_piece_table_find(&pipeline->model.pieces, piece, strlen(piece));
 }
 

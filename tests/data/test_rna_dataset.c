@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cleat/data.h"
@@ -122,6 +123,27 @@ static int64_t hairpin(int stem, float *coords) {
     return n;
 }
 
+/* A million residues without coordinates would be 5 * 10^11 comparisons. */
+static void chains_beyond_any_molecule_take_no_time(void **state) {
+    enum { RESIDUES = 1 << 20, MOST = 1 << 15 };
+    (void)state;
+    char *letters = malloc(RESIDUES);
+    float *coords = calloc(RESIDUES, 3 * sizeof *coords), *mask = calloc(RESIDUES, sizeof *mask);
+    int32_t *partner = calloc(RESIDUES, sizeof *partner);
+    cleat_error error = {0};
+    assert_true(letters && coords && mask && partner);
+    memset(letters, 'G', RESIDUES);
+    assert_int_equal(cleat_rna_find_pairs(letters, coords, mask, RESIDUES, partner, &error), CLEAT_OK);
+    for (int i = 0; i < RESIDUES; ++i) assert_int_equal(partner[i], -1);
+    for (int i = 0; i <= MOST; ++i) mask[2 * i] = 1;
+    assert_int_equal(cleat_rna_find_pairs(letters, coords, mask, RESIDUES, partner, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "32769 residues with coordinates"));
+    free(letters);
+    free(coords);
+    free(mask);
+    free(partner);
+}
+
 static void pairs_need_bases_distance_and_stack(void **state) {
     (void)state;
     float coords[3 * 64], mask[64];
@@ -221,6 +243,7 @@ int main(void) {
         cmocka_unit_test(fields_hold_the_chain),
         cmocka_unit_test(long_chains_are_cropped),
         cmocka_unit_test(pairs_need_bases_distance_and_stack),
+        cmocka_unit_test(chains_beyond_any_molecule_take_no_time),
         cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);

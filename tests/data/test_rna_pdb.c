@@ -64,6 +64,27 @@ static void reads_real_oddities(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* A TER without a chain ends that of the last atom: what follows under its letter is a ligand. */
+static void a_bare_ter_ends_the_chain_of_the_last_atom(void **state) {
+    (void)state;
+    static const char *const records[] = {"TER\n", "TER      99        G    12\n"};
+    for (size_t i = 0; i < sizeof records / sizeof *records; ++i) {
+        char text[2048] = "HEADER    RNA\n";
+        put(text, "ATOM", " C1'", ' ', "  G", 'A', "   1 ", 1, 2, 3);
+        put(text, "ATOM", " C1'", ' ', "  C", 'B', "   1 ", 4, 5, 6);
+        strcat(text, records[i]);
+        put(text, "HETATM", " C1'", ' ', "GTP", 'B', " 101 ", 5, 5, 5);
+        put(text, "HETATM", " C1'", ' ', "5MC", 'A', "   2 ", 7, 7, 7);
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        if (open_text(text, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        assert_int_equal(cleat_dataset_count(dataset), 2);
+        assert_string_equal(cleat_rna_sequence(dataset, 0), "GC");
+        assert_string_equal(cleat_rna_sequence(dataset, 1), "C");
+        cleat_dataset_destroy(dataset);
+    }
+}
+
 static void refuses_broken_files(void **state) {
     (void)state;
     static const char atom[] = "ATOM      1  C1'   G A   1       1.000   2.000   3.000\n";
@@ -159,9 +180,8 @@ static void agrees_with_shared_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_real_oddities),
-        cmocka_unit_test(refuses_broken_files),
-        cmocka_unit_test(survives_cuts_and_flips),
+        cmocka_unit_test(reads_real_oddities),       cmocka_unit_test(a_bare_ter_ends_the_chain_of_the_last_atom),
+        cmocka_unit_test(refuses_broken_files),      cmocka_unit_test(survives_cuts_and_flips),
         cmocka_unit_test(agrees_with_shared_tables),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);

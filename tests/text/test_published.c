@@ -383,6 +383,52 @@ static void deep_nesting_is_an_error(void **state) {
     cleat_text_free(&whole);
 }
 
+/* A file of a kilobyte whose every step doubles the text: 2^40 bytes. */
+static void steps_that_lengthen_a_text_without_end_are_an_error(void **state) {
+    enum { STEPS = 40 };
+    static const char *const steps[][2] = {
+        {"normalizer", "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aa\"}"},
+        {"normalizer", "{\"type\":\"ByteLevel\"}"},
+        {"pre_tokenizer", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; ++i) {
+        cleat_text json = {0};
+        cleat_tokenizer *tokenizer = NULL;
+        cleat_error error = {0};
+        size_t count;
+        cleat_text_add(&json, "{" WORDPIECE ",\"%s\":{\"type\":\"Sequence\",\"%s\":[", steps[i][0],
+                       i < 2 ? "normalizers" : "pretokenizers");
+        for (int k = 0; k < STEPS; ++k) cleat_text_add(&json, "%s%s", k ? "," : "", steps[i][1]);
+        cleat_text_add(&json, "]}}");
+        assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
+        assert_int_equal(cleat_tokenizer_encode(tokenizer, "a\xC3\xA9", 3, NULL, 0, &count, &error), CLEAT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "lengthen a text of 3 bytes"));
+        cleat_tokenizer_destroy(tokenizer);
+        cleat_text_free(&json);
+    }
+    cleat_text json = {0}; /* the content of an added token is normalised when the file is read */
+    cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"a\",\"normalized\":true}],\"normalizer\":"
+                          "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int k = 0; k < STEPS; ++k) cleat_text_add(&json, "%s%s", k ? "," : "", steps[0][1]);
+    cleat_text_add(&json, "]}}");
+    expect_failure(json.data, CLEAT_ERR_FORMAT, "lengthen the token a");
+    cleat_text_free(&json);
+}
+
+static void templates_have_a_limit(void **state) {
+    (void)state;
+    cleat_text json = {0};
+    cleat_text_add(&json, "{" WORDPIECE
+                          ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"a\":{\"ids\":[1");
+    for (int i = 1; i < 200; ++i) cleat_text_add(&json, ",1");
+    cleat_text_add(&json, "]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
+    for (int i = 0; i < 200; ++i) cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}");
+    cleat_text_add(&json, "]}}");
+    expect_failure(json.data, CLEAT_ERR_FORMAT, "a template of more than 4096 tokens");
+    cleat_text_free(&json);
+}
+
 static void no_memory_is_an_error(void **state) {
     cleat_status status = CLEAT_ERR_MEMORY;
     (void)state;
@@ -402,7 +448,7 @@ static void no_memory_is_an_error(void **state) {
     }
 }
 
-/* --- long texts ----------------------------------------------------------------------------------------------- */
+/* --- sizes ----------------------------------------------------------------------------------------------- */
 
 /* A quadratic algorithm would take hours. */
 static void a_word_of_megabytes_takes_a_moment(void **state) {
@@ -421,6 +467,25 @@ static void a_word_of_megabytes_takes_a_moment(void **state) {
         }
     }
     free(text);
+}
+
+/* As above: each token compared with all others is 2 * 10^10 comparisons. The second of two tokens of the same content counts. */
+static void many_added_tokens_take_a_moment(void **state) {
+    enum { TOKENS = 200000 };
+    (void)state;
+    cleat_text json = {0};
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[");
+    for (int i = 0; i < TOKENS; ++i) cleat_text_add(&json, "{\"content\":\"token%d\"},", i);
+    cleat_text_add(&json, "{\"content\":\"token7\",\"special\":true}]}");
+    assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
+    assert_int_equal(cleat_tokenizer_id(tokenizer, "token0"), 2);
+    assert_int_equal(cleat_tokenizer_id(tokenizer, "token7"), 9);
+    assert_int_equal(cleat_tokenizer_id(tokenizer, "token199999"), TOKENS + 1);
+    assert_int_equal(cleat_tokenizer_id(tokenizer, "token"), -1);
+    cleat_tokenizer_destroy(tokenizer);
+    cleat_text_free(&json);
 }
 
 static void texts_that_are_not_utf8_are_encoded(void **state) {
@@ -451,8 +516,11 @@ int main(void) {
         cmocka_unit_test(damaged_files_are_errors),
         cmocka_unit_test(damaged_models_are_errors),
         cmocka_unit_test(deep_nesting_is_an_error),
+        cmocka_unit_test(steps_that_lengthen_a_text_without_end_are_an_error),
+        cmocka_unit_test(templates_have_a_limit),
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(a_word_of_megabytes_takes_a_moment),
+        cmocka_unit_test(many_added_tokens_take_a_moment),
         cmocka_unit_test(texts_that_are_not_utf8_are_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, remove_json);

@@ -9,6 +9,9 @@
  *   - the helix is antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer
  *     to the other than the pair's own (A-form: 8.2 against 10.7), which is not so for shifted strands.
  *
+ * Every residue is compared with every other one, which takes a few seconds for the longest chain that is accepted, several
+ * times the longest of the PDB.
+ *
  * Of these candidates, a pair is two residues each of which is the other's nearest to 10.5. It is kept only
  * if the adjacent (i + 1, j - 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
 #include "data/rna/set.h"
@@ -18,7 +21,7 @@
 #include <math.h>
 
 static const float PAIR_DISTANCE = 10.5f, PAIR_TOLERANCE = 1.2f;
-enum { MIN_SEPARATION = 4 };
+enum { MIN_SEPARATION = 4, LONGEST = 1 << 15 };
 
 typedef struct chain {
     const char *letters;
@@ -40,7 +43,7 @@ static float distance(const chain *c, int64_t i, int64_t j) {
     return sqrtf(x * x + y * y + z * z);
 }
 
-/* distance - 10.5| if i and j can pair, else infinite; i < j. */
+/* |distance - 10.5| if i and j can pair, else infinite; i < j. */
 static float pair_error(const chain *c, int64_t i, int64_t j) {
     if (j - i < MIN_SEPARATION || !complementary(c->letters[i], c->letters[j])) return INFINITY;
     float d = distance(c, i, j);
@@ -57,19 +60,30 @@ static bool is_pair(const int32_t *best, int64_t n, int64_t i, int64_t j) {
 cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, const float *mask, int64_t n,
                                   int32_t *partner, cleat_error *error) {
     const chain c = {letters, coords, mask, n};
-    int32_t *best = cleat_alloc((size_t)n, sizeof *best);
+    int32_t *best = cleat_alloc((size_t)n, sizeof *best), *known = cleat_alloc((size_t)n, sizeof *known);
     float *off = cleat_alloc((size_t)n, sizeof *off);
-    if (!best || !off) {
+    if (!best || !off || !known) {
         cleat_free(best);
         cleat_free(off);
+        cleat_free(known);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to pair %lld residues", (long long)n);
     }
+    int64_t n_known = 0;
     for (int64_t i = 0; i < n; ++i) {
         best[i] = partner[i] = -1;
         off[i] = INFINITY;
+        if (mask[i] != 0) known[n_known++] = (int32_t)i;
     }
-    for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = i + MIN_SEPARATION; j < n; ++j) {
+    cleat_status status = CLEAT_OK;
+    if (n_known > LONGEST) {
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "a chain has %lld residues with coordinates; at most %d can be paired",
+                       (long long)n_known, LONGEST);
+        n_known = 0;
+    }
+    for (int64_t a = 0; a < n_known; ++a)
+        for (int64_t b = a + 1; b < n_known; ++b) {
+            const int64_t i = known[a], j = known[b];
             float d = pair_error(&c, i, j);
             if (d < off[i]) off[i] = d, best[i] = (int32_t)j;
             if (d < off[j]) off[j] = d, best[j] = (int32_t)i;
@@ -84,5 +98,6 @@ cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, cons
     }
     cleat_free(off);
     cleat_free(best);
-    return CLEAT_OK;
+    cleat_free(known);
+    return status;
 }
