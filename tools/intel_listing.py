@@ -46,11 +46,11 @@ def list_programs(build, folder):
 
 def tile(program):
     """The elements that a work-item, or a subgroup, computes; tiles whose memory is aligned come first."""
-    sizes = dict(re.findall(r"-(BLOCK_M|BLOCK_N|ITEM_M|ITEM_N|ITEMS_N)(\d+)", program))
+    sizes = dict(re.findall(r"-(BLOCK_M|BLOCK_N|ITEM_M|ITEM_N|ITEMS_N|ROWS)(\d+)", program))
     number = lambda name: int(sizes.get(name, 1))
     squareness = -abs(number("ITEMS_N") - 16)
     return ("ALIGNED0" not in program and not re.search(r"ALIGNED[48]0", program),
-            number("BLOCK_M") * number("BLOCK_N") * number("ITEM_M") * number("ITEM_N"), squareness)
+            number("BLOCK_M") * number("BLOCK_N") * number("ITEM_M") * number("ITEM_N"), squareness, number("ROWS"))
 
 
 def programs_of(programs, card, storage, workload):

@@ -121,18 +121,7 @@ attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
 
 #else
 
-/* Per query of a tile in local memory: the log-sum-exps in base 2, then delta. */
-#define STATISTICS (2 * COLS)
-#if STATISTICS > THREADS
-#error a work-item loads one number
-#endif
-
-/* This work-item's number of a tile of queries, of which n are valid. The others have the weight 2^-INFINITY = 0. */
-static inline float fetch_statistic(__global const float *lse, __global const float *delta, ulong at, int n) {
-    const int lid = get_local_id(0);
-    if (lid < COLS) return lid < n ? lse[at + lid] * LOG2E : INFINITY;
-    return lid - COLS < n && lid < STATISTICS ? delta[at + lid - COLS] : 0.0f;
-}
+#include "attention/attention_statistics.clh"
 
 /* Transposed scores become weights, and dweight the gradients of the scores. statistics: from this fragment's first
  * query on. */

@@ -19,6 +19,7 @@
 #include "conv/conv.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
+#include "lib/moments.clh"
 
 /* 1: the final sums of pixels are stored directly from the registers. Where they are rounded to halves first,
  * this takes enough additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
@@ -148,7 +149,7 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
  * some of each phase. */
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
-                              const int block_panels) {
+                              const int block_panels MOMENTS_TENSORS) {
     const int to_channels = CONV_KIND == CONV_FORWARD ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
     const int n0 = get_group_id(0) % across * width, cols = min(width, to_channels - n0);
@@ -170,6 +171,12 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     float *panel = (float *)panel_vectors, *copy = (float *)copy_vectors;
     if (cols % TILE_COLS) panel_clear(panel);
     patches_find(g, block * block_rows, rows, patches);
+#if MOMENTS /* of y, whose pixels are numbered as the rows of blocks are */
+    const int counted = clamp(COUNTED_IMAGES(batch) * (P * Q) - block * block_rows, 0, rows);
+    __global float *mine = AT(moments) + (long)block * 2 * N;
+    column_sums column[TILE_VECS];
+    if (n0 == 0) AT(counts)[block] = (float)counted;
+#endif
 
     int k = 0;
     do { /* at least once, because pixels that no tap reaches receive their accum */
@@ -182,6 +189,9 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
             const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k : k + CHUNK;
             filters_load(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding, k,
                          depth, n, here, panel);
+#if MOMENTS
+            for (int v = 0; v < TILE_VECS; ++v) column_begin(column + v);
+#endif
             for (int m = 0; m < rows; m += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
                 floatv sum[TILE_ROWS][TILE_VECS];
@@ -201,14 +211,23 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
                             write_row(sum[i][v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
                                       (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, VEC);
                     }
-                    continue;
+                } else {
+                    tile_keep(sum, kept);
+                    for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
+                        for (int v = 0; v * VEC < here; ++v)
+                            write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
+                                      (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
                 }
-                tile_keep(sum, kept);
-                for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
-                    for (int v = 0; v * VEC < here; ++v)
-                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
-                                  (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
+#if MOMENTS
+                for (int v = 0; last && v * VEC < here; ++v)
+                    column_add(column + v, AT(result) + (long)patches[m].to * N, N, min(TILE_ROWS, counted - m),
+                               n + v * VEC, here - v * VEC, m == 0);
+#endif
             }
+#if MOMENTS
+            for (int v = 0; last && v * VEC < here; ++v)
+                column_store(column + v, counted, mine, N, n + v * VEC, here - v * VEC);
+#endif
         }
         k += CHUNK;
     } while (k < K);

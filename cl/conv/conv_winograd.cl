@@ -15,6 +15,7 @@
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
+#include "lib/moments.clh"
 #include "conv/winograd.clh"
 
 /* Pitches of the points, in floats. One vector of padding keeps the 36 points out of each other's cache sets; that of
@@ -82,7 +83,8 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                                    TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, result),
                                    const int images, const int height, const int width, const int channels,
                                    const int rows, const int columns, const int features, const int to,
-                                   const int block_tiles, const int block_panels, const long points_pitch) {
+                                   const int block_tiles, const int block_panels,
+                                   const long points_pitch MOMENTS_TENSORS) {
     const int block_columns = block_panels * TILE_COLS, across = (features + block_columns - 1) / block_columns;
     const int n0 = get_group_id(0) % across * block_columns, cols = min(block_columns, features - n0);
     const int first_tile = get_group_id(0) / across * block_tiles;
@@ -142,7 +144,12 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
         }
     }
 
-    for (int t = 0; t < tiles; ++t)
+#if MOMENTS
+    int counted = 0;
+    column_sums column[BLOCK_PANELS * TILE_VECS];
+    for (int v = 0; v < BLOCK_PANELS * TILE_VECS; ++v) column_begin(column + v);
+#endif
+    for (int t = 0; t < tiles; ++t) {
         for (int n = 0; n < cols; n += VEC) {
             const int p = n / TILE_COLS, here = cols - n;
             const floatv *m = m_vectors + p * WINOGRAD_POINTS * (M_PITCH / VEC) + t * TILE_VECS + n % TILE_COLS / VEC;
@@ -154,5 +161,21 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
     write_row(value, OR_NULL(bias), OR_NULL(accum), 0, AT(result), at + ((long)(i)*columns + (j)) * features, n0 + n,  \
               here)
             BOTH_DIMENSIONS(tile_results, WINOGRAD_PATCH, WINOGRAD_SIDE, PRODUCT, TO_RESULT);
+#if MOMENTS
+            for (int i = 0; places[t].image < COUNTED_IMAGES(batch) && i < min(WINOGRAD_SIDE, rows - top); ++i)
+                column_add(column + n / VEC, AT(result) + (at - n0 - n) + (long)i * columns * features, features,
+                           min(WINOGRAD_SIDE, columns - left), n0 + n, here, t == 0 && i == 0);
+#endif
         }
+#if MOMENTS
+        if (places[t].image < COUNTED_IMAGES(batch))
+            counted += min(WINOGRAD_SIDE, rows - places[t].top) * min(WINOGRAD_SIDE, columns - places[t].left);
+#endif
+    }
+#if MOMENTS
+    const int part = first_tile / block_tiles;
+    if (n0 == 0) AT(counts)[part] = (float)counted;
+    for (int n = 0; n < cols; n += VEC)
+        column_store(column + n / VEC, counted, AT(moments) + (long)part * 2 * features, features, n0 + n, cols - n);
+#endif
 }

@@ -38,9 +38,9 @@
 #define WEIGHT_PANELS ((UNITS + INPUT_VECS + WEIGHT_COLUMNS - 1) / WEIGHT_COLUMNS)
 #define WEIGHT_VECS (WEIGHT_PANELS * WEIGHT_COLUMNS)
 
-/* Steps of the backward pass whose contributions to these gradients are added at once. */
-#ifndef HELD
-#define HELD 1
+/* 1: gates and cells are [length, batch, ...], so that what a step writes or reads is contiguous; 0: [batch, length, ...]. */
+#ifndef TIME_MAJOR
+#define TIME_MAJOR 0
 #endif
 
 /* Distance between samples, in vectors, of units, of gates and of rows of both, each padded: (x[t], h[t - 1]) in the forward
@@ -74,13 +74,18 @@ typedef __global const float *scalars;
 #ifndef TILE
 #define TILE 4
 #endif
+#if MANY_SUMS
+#define UNROLL_STEPS
+#else
+#define UNROLL_STEPS _Pragma("unroll 4")
+#endif
 #define FOR_TILE(width)                                                                                                \
     _Pragma("unroll") for (int i = 0; i < TILE; ++i) _Pragma("unroll") for (int w = 0; w < 4; ++w) if (w < (width))
 
 /* c[i][w] += sum over k < depth of a[i * row + k * step] * b[k * pitch + w] for w < width <= 4. */
-static inline void multiply(floatv c[TILE][4], int width, scalars a, int row, int step, const_vectors b, int pitch,
-                            int depth) {
-    for (int k = 0; k < depth; ++k) {
+static inline void multiply_columns(floatv c[TILE][4], int width, scalars a, int row, int step, const_vectors b,
+                                    int pitch, int depth) {
+    UNROLL_STEPS for (int k = 0; k < depth; ++k) {
         floatv x[4];
 #pragma unroll
         for (int w = 0; w < 4; ++w)
@@ -93,6 +98,24 @@ static inline void multiply(floatv c[TILE][4], int width, scalars a, int row, in
                 if (w < width) c[i][w] = fma(s, x[w], c[i][w]);
         }
     }
+}
+
+/* The same with all sums in registers (gemm_cpu.clh): the whole tile, or one column after the other. */
+static inline void multiply(floatv c[TILE][4], int width, scalars a, int row, int step, const_vectors b, int pitch,
+                            int depth) {
+#if MANY_SUMS
+    multiply_columns(c, width, a, row, step, b, pitch, depth);
+#else
+#pragma nounroll
+    for (int w = 0; w < width; ++w) {
+        floatv sum[TILE][4];
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) sum[i][0] = c[i][w];
+        multiply_columns(sum, 1, a, row, step, b + w, pitch, depth);
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) c[i][w] = sum[i][0];
+    }
+#endif
 }
 
 /* Element (i, w) of the tile is at from[i * pitch + w * step]; all elements are zero if `from` is NULL. */
@@ -208,7 +231,7 @@ static inline void cells_of(floatv z[TILE][4], vectors c, vectors h) {
 typedef struct step_rows {
     __global const T *products;
     __global T *gates, *cells, *h;
-    long gate_row, unit_row;
+    long gate_row, cell_row, unit_row;
 } step_rows;
 
 /* Prefetches the products of the tile that begins with sample `first` and unit `unit`. Samples are far apart, at
@@ -231,7 +254,7 @@ static inline void cells_store(floatv z[TILE][4], const_vectors c, const_vectors
         if (first + i >= n) break;
 #pragma unroll
         for (int w = 0; w < 4; ++w) stream(z[i][w], s->gates + (first + i) * s->gate_row + w * WIDTH, unit);
-        stream(c[i * UNIT_PITCH], s->cells + (first + i) * s->unit_row, unit);
+        stream(c[i * UNIT_PITCH], s->cells + (first + i) * s->cell_row, unit);
         stream(h[i * OPERAND_PITCH], s->h + (first + i) * s->unit_row, unit);
     }
 }
@@ -279,13 +302,15 @@ static inline void step_forward(const_vectors packed, const_vectors bias, const 
 
 /* Step t of the samples from `first` on. products may be NULL. */
 static inline step_rows step_of(__global const T *products, __global T *gates, __global T *h, __global T *cells,
-                                int first, int t, int length) {
+                                int first, int t, int batch, int length) {
     const long at = ((long)first * length + t) * WIDTH;
+    const long saved = TIME_MAJOR ? ((long)t * batch + first) * WIDTH : at;
     return (step_rows){.products = products ? products + 4 * at : 0,
-                       .gates = gates + 4 * at,
-                       .cells = cells + at,
+                       .gates = gates + 4 * saved,
+                       .cells = cells + saved,
                        .h = h + at,
-                       .gate_row = 4L * length * WIDTH,
+                       .gate_row = 4L * (TIME_MAJOR ? 1 : length) * WIDTH,
+                       .cell_row = (long)(TIME_MAJOR ? 1 : length) * WIDTH,
                        .unit_row = (long)length * WIDTH};
 }
 
@@ -317,7 +342,7 @@ __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, pa
     for (int first = get_group_id(0) * rows; first < batch; first += get_num_groups(0) * rows) {
         forward_state y = forward_begin((vectors)AT(scratch) + (long)get_group_id(0) * rows * FORWARD_ROW, rows);
         for (int t = 0; t < length; ++t) {
-            const step_rows s = step_of(AT(products), AT(gates), AT(h), AT(cells), first, t, length);
+            const step_rows s = step_of(AT(products), AT(gates), AT(h), AT(cells), first, t, batch, length);
             step_forward((const_vectors)AT(packed), 0, &s, y.sums, y.c, y.now, y.next, min(rows, batch - first),
                          t ? DEPTH : 0);
             forward_swap(&y);
@@ -341,7 +366,7 @@ __kernel void lstm_cpu_layer(TENSOR(const T, x), TENSOR(const float, packed), TE
         const int n = min(rows, batch - first);
         forward_state y = forward_begin((vectors)AT(scratch) + (long)get_group_id(0) * rows * FORWARD_ROW, rows);
         for (int t = 0; t < length; ++t) {
-            const step_rows s = step_of(0, AT(gates), AT(h), AT(cells), first, t, length);
+            const step_rows s = step_of(0, AT(gates), AT(h), AT(cells), first, t, batch, length);
             inputs_load(AT(x) + ((long)first * length + t) * INPUTS, (long)length * INPUTS, y.now, n);
             step_forward(weights, bias, &s, y.sums, y.c, y.now, y.next, n, t ? LAYER_DEPTH : INPUT_DEPTH);
             forward_swap(&y);
@@ -360,20 +385,20 @@ __kernel void lstm_cpu_layer(TENSOR(const T, x), TENSOR(const float, packed), TE
 typedef struct back_rows {
     __global const T *dy, *gates, *cells, *cells_before, *h_before, *x, *accum;
     __global T *dproducts, *dx;
-    long unit_row, input_row;
+    long unit_row, cell_row, input_row;
     bool first;
 } back_rows;
 
 /* One step of sample r: the gradients of the gates' pre-activations, stored to dproducts and to d [4][UNITS]. dh holds
  * the gradient from the next step; dc is updated for the previous step. bias [4][UNITS] sums d. */
 static inline void cell_backward(const back_rows *s, int r, const_vectors dh, vectors dc, vectors d, vectors bias) {
-    __global const T *gates = s->gates + 4 * r * s->unit_row;
+    __global const T *gates = s->gates + 4 * r * s->cell_row;
     for (int u = 0; u < UNITS; ++u) {
         const int at = u * VEC;
         const floatv i = row_load(gates, at), f = row_load(gates + WIDTH, at);
         const floatv g = row_load(gates + 2 * WIDTH, at), o = row_load(gates + 3 * WIDTH, at);
-        const floatv before = s->first ? (floatv)(0.0f) : row_load(s->cells_before + r * s->unit_row, at);
-        const floatv c = tanh_of(row_load(s->cells + r * s->unit_row, at));
+        const floatv before = s->first ? (floatv)(0.0f) : row_load(s->cells_before + r * s->cell_row, at);
+        const floatv c = tanh_of(row_load(s->cells + r * s->cell_row, at));
         const floatv arrives = dh[u] + row_load(s->dy + r * s->unit_row, at);
         const floatv down = fma(arrives * o, fma(-c, c, (floatv)(1.0f)), dc[u]);
         floatv slope[4];
@@ -386,7 +411,7 @@ static inline void cell_backward(const back_rows *s, int r, const_vectors dh, ve
         for (int k = 0; k < 4; ++k) {
             d[k * UNITS + u] = slope[k];
             if (bias) bias[k * UNITS + u] += slope[k];
-            if (s->dproducts) stream(slope[k], s->dproducts + 4 * r * s->unit_row + k * WIDTH, at);
+            if (s->dproducts) stream(slope[k], s->dproducts + 4 * r * s->cell_row + k * WIDTH, at);
         }
     }
 }
@@ -404,10 +429,10 @@ static inline void row_soon(__global const T *row, int width) {
  * busy all the time while another step is multiplied, and never too busy for the multiplication. */
 static inline void step_soon(const back_rows *s, int n, int i, int parts) {
     for (int q = 4 * n * i / parts; q < 4 * n * (i + 1) / parts; ++q) {
-        const long row = q / 4 * s->unit_row;
-        row_soon(s->gates + 4 * row + q % 4 * WIDTH, WIDTH);
+        const long row = q / 4 * s->unit_row, saved = q / 4 * s->cell_row;
+        row_soon(s->gates + 4 * saved + q % 4 * WIDTH, WIDTH);
         if (q % 4 == 0) row_soon(s->dy + row, WIDTH);
-        if (q % 4 == 1) row_soon(s->cells_before + row, WIDTH);
+        if (q % 4 == 1) row_soon(s->cells_before + saved, WIDTH);
         if (q % 4 == 2) row_soon(s->h_before + row, WIDTH);
         if (q % 4 == 3 && s->x) row_soon(s->x + q / 4 * s->input_row, INPUTS);
     }
@@ -469,16 +494,16 @@ static inline void inputs_store(const back_rows *s, const_vectors drows, int n) 
 }
 #endif
 
-/* scratch of a work-item: d and rows (h[t - 1], x[t]) of the held steps, dc, and rows (dh, dx). */
+/* scratch of a work-item: d and rows (h[t - 1], x[t]) of the step, dc, and rows (dh, dx). */
 typedef struct backward_state {
     vectors d, operands, dc, drows;
 } backward_state;
-#define HELD_ROWS(rows) (HELD * (rows) + TILE) /* the last tile may extend past the rows */
-#define BACKWARD_VECS(rows) (HELD_ROWS(rows) * (GATE_PITCH + OPERAND_PITCH) + (rows) * (UNIT_PITCH + OPERAND_PITCH))
+#define TILED_ROWS(rows) ((rows) + TILE) /* the last tile may extend past the rows */
+#define BACKWARD_VECS(rows) (TILED_ROWS(rows) * (GATE_PITCH + OPERAND_PITCH) + (rows) * (UNIT_PITCH + OPERAND_PITCH))
 
 static inline backward_state backward_begin(vectors scratch, int rows) {
-    backward_state y = {.d = scratch, .operands = scratch + HELD_ROWS(rows) * GATE_PITCH};
-    y.dc = y.operands + HELD_ROWS(rows) * OPERAND_PITCH, y.drows = y.dc + rows * UNIT_PITCH;
+    backward_state y = {.d = scratch, .operands = scratch + TILED_ROWS(rows) * GATE_PITCH};
+    y.dc = y.operands + TILED_ROWS(rows) * OPERAND_PITCH, y.drows = y.dc + rows * UNIT_PITCH;
     clear(scratch, BACKWARD_VECS(rows));
     return y;
 }
@@ -501,32 +526,35 @@ __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TEN
     for (int first = item * rows; first < batch; first += get_num_groups(0) * rows) {
         const int n = min(rows, batch - first);
         backward_state y = backward_begin((vectors)AT(scratch) + (long)item * BACKWARD_VECS(rows), rows);
-        for (int t = length - 1, held = 0; t >= 0; --t) {
+        for (int t = length - 1; t >= 0; --t) {
             back_rows s[2]; /* this step, the one before */
             for (int i = 0; i < 2; ++i) {
-                const long step = (long)first * length + max(t - i, 0), before = step - (t - i > 0 ? 1 : 0);
+                const int now = max(t - i, 0), last = max(now - 1, 0);
+                const long step = (long)first * length + now, before = (long)first * length + last;
+                const long saved = TIME_MAJOR ? (long)now * batch + first : step;
+                const long saved_before = TIME_MAJOR ? (long)last * batch + first : before;
                 s[i] = (back_rows) {
-                    .dy = AT(dy) + step * WIDTH, .gates = AT(gates) + step * 4 * WIDTH,
-                    .cells = AT(cells) + step * WIDTH, .cells_before = AT(cells) + before * WIDTH,
+                    .dy = AT(dy) + step * WIDTH, .gates = AT(gates) + saved * 4 * WIDTH,
+                    .cells = AT(cells) + saved * WIDTH, .cells_before = AT(cells) + saved_before * WIDTH,
                     .h_before = AT(h) + before * WIDTH,
                     .dproducts = HAS(dproducts) ? AT(dproducts) + step * 4 * WIDTH : 0,
 #if INPUTS
                     .x = AT(x) + step * INPUTS, .accum = HAS(accum) ? AT(accum) + step * INPUTS : 0,
                     .dx = DX ? AT(dx) + step * INPUTS : 0,
 #endif
-                    .unit_row = (long)length * WIDTH, .input_row = (long)length * INPUTS, .first = t - i <= 0
+                    .unit_row = (long)length * WIDTH, .cell_row = (long)(TIME_MAJOR ? 1 : length) * WIDTH,
+                    .input_row = (long)length * INPUTS, .first = t - i <= 0
                 };
             }
-            vectors d = y.d + held * n * GATE_PITCH;
             for (int r = 0; r < n; ++r)
-                cell_backward(&s[0], r, y.drows + r * OPERAND_PITCH, y.dc + r * UNIT_PITCH, d + r * GATE_PITCH, bias);
-            if (HAS(parts)) operands_load(&s[0], y.operands + held * n * OPERAND_PITCH, n);
-            ++held;
-            if (HAS(parts) && (held == HELD || t == 0)) add_weight(dweight, y.d, y.operands, held * n);
-            if (held == HELD) held = 0;
+                cell_backward(&s[0], r, y.drows + r * OPERAND_PITCH, y.dc + r * UNIT_PITCH, y.d + r * GATE_PITCH, bias);
+            if (HAS(parts)) {
+                operands_load(&s[0], y.operands, n);
+                add_weight(dweight, y.d, y.operands, n);
+            }
             /* Nothing comes before the first step, so that only the panels with inputs count. */
             if (t || DX)
-                step_backward((const_vectors)AT(packed), d, y.drows, n, t ? 0 : UNITS / COLUMNS, t ? &s[1] : 0);
+                step_backward((const_vectors)AT(packed), y.d, y.drows, n, t ? 0 : UNITS / COLUMNS, t ? &s[1] : 0);
 #if INPUTS
             if (s[0].dx) inputs_store(&s[0], y.drows, n);
 #endif

@@ -38,6 +38,9 @@ typedef enum cleat_matrix_unit {
     /* none: the same words in plain OpenCL, slow, to test kernels anywhere; NVIDIA's layout */
     CLEAT_MATRIX_EMULATED,
     CLEAT_MATRIX_EMULATED_DOT, /* the same with the layout of CLEAT_MATRIX_AMD_DOT */
+    /* the kernels of CLEAT_MATRIX_INTEL8 and CLEAT_MATRIX_INTEL16, with their instructions in plain OpenCL */
+    CLEAT_MATRIX_EMULATED_INTEL8,
+    CLEAT_MATRIX_EMULATED_INTEL16,
     CLEAT_MATRIX_UNITS
 } cleat_matrix_unit;
 
@@ -71,7 +74,7 @@ typedef struct cleat_device_facts {
     int32_t work_group;
     int32_t vector_width;
     /* Set for an open device, after a probe kernel compiled, ran and computed correct results; GPU shape
-     * only. CLEAT_MATRIX_UNIT=none|emulated|emulated_dot overrides it. */
+     * only. CLEAT_MATRIX_UNIT=none or the text of an emulated unit overrides it. */
     cleat_matrix_unit matrix_unit;
     bool matrix_bf16; /* the unit multiplies bf16 too, not only f16 */
     /* Its compiler can round division and square root in f32 correctly (-cl-fp32-correctly-rounded-divide-sqrt). */
@@ -123,7 +126,7 @@ CLEAT_API int64_t cleat_device_marked(cleat_device *device);
 /* "CPU", "GPU", "other". */
 CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
 /* "none", "nv70", "nv75", "nv80", "amd_dot", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated",
- * "emulated_dot"; "?" for any other number. */
+ * "emulated_dot", "emulated_intel8", "emulated_intel16"; "?" for any other number. */
 CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
 
 /* The running library and what it is built on; "": unknown. */

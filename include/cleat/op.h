@@ -156,6 +156,9 @@ struct cleat_op {
      * then) and returns true; `producer` is then removed. `wide`: the graph is for devices with work-groups of one
      * work-item (cleat_graph_set_wide). NULL: never. */
     bool (*fuse_producer)(cleat_node *node, const cleat_node *producer, bool wide);
+    /* `producer` may also be one whose output others read after `node`: fuse_producer then makes it an output of `node`,
+     * too, which is checked. */
+    bool shares_producer;
     /* The same for several: `consumers` [count] are all that read out[0] of `node`, follow it immediately and read nothing
      * that it or they produce otherwise. If the kernels of `node` can do the work of all, the function changes `node`
      * (op, attributes, inputs, outputs: those of the consumers exist until then) and returns true; the consumers and the
@@ -171,6 +174,10 @@ struct cleat_op {
      * the way the kernels take. It is what a device is checked against before it trains (src/verify/sampled.h). A
      * graph with an op without it is checked in another, slower way. */
     cleat_defined (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+    /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an
+     * embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none. Several devices then
+     * exchange these rows only. 0: the node may change any row. */
+    uint32_t row_inputs;
 };
 
 /* --- nodes ---------------------------------------------------------------------------------------------------- */
@@ -178,7 +185,7 @@ struct cleat_op {
 /* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
  * is on (cleat_autocast). Returns NULL once the graph has an error, whatever the inputs are. An input that
  * is NULL and not among optional_inputs, or that belongs to another graph, is such an error. `attr` is copied;
- * `attr_bytes` <= CLEAT_ATTR_BYTES. */
+ * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so that their struct has no gaps between members. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
 

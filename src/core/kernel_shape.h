@@ -28,6 +28,8 @@ CLEAT_SAME_UNIT(INTEL8);
 CLEAT_SAME_UNIT(INTEL16);
 CLEAT_SAME_UNIT(EMULATED);
 CLEAT_SAME_UNIT(EMULATED_DOT);
+CLEAT_SAME_UNIT(EMULATED_INTEL8);
+CLEAT_SAME_UNIT(EMULATED_INTEL16);
 #undef CLEAT_SAME_UNIT
 
 /* Work-items of a subgroup of this matrix unit. */
@@ -43,7 +45,7 @@ static inline bool cleat_matrix_may_have_bf16(cleat_matrix_unit unit) {
 
 /* True if kernels only emulate the unit, for tests. */
 static inline bool cleat_matrix_is_emulated(cleat_matrix_unit unit) {
-    return unit == CLEAT_MATRIX_EMULATED || unit == CLEAT_MATRIX_EMULATED_DOT;
+    return unit >= CLEAT_MATRIX_EMULATED && unit < CLEAT_MATRIX_UNITS;
 }
 
 /* Build options for programs that use a matrix unit, in addition to -DMATRIX_UNIT; "" for most units. Intel's

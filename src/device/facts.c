@@ -113,10 +113,10 @@ static void override_matrix_unit(cleat_device_facts *facts) {
             facts->matrix_bf16 = true;
             return;
         }
-    cleat_log(
-        CLEAT_LOG_WARNING,
-        "CLEAT_MATRIX_UNIT is '%s': valid values are 'none', 'emulated' and 'emulated_dot'; no matrix unit is used",
-        wanted);
+    cleat_log(CLEAT_LOG_WARNING,
+              "CLEAT_MATRIX_UNIT is '%s': valid values are 'none', 'emulated', 'emulated_dot', 'emulated_intel8' and "
+              "'emulated_intel16'; no matrix unit is used",
+              wanted);
 }
 
 static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {
@@ -175,8 +175,8 @@ const char *cleat_device_kind_text(cleat_device_kind kind) {
 }
 
 const char *cleat_matrix_unit_text(cleat_matrix_unit unit) {
-    static const char *const texts[CLEAT_MATRIX_UNITS] = {"none",    "nv70",     "nv75",        "nv80",
-                                                          "amd_dot", "amd_wmma", "amd_mfma",    "intel8",
-                                                          "intel16", "emulated", "emulated_dot"};
+    static const char *const texts[CLEAT_MATRIX_UNITS] = {
+        "none",   "nv70",    "nv75",     "nv80",         "amd_dot",         "amd_wmma",        "amd_mfma",
+        "intel8", "intel16", "emulated", "emulated_dot", "emulated_intel8", "emulated_intel16"};
     return (unsigned)unit < CLEAT_MATRIX_UNITS ? texts[unit] : "?";
 }

@@ -90,8 +90,9 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
 static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, const cleat_node *producer,
                               const consumers *of) {
     const cleat_tensor *result = producer->out[0];
-    bool possible = producer->n_out == 1 && is_own_activation(producer, result) && !result->retain &&
-                    of[result->index].count == 1 && same_part(graph, producer, node);
+    if (producer->n_out != 1 || !is_own_activation(producer, result) || !same_part(graph, producer, node)) return false;
+    const consumers *readers = &of[result->index];
+    bool possible = node->op->shares_producer ? readers->first == node->index : readers->count == 1 && !result->retain;
     for (int i = 0; i < producer->n_in && possible; ++i) {
         const cleat_tensor *root = producer->in[i] ? cleat_root(producer->in[i]) : NULL;
         possible = !root || root->role == CLEAT_ROLE_ACTIVATION || root->role == CLEAT_ROLE_INPUT ||
@@ -100,13 +101,27 @@ static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, 
     return possible;
 }
 
-/* Notes that `node` reads what `removed` read first. */
-static void reads_instead(consumers *of, const cleat_node *removed, const cleat_node *node) {
+static bool reads(const cleat_node *node, const cleat_tensor *root) {
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i] && cleat_root(node->in[i]) == root) return true;
+    return false;
+}
+
+/* Notes that `node` reads what `removed` read, possibly after others that read it between them. */
+static void reads_instead(const cleat_graph *graph, consumers *of, const cleat_node *removed, const cleat_node *node) {
     for (int i = 0; i < removed->n_in; ++i) {
         const cleat_tensor *root = removed->in[i] ? cleat_root(removed->in[i]) : NULL;
-        if (root && root->role == CLEAT_ROLE_ACTIVATION && of[root->index].first == removed->index)
-            of[root->index].first = node->index;
+        if (!root || root->role != CLEAT_ROLE_ACTIVATION || of[root->index].first != removed->index) continue;
+        int first = removed->index + 1;
+        while (first < node->index && !(graph->nodes[first] && reads(graph->nodes[first], root))) ++first;
+        of[root->index].first = node->index < removed->index ? node->index : first;
     }
+}
+
+static bool writes(const cleat_node *node, const cleat_tensor *tensor) {
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i] == tensor) return true;
+    return false;
 }
 
 static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
@@ -115,9 +130,13 @@ static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
         if (!producer || !can_fuse_producer(graph, node, producer, of) ||
             !node->op->fuse_producer(node, producer, graph->wide))
             continue;
-        reads_instead(of, producer, node);
+        cleat_tensor *result = producer->out[0];
+        reads_instead(graph, of, producer, node);
         node->gated |= producer->gated || producer->op->discontinuous;
-        clear_producer(graph, producer->out[0]);
+        if (writes(node, result))
+            result->producer = node;
+        else
+            clear_producer(graph, result);
         graph->nodes[producer->index] = NULL;
         cleat_free(producer);
     }
@@ -154,7 +173,7 @@ static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) 
     const int count = next_consumers(graph, node, of, next);
     if (count == 0 || !node->op->fuse_consumers(node, next, count, graph->wide)) return;
     for (int c = 0; c < count; ++c) {
-        reads_instead(of, next[c], node);
+        reads_instead(graph, of, next[c], node);
         for (int i = 0; i < next[c]->n_out; ++i)
             if (next[c]->out[i] && next[c]->out[i]->producer == next[c]) next[c]->out[i]->producer = node;
         node->gated |= next[c]->gated || next[c]->op->discontinuous;

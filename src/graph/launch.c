@@ -103,6 +103,11 @@ void cleat_launch_work_group(cleat_binder *binder, int64_t items) {
     add_word(binder, after + 1);
 }
 
+void cleat_launch_needs_values(cleat_binder *binder) {
+    cleat_launch *launch = current(binder);
+    if (launch) launch->needs_values = true;
+}
+
 void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
                          const char *kernel, cleat_dtype storage) {
     cleat_launch_kernel(binder, node, name, kernel, storage);

@@ -58,6 +58,7 @@ typedef struct cleat_launch {
     cleat_arg args[CLEAT_MAX_ARGS];
     int64_t work_group; /* WG */
     int dims;
+    bool needs_values; /* cleat_launch_needs_values */
     size_t global[3], local[3];
     cleat_sgemm sgemm;
 } cleat_launch;
@@ -79,6 +80,9 @@ cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *nod
 /* The launch begun last has work-groups of `items` work-items instead of facts->work_group: changes -DWG, which
  * cleat_launch_kernel gave, and what cleat_launch_groups gives. */
 void cleat_launch_work_group(cleat_binder *binder, int64_t items);
+/* The kernel of the launch begun last ends only on values that the graph wrote, not on zeros: no process runs it ahead to
+ * compile it (exec/compile_jobs.h). */
+void cleat_launch_needs_values(cleat_binder *binder);
 /* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
  * needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);

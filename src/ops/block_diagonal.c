@@ -1,6 +1,7 @@
 /* Blocks of a matrix on the diagonal of another, times a constant: B of the adapters of a stacked linear layer. */
 #include "cleat/ops.h"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 enum { MAX_PLACES = 7, PLACE_BITS = 4 };
@@ -54,6 +55,22 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     launch_sizes(binder, node, node->in[0], node->out[0]);
 }
 
+/* The place of block q. */
+static int64_t place_of(const block_attr *attr, int64_t q) {
+    return attr->where >> PLACE_BITS * q & ((1 << PLACE_BITS) - 1);
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const block_attr *attr = attr_of(node);
+    const int64_t rank = node->in[0]->shape[1], side = node->in[0]->shape[0] / attr->parts;
+    const int64_t row = element / (rank * attr->parts), column = element % (rank * attr->parts), q = column / rank;
+    (void)output;
+    if (place_of(attr, q) != row / side) return (cleat_defined){.value = 0};
+    const int64_t at = (q * side + row % side) * rank + column % rank;
+    const double value = (double)attr->factor * cleat_host_value(values, 0, at);
+    return (cleat_defined){.value = value, .size = fabs(value)};
+}
+
 /* in = {dy, accum}, out = {dx} */
 enum { DY, GRAD_IN };
 
@@ -72,6 +89,17 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", attr->storage, 2, shape, error);
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const block_attr *attr = attr_of(node);
+    const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
+    const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
+    const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
@@ -79,6 +107,7 @@ static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
                                              .infer = infer_grad,
                                              .cost = cost,
                                              .variants = grad_variants,
+                                             .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -102,6 +131,7 @@ static const cleat_op block_diagonal = {.name = "block_diagonal",
                                         .backward = backward,
                                         .cost = cost,
                                         .variants = variants,
+                                        .define = define,
                                         .attributes = attributes};
 
 cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x, const cleat_block_diagonal_spec *spec) {

@@ -202,6 +202,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, padding_of(node));
     cleat_launch_groups(binder, 1);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype);
+    cleat_launch_needs_values(binder); /* a list of zeros has no end */
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
     cleat_launch_tensor(binder, node->in[G_DY]);
@@ -242,8 +243,12 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
     return sum;
 }
 
-static const cleat_op embedding_grad = {
-    .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants, .define = define_grad};
+static const cleat_op embedding_grad = {.name = "embedding_grad",
+                                        .infer = infer_grad,
+                                        .cost = grad_cost,
+                                        .variants = grad_variants,
+                                        .define = define_grad,
+                                        .row_inputs = CLEAT_IN(G_TOKENS)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[TABLE])) return;

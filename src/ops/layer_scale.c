@@ -2,6 +2,7 @@
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -38,6 +39,14 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)cleat_rows(x));
     cleat_launch_i32(binder, (int32_t)cleat_width(x));
     cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_defined sum = cleat_define_begin(values, RESIDUAL, element);
+    (void)output;
+    cleat_define_add(&sum, cleat_host_value(values, X, element) *
+                               cleat_host_value(values, SCALE, element % cleat_width(node->in[X])));
+    return sum;
 }
 
 /* --- gradients: in = {dy, x, scale, accums}, out = {dx, dscale} ----------------------------------------------- */
@@ -118,6 +127,20 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->in[G_DY]), elements = cleat_tensor_elements(node->in[G_DY]);
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, element);
+    if (output == DX) {
+        cleat_define_add(&sum,
+                         cleat_host_value(values, G_DY, element) * cleat_host_value(values, G_SCALE, element % width));
+        return sum;
+    }
+    for (int64_t i = element; i < elements; i += width)
+        cleat_define_add(&sum, cleat_host_value(values, G_DY, i) * cleat_host_value(values, G_X, i));
+    values->work += (double)(elements / width);
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
@@ -127,6 +150,7 @@ static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",
                                           .infer = infer_grad,
                                           .cost = grad_cost,
                                           .variants = grad_variants,
+                                          .define = define_grad,
                                           .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -144,6 +168,7 @@ static const cleat_op layer_scale = {.name = "layer_scale",
                                      .backward = backward,
                                      .cost = cost,
                                      .variants = variants,
+                                     .define = define,
                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                      .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 

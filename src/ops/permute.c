@@ -1,5 +1,6 @@
 /* Permutation of the dimensions of a tensor. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -154,6 +155,20 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
 }
 
+/* Dimension i of the output is dimension axes[i] of the first input, in the gradient, too. */
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *from = node->in[DY], *to = node->out[0];
+    int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
+    cleat_defined sum =
+        node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN, element) : (cleat_defined){.value = 0};
+    (void)output;
+    for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
+    for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])
+        at += rest % to->shape[i] * strides[attr_of(node)->axes[i]];
+    cleat_define_add(&sum, cleat_host_value(values, DY, at));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "strides", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_grad}, {0}};
 
@@ -161,6 +176,7 @@ static const cleat_op permute_grad = {.name = "permute_grad",
                                       .infer = infer_grad,
                                       .cost = cost,
                                       .variants = grad_variants,
+                                      .define = define,
                                       .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -185,6 +201,7 @@ static const cleat_op permute = {.name = "permute",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = variants,
+                                 .define = define,
                                  .no_autocast = true,
                                  .attributes = attributes};
 

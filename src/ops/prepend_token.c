@@ -1,6 +1,7 @@
 /* A learned token in front of the sequence of each sample. */
 #include "cleat/ops.h"
 #include "ops/lib/columns.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -51,6 +52,14 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, y->shape[0], y->shape[2]);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *y = node->out[0];
+    const int64_t width = y->shape[2], sample = y->shape[1] * width, column = element % sample;
+    (void)output;
+    if (column < width) return (cleat_defined){.value = cleat_host_value(values, TOKEN, column)};
+    return (cleat_defined){.value = cleat_host_value(values, X, element / sample * (sample - width) + column - width)};
+}
+
 /* --- gradients: in = {dy, accums}, out = {dx, dtoken} --------------------------------------------------------- */
 
 enum { DY, GRAD_IN };
@@ -83,6 +92,20 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, 1, dy->shape[2]);
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const cleat_tensor *dy = node->in[DY];
+    const int64_t width = dy->shape[2], sample = dy->shape[1] * width, rest = sample - width;
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, element);
+    if (output == DX) {
+        cleat_define_add(&sum, cleat_host_value(values, DY, element / rest * sample + width + element % rest));
+        return sum;
+    }
+    for (int64_t b = 0; b < dy->shape[0]; ++b)
+        cleat_define_add(&sum, cleat_host_value(values, DY, b * sample + element));
+    values->work += (double)dy->shape[0];
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
@@ -91,6 +114,7 @@ static const cleat_op prepend_token_grad = {.name = "prepend_token_grad",
                                             .infer = infer_grad,
                                             .cost = cost_grad,
                                             .variants = grad_variants,
+                                            .define = define_grad,
                                             .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -105,6 +129,7 @@ static const cleat_op prepend_token = {.name = "prepend_token",
                                        .backward = backward,
                                        .cost = cost,
                                        .variants = variants,
+                                       .define = define,
                                        .autocast_inputs = CLEAT_IN(X)};
 
 cleat_tensor *cleat_prepend_token(cleat_graph *graph, cleat_tensor *x, cleat_tensor *token) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct reshape_attr {
-    int32_t rank;
+    int64_t rank;
     int64_t shape[CLEAT_MAX_RANK];
 } reshape_attr;
 
@@ -22,7 +22,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "%s does not have the %lld elements of its new shape", text,
                                 (long long)elements);
     }
-    cleat_status status = cleat_set_output(node, 0, x->dtype, attr->rank, attr->shape, error);
+    cleat_status status = cleat_set_output(node, 0, x->dtype, (int)attr->rank, attr->shape, error);
     if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(x);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "cleat/ops.h"
 #include "ops/lib/columns.h"
 #include "ops/lib/count.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <string.h>
@@ -69,6 +70,15 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_columns(binder, node, from, NULL, to, l.rows, width);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const slice_attr *attr = attr_of(node);
+    const layout l = layout_of(node->in[0], attr->axis);
+    const int64_t width = (attr->stop - attr->start) * l.inner;
+    (void)output;
+    return (cleat_defined){
+        .value = cleat_host_value(values, 0, element / width * l.columns + attr->start * l.inner + element % width)};
+}
+
 /* in = {dy, accum}, out = {dx}: dx = accum, + dy within the range. */
 enum { DY, GRAD_IN };
 
@@ -93,6 +103,18 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     }
 }
 
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const slice_attr *attr = attr_of(node);
+    const layout l = layout_of(node->out[0], attr->axis);
+    const int64_t width = (attr->stop - attr->start) * l.inner;
+    const int64_t column = element % l.columns - attr->start * l.inner;
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    if (column >= 0 && column < width)
+        cleat_define_add(&sum, cleat_host_value(values, DY, element / l.columns * width + column));
+    return sum;
+}
+
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
@@ -100,6 +122,7 @@ static const cleat_op slice_grad = {.name = "slice_grad",
                                     .infer = infer_grad,
                                     .cost = cost_grad,
                                     .variants = grad_variants,
+                                    .define = define_grad,
                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -123,6 +146,7 @@ static const cleat_op slice = {.name = "slice",
                                .backward = backward,
                                .cost = cost,
                                .variants = variants,
+                               .define = define,
                                .no_autocast = true,
                                .attributes = attributes};
 

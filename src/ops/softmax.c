@@ -1,5 +1,6 @@
 /* Softmax over the last dimension. */
 #include "cleat/ops.h"
+#include "ops/lib/define.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
@@ -46,6 +47,30 @@ static void bind_backward(const cleat_node *node, cleat_binder *binder) {
     bind_rows(node, binder, "softmax_backward");
 }
 
+/* The exponent is rounded in proportion to its size. */
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->out[0]), first = element / width * width;
+    double largest = -INFINITY, sum = 0;
+    (void)output;
+    for (int64_t i = 0; i < width; ++i) largest = fmax(largest, cleat_host_value(values, 0, first + i));
+    for (int64_t i = 0; i < width; ++i) sum += exp(cleat_host_value(values, 0, first + i) - largest);
+    const double below = cleat_host_value(values, 0, element) - largest, value = exp(below) / sum;
+    values->work += 8.0 * (double)width;
+    return (cleat_defined){.value = value, .size = value * (1 - below)};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t width = cleat_width(node->out[0]), first = element / width * width;
+    const double y = cleat_host_value(values, Y, element);
+    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    (void)output;
+    cleat_define_add(&sum, y * cleat_host_value(values, DY, element));
+    for (int64_t i = first; i < first + width; ++i)
+        cleat_define_add(&sum, -y * cleat_host_value(values, DY, i) * cleat_host_value(values, Y, i));
+    values->work += 3.0 * (double)width;
+    return sum;
+}
+
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_backward}, {0}};
 
@@ -53,6 +78,7 @@ static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .infer = cleat_infer_same_as_dout,
                                       .cost = cost_grad,
                                       .variants = backward_variants,
+                                      .define = define_grad,
                                       .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -68,6 +94,7 @@ static const cleat_op softmax = {.name = "softmax",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = forward_variants,
+                                 .define = define,
                                  .inplace_inputs = CLEAT_IN(0),
                                  .autocast_inputs = CLEAT_IN(0)};
 

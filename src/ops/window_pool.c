@@ -8,6 +8,7 @@
 typedef struct window_attr {
     int32_t size, stride, padding;
     bool winner; /* max pooling: whether the position of the maximum is stored for backward */
+    bool gap[3]; /* false */
 } window_attr;
 
 enum { MAX_SIZE = 16 };
@@ -79,7 +80,7 @@ static int32_t within_i32(int64_t value) {
 
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *x, const int64_t window[3],
                           bool winner) {
-    const window_attr attr = {within_i32(window[0]), within_i32(window[1]), within_i32(window[2]), winner};
+    const window_attr attr = {within_i32(window[0]), within_i32(window[1]), within_i32(window[2]), winner, {false}};
     cleat_node *node = cleat_emit(graph, op, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -41,7 +41,7 @@ void put_file(const char *folder, const char *name, const char *text) {
 cleat_status build_program(cleat_device *device, const cleat_program_key *key, cl_program *program,
                            cleat_error *error) {
     cleat_programs *programs = NULL;
-    cleat_status status = cleat_programs_start(device, key, 1, &programs, error);
+    cleat_status status = cleat_programs_start(device, key, 1, NULL, &programs, error);
     if (!status) status = cleat_programs_get(programs, 0, program, error);
     if (!status) clRetainProgram(*program);
     cleat_programs_destroy(programs);

@@ -85,10 +85,12 @@ static void test_candidates(void **state) {
 /* --- the probe --- */
 
 static void test_emulated_units_are_right(void **state) {
+    static const cleat_matrix_unit units[] = {CLEAT_MATRIX_EMULATED, CLEAT_MATRIX_EMULATED_DOT,
+                                              CLEAT_MATRIX_EMULATED_INTEL16};
     (void)state;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 6; ++i) {
         cleat_error error = {0};
-        cleat_matrix_unit unit = i < 2 ? CLEAT_MATRIX_EMULATED : CLEAT_MATRIX_EMULATED_DOT;
+        cleat_matrix_unit unit = units[i / 2];
         if (cleat_matrix_check(device, unit, i % 2 == 1, &error))
             fail_msg("%s: %s", cleat_matrix_unit_text(unit), error.text);
     }
@@ -122,6 +124,11 @@ static void test_wrong_units_are_found_out(void **state) {
         /* sums rounded to 11 bits */
         {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "for (int k = 0; k < 4; ++k) c->x[i]",
          "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 4; ++k) c->x[i]"},
+        /* the lower half of a product is the upper one */
+        {CLEAT_MATRIX_EMULATED_INTEL16, "lib/mma_intel.clh", "MMA_LEFT(a, s % 2)", "MMA_LEFT(a, 0)"},
+        /* a block's lower half is read a row too early */
+        {CLEAT_MATRIX_EMULATED_INTEL16, "lib/mma_intel.clh", "MMA_ROWS_US(p + 128)), 1, a->x",
+         "MMA_ROWS_US(p + 112)), 1, a->x"},
         /* a column is duplicated */
         {CLEAT_MATRIX_EMULATED_DOT, "lib/mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
@@ -195,6 +202,22 @@ static void test_answers_are_kept(void **state) {
     answer_is("trying 2\n");
 }
 
+static void test_every_answer_is_read(void **state) {
+    const cleat_device_facts *facts = &device->facts;
+    (void)state;
+    setenv("CLEAT_CACHE_DIR", folder, 1);
+    for (int unit = 0; unit < CLEAT_MATRIX_UNITS; ++unit)
+        for (int bf16 = 0; bf16 < 2; ++bf16) {
+            char text[64];
+            snprintf(text, sizeof text, "%s%s\n", cleat_matrix_unit_text((cleat_matrix_unit)unit), bf16 ? " bf16" : "");
+            put_answer(text);
+            detect(CLEAT_MATRIX_EMULATED);
+            assert_int_equal(facts->matrix_unit, unit);
+            assert_int_equal(facts->matrix_bf16, bf16);
+            answer_is(text); /* not probed again */
+        }
+}
+
 /* This device lacks these built-in functions; a device with them gives another result. */
 static void test_what_does_not_compile_is_not_there(void **state) {
     (void)state;
@@ -228,6 +251,7 @@ int main(void) {
         IN_FOLDER(test_wrong_units_are_found_out),
         IN_FOLDER(test_options_are_tried_too),
         IN_FOLDER(test_answers_are_kept),
+        IN_FOLDER(test_every_answer_is_read),
         IN_FOLDER(test_what_does_not_compile_is_not_there),
         cmocka_unit_test(test_environment_overrides),
     };

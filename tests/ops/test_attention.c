@@ -181,7 +181,7 @@ static const op_row rows_f32[] = {{2, 17, 2, 8, MIXED},
                                   {5, 75, 3, 16, MIXED_NAN},
                                   {4, 101, 2, 33, MIXED_NAN}};
 static const op_row rows_f16[] = {{2, 40, 2, 8, MIXED}, {5, 67, 2, 64, MIXED_NAN}, {3, 40, 1, 128, MIXED_NAN}};
-static const op_row rows_bf16[] = {{5, 33, 2, 24, MIXED_NAN}, {3, 40, 1, 128, MIXED_NAN}};
+static const op_row rows_bf16[] = {{5, 33, 2, 24, MIXED_NAN}, {3, 40, 1, 128, MIXED_NAN}, {3, 37, 1, 88, MIXED_NAN}};
 /* the first row is small enough for Oclgrind */
 static const op_row rows_far[] = {{1, 20, 1, 16}, {2, 201, 2, 32}, {4, 90, 2, 16, MIXED}};
 

@@ -33,8 +33,15 @@ L160:
 # Most instructions of the main loop for a dpas, that one included; least share of the peak that the pipes allow, in percent;
 # least share of wide loads of SLM. About 15 % beside what was counted (ocloc 22.43).
 BOUNDS = {
-    ("arc_a770", "linear"): (25, 90, 90), ("arc_a770", "linear_dx"): (28, 76, 90), ("arc_a770", "linear_dw"): (50, 40, 50),
-    ("max1550", "linear"): (23, 53, 90), ("max1550", "linear_dx"): (28, 40, 90), ("max1550", "linear_dw"): (43, 25, 40),
+    ("arc_a770", "linear", "linear_mma"): (25, 90, 90), ("arc_a770", "linear_dx", "linear_mma"): (28, 76, 90),
+    ("arc_a770", "linear_dw", "linear_mma"): (45, 45, 50), ("max1550", "linear", "linear_mma"): (23, 53, 90),
+    ("max1550", "linear_dx", "linear_mma"): (28, 40, 90), ("max1550", "linear_dw", "linear_mma"): (43, 25, 40),
+    ("arc_a770", "attention:64", "attention_mma_columns_forward"): (23, 90, 90),
+    ("arc_a770", "attention:64", "attention_mma_columns_dq"): (14, 90, 90),
+    ("arc_a770", "attention:64", "attention_mma_columns_keys"): (15, 90, 90),
+    ("max1550", "attention:64", "attention_mma_columns_forward"): (19, 65, 90),
+    ("max1550", "attention:64", "attention_mma_columns_dq"): (11, 90, 90),
+    ("max1550", "attention:64", "attention_mma_columns_keys"): (11, 90, 90),
 }
 
 
@@ -56,11 +63,14 @@ def check_listing(tool):
 def check_kernels(tool, build, folder):
     (folder / "programs").mkdir()
     programs = tool.list_programs(build, folder / "programs")
-    for (card, workload), (most, least_peak, least_wide) in BOUNDS.items():
-        rows = tool.rows_of(programs, card, "f16", workload, folder)
-        assert [row[0] for row in rows] == ["linear_mma"], f"{workload} on {card}: {[row[:2] for row in rows]}"
+    compiled = {}
+    for (card, workload, kernel), (most, least_peak, least_wide) in BOUNDS.items():
+        if (card, workload) not in compiled:
+            compiled[card, workload] = tool.rows_of(programs, card, "f16", workload, folder)
+        rows = [row for row in compiled[card, workload] if row[0] == kernel]
+        assert len(rows) == 1, f"{workload} on {card}: {[row[:2] for row in compiled[card, workload]]}"
         _, _, counts, wanted, facts, spilled = rows[0]
-        name = f"{workload} on {card}"
+        name = f"{kernel} of {workload} on {card}"
         assert wanted == "dpas" and counts, f"{name}: no dpas in a loop"
         each, peak = counts["instructions"] / counts["useful"], 100 * counts["slots"] / counts["busiest"]
         wide = 100 * counts["wide_loads"] / counts["shared_loads"]
@@ -68,7 +78,9 @@ def check_kernels(tool, build, folder):
         assert each <= most, f"{name}: {each:.1f} instructions for each dpas, more than {most}"
         assert peak >= least_peak, f"{name}: {peak:.0f} % of the peak, less than {least_peak} %"
         assert wide >= least_wide, f"{name}: {wide:.0f} % wide loads, less than {least_wide} %"
-        assert spilled == 0 and facts["scratch"] == 0, f"{name}: {spilled} registers spilled, {facts['scratch']} bytes of scratch"
+        most_spilled = 16 if kernel.endswith("_keys") else 0  # dK and dV of heads of 64: 192 of 256 registers hold operands and sums
+        assert spilled <= most_spilled, f"{name}: {spilled} registers spilled, {facts['scratch']} bytes of scratch"
+        assert facts["scratch"] == 0 or kernel.startswith("attention"), f"{name}: {facts['scratch']} bytes of scratch"
         assert facts["simd_size"] == tool.CARDS[card][2] and 0 < facts["slm_size"] <= 32768, facts
     _, _, counts, wanted, facts, spilled = tool.rows_of(programs, "max1550", "f32", "linear", folder)[0]
     assert wanted == "mad" and counts["useful"] / counts["instructions"] >= 0.65 and not spilled, counts

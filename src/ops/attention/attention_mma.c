@@ -54,12 +54,26 @@ static const row_tiles_by_head wide = {.forward = {{128, 64, 2}, {128, 64, 2}, {
                                        .dq = {{128, 64, 2}, {64, 16, 2}, {64, 16, 1}},
                                        .dkv = {{128, 64, 2}, {64, 32, 1}, {64, 16, 1}}};
 
-static bool sums_are_operands(const cleat_device_facts *facts) {
-    return SUMS_ARE_OPERANDS((int)facts->matrix_unit);
-}
+/* Units whose sums are columns of an operand: a work-item has one of the rows (attention_mma_columns.clh). Sums of wider heads
+ * do not fit in registers (ocloc 22.43). Local memory is at most 18 KiB. */
+enum { STREAMED = 32 /* COLS */, WIDEST_FORWARD = 96, WIDEST_BACKWARD = 64 };
 
 static int size_class(const cleat_attention_problem *p) {
     return p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2;
+}
+
+/* How a kernel divides its work. */
+typedef enum work_form {
+    SHARED_ROWS, /* subgroups share rows, and weights pass through local memory (attention_mma.clh) */
+    OWN_ROWS,    /* a subgroup has blocks of 16 rows (attention_mma_rows.clh) */
+    OWN_COLUMNS, /* a work-item has a row (attention_mma_columns.clh) */
+} work_form;
+
+static work_form form_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    const int unit = (int)facts->matrix_unit;
+    if (SUMS_ARE_OPERANDS(unit)) return OWN_ROWS;
+    const int64_t widest = kind == FORWARD ? WIDEST_FORWARD : WIDEST_BACKWARD;
+    return SUMS_ARE_COLUMNS(unit) && p->head <= widest ? OWN_COLUMNS : SHARED_ROWS;
 }
 
 static const row_tiles *row_tiles_of(const row_tiles_by_head *all, kernel_kind kind, const cleat_attention_problem *p) {
@@ -75,6 +89,14 @@ static row_tiles choose_row_tiles(kernel_kind kind, const cleat_attention_proble
     return full ? *large : *row_tiles_of(&narrow, kind, p);
 }
 
+/* More rows share a streamed tile where there are enough groups for every four compute units, which are Intel's cores. */
+static int64_t column_rows(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    enum { FEW = 64, MANY = 128, UNITS_A_GROUP = 4 };
+    int64_t lines = kind == DKV ? p->keys : p->queries;
+    bool many = lines > FEW && p->batch * p->heads * ceil_div(lines, MANY) * UNITS_A_GROUP >= facts->compute_units;
+    return many ? MANY : FEW;
+}
+
 static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
     int subgroup_size = cleat_matrix_subgroup_size(facts->matrix_unit);
     const tiles_by_head *all = subgroup_size == 8    ? &subgroup_8
@@ -86,7 +108,14 @@ static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const 
 
 /* Rows of a work-group's tile. */
 static int64_t rows_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
-    return sums_are_operands(facts) ? choose_row_tiles(kind, p, facts).rows : tiles_of(kind, p, facts).rows;
+    switch (form_of(kind, p, facts)) {
+    case OWN_ROWS:
+        return choose_row_tiles(kind, p, facts).rows;
+    case OWN_COLUMNS:
+        return column_rows(kind, p, facts);
+    default:
+        return tiles_of(kind, p, facts).rows;
+    }
 }
 
 const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts) {
@@ -99,11 +128,36 @@ const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_devic
     return NULL;
 }
 
+/* The file and the kernel of each form. */
+typedef struct source {
+    const char *file, *kernel;
+} source;
+
+static source source_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+#define SOURCES(name)                                                                                                  \
+    {                                                                                                                  \
+        {"attention/attention_" #name "_forward.cl", "attention_" #name "_forward"},                                   \
+            {"attention/attention_" #name "_backward.cl", "attention_" #name "_dq"},                                   \
+            {"attention/attention_" #name "_backward.cl", "attention_" #name "_keys"},                                 \
+    }
+    static const source sources[][3] = {
+        [SHARED_ROWS] = SOURCES(mma), [OWN_ROWS] = SOURCES(mma_rows), [OWN_COLUMNS] = SOURCES(mma_columns)};
+#undef SOURCES
+    return sources[form_of(kind, p, facts)][kind];
+}
+
 /* Adds the options of the tiles, and the range of `groups` work-groups. */
 static void launch_tiles(cleat_binder *binder, const cleat_attention_problem *p, kernel_kind kind, int64_t groups) {
     size_t local = (size_t)cleat_matrix_subgroup_size(binder->facts->matrix_unit);
+    const work_form form = form_of(kind, p, binder->facts);
     cleat_launch_matrix_unit(binder);
-    if (sums_are_operands(binder->facts)) {
+    if (form == OWN_COLUMNS) {
+        int64_t rows = column_rows(kind, p, binder->facts);
+        cleat_launch_define(binder, "ROWS", rows);
+        cleat_launch_define(binder, "COLS", STREAMED);
+        if (kind != FORWARD) cleat_launch_define(binder, "KEYS_KERNEL", kind == DKV);
+        local = (size_t)rows;
+    } else if (form == OWN_ROWS) {
         row_tiles t = choose_row_tiles(kind, p, binder->facts);
         cleat_launch_define(binder, "ROWS", t.rows);
         cleat_launch_define(binder, "COLS", t.columns);
@@ -124,11 +178,8 @@ static void launch_tiles(cleat_binder *binder, const cleat_attention_problem *p,
 
 void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
-    if (sums_are_operands(binder->facts))
-        cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_rows_forward.cl",
-                                      "attention_mma_rows_forward");
-    else
-        cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_forward.cl", "attention_mma_forward");
+    source from = source_of(FORWARD, &p, binder->facts);
+    cleat_attention_begin_forward(binder, node, &p, from.file, from.kernel);
     cleat_attention_sizes(binder, &p);
     launch_tiles(binder, &p, FORWARD, p.batch * p.heads * ceil_div(p.queries, rows_of(FORWARD, &p, binder->facts)));
 }
@@ -142,21 +193,16 @@ int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_d
 }
 
 static void launch_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
-    if (sums_are_operands(binder->facts))
-        cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_rows_backward.cl", "attention_mma_rows_dq");
-    else
-        cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_dq");
+    source from = source_of(DQ, p, binder->facts);
+    cleat_attention_begin_dq(binder, node, p, from.file, from.kernel);
     cleat_attention_sizes(binder, p);
     launch_tiles(binder, p, DQ, p->batch * p->heads * ceil_div(p->queries, rows_of(DQ, p, binder->facts)));
 }
 
 static void launch_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
     cleat_attention_parts parts = cleat_attention_parts_for(p, binder->facts, rows_of(DKV, p, binder->facts));
-    if (sums_are_operands(binder->facts))
-        cleat_attention_begin_keys(binder, node, p, "attention/attention_mma_rows_backward.cl",
-                                   "attention_mma_rows_keys");
-    else
-        cleat_attention_begin_keys(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_keys");
+    source from = source_of(DKV, p, binder->facts);
+    cleat_attention_begin_keys(binder, node, p, from.file, from.kernel);
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, &parts);
     cleat_launch_i32(binder, (int32_t)parts.count);

@@ -9,10 +9,12 @@
 
 enum { KERNEL_MAX = 32 /* maximum of kernel rows, kernel columns and stride */ };
 
+/* Without gaps between members, as all structs of attributes (cleat_emit). */
 typedef struct conv_attr {
-    cleat_conv_kind kind;
+    int64_t kind; /* cleat_conv_kind */
     int64_t stride, padding;
 } conv_attr;
+_Static_assert(sizeof(conv_attr) <= CLEAT_NORMED_PRODUCT_BYTES, "a fused node keeps these attributes");
 
 /* --- the ops as GEMMs ----------------------------------------------------------------------------------------- */
 
@@ -42,9 +44,9 @@ static cleat_conv operands_of(const cleat_node *node, cleat_conv_kind kind) {
 
 cleat_conv cleat_conv_of(const cleat_node *node) {
     const conv_attr *attr = (const conv_attr *)node->attr;
-    cleat_conv conv = operands_of(node, attr->kind);
+    cleat_conv conv = operands_of(node, (cleat_conv_kind)attr->kind);
     const int64_t *x = conv.x->shape, *weight = conv.weight->shape, *y = conv.y->shape;
-    conv.kind = attr->kind;
+    conv.kind = (cleat_conv_kind)attr->kind;
     conv.stride = attr->stride;
     conv.padding = attr->padding;
     conv.batch = x[0], conv.height = x[1], conv.width = x[2], conv.channels = x[3];
@@ -180,21 +182,21 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(conv_attr, stride, 
                                              CLEAT_ATTRIBUTE(conv_attr, padding, CLEAT_ATTRIBUTE_I64),
                                              {.name = NULL}};
 
-static const cleat_op conv2d = {.name = "conv2d",
-                                .optional_inputs = CLEAT_IN(BIAS),
-                                .infer = infer,
-                                .backward = backward,
-                                .cost = cost,
-                                .variants = cleat_conv_variants,
-                                .define = cleat_conv_define,
-                                .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
-                                .weight_inputs = CLEAT_IN(WEIGHT),
-                                .attributes = attributes};
+const cleat_op cleat_conv2d_op = {.name = "conv2d",
+                                  .optional_inputs = CLEAT_IN(BIAS),
+                                  .infer = infer,
+                                  .backward = backward,
+                                  .cost = cost,
+                                  .variants = cleat_conv_variants,
+                                  .define = cleat_conv_define,
+                                  .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
+                                  .weight_inputs = CLEAT_IN(WEIGHT),
+                                  .attributes = attributes};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {
     conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
-    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &cleat_conv2d_op, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

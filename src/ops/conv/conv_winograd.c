@@ -90,12 +90,14 @@ static void bind_weights(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_groups(binder, s->all_panels * ceil_div(work_of(c).channels, WINOGRAD_WEIGHT_ROWS));
 }
 
-static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c,
+                        const cleat_moments *moments) {
     const pixel_work w = work_of(c);
     const pixel_shape s = shape_pixels(c, binder->facts);
     const bool forward = c->kind == CLEAT_CONV_FORWARD;
     if (s.stored) bind_weights(binder, node, c, &s);
     begin_pixels(binder, node, c, "conv_winograd_pixels", &s);
+    cleat_moments_begin(binder, moments);
     cleat_launch_tensor(binder, forward ? c->x : c->y);
     cleat_launch_tensor(binder, c->weight);
     if (s.stored)
@@ -109,7 +111,18 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
                                w.columns, w.features, -w.padding, s.tiles,    s.panels};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
     cleat_launch_i64(binder, s.pitch);
+    cleat_launch_moments(binder, moments);
     cleat_launch_groups(binder, s.items);
+}
+
+int64_t cleat_conv_winograd_parts(const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_conv c = cleat_conv_of(node);
+    return ceil_div(tiles_of(c.batch, c.rows, c.columns), shape_pixels(&c, facts).tiles);
+}
+
+void cleat_bind_conv_winograd_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
+    const cleat_conv c = cleat_conv_of(node);
+    bind_pixels(binder, node, &c, moments);
 }
 
 /* --- dw ------------------------------------------------------------------------------------------------------- */
@@ -160,6 +173,8 @@ const char *cleat_refuse_conv_winograd(const cleat_node *node, const cleat_devic
     if (c.kernel_rows != KERNEL_SIDE || c.kernel_columns != KERNEL_SIDE || c.stride != 1)
         return "only for kernels of 3 x 3 with stride 1";
     if (c.channels < 16 || c.features < 16) return "too few channels for the transforms to pay";
+    const pixel_work w = work_of(&c);
+    if (w.rows * w.columns < 5 * tiles_of(1, w.rows, w.columns)) return "most pixels of a tile would lie outside";
     return NULL;
 }
 
@@ -175,5 +190,5 @@ void cleat_bind_conv_winograd(const cleat_node *node, cleat_binder *binder) {
     if (c.kind == CLEAT_CONV_DW)
         bind_filters(binder, node, &c);
     else
-        bind_pixels(binder, node, &c);
+        bind_pixels(binder, node, &c, NULL);
 }

@@ -329,8 +329,9 @@ static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vect
     return ceil_div(p->m, s->rows) * ceil_div(p->n, s->panels * s->tile_vecs * vector_width);
 }
 
-/* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers, which come with vectors
- * of 16 lanes; narrower vectors come with 16. The wide tile is not used if it leaves more columns empty. */
+/* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers of 16 lanes, as with AVX-512; on other
+ * CPUs kernels multiply a tile in pieces of 6 sums (gemm_cpu.clh). The wide tile is not used if it leaves more columns
+ * empty. */
 static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
@@ -383,17 +384,23 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
     return s;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_refuse_linear_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
 
-static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+int64_t cleat_workspace_linear_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     return split_bytes(&p, shape_cpu(&p, facts).k, p.m);
 }
 
-static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
+int64_t cleat_linear_cpu_parts(const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_gemm p = cleat_linear_gemm(node);
+    const cpu_shape s = shape_cpu(&p, facts);
+    return s.k.count == 1 ? ceil_div(p.m, s.rows) : 0;
+}
+
+void cleat_bind_linear_cpu_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cpu_shape s = shape_cpu(&p, binder->facts);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
@@ -401,12 +408,18 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+    cleat_moments_begin(binder, moments);
     operands(binder, &p, s.k, false);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_moments(binder, moments);
     cleat_launch_groups(binder, s.items * s.k.count);
     launch_reduces(binder, node, &p, s.k);
+}
+
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
+    cleat_bind_linear_cpu_moments(node, NULL, binder);
 }
 
 /* --- narrow: few columns -------------------------------------------------------------------------------------- */
@@ -436,7 +449,7 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
 
 /* --- generic -------------------------------------------------------------------------------------------------- */
 
-static void bind_plain(const cleat_node *node, cleat_binder *binder) {
+void cleat_linear_bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
     cleat_launch_tensor(binder, p.a);
@@ -468,8 +481,8 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
     {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
-    {.name = "plain", .bind = bind_plain},
+    {.name = "cpu", .refuse = cleat_refuse_linear_cpu, .workspace = cleat_workspace_linear_cpu, .bind = bind_cpu},
+    {.name = "plain", .bind = cleat_linear_bind_plain},
     {0}};
 
 const cleat_variant cleat_linear_sums_variants[] = {

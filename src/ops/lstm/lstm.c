@@ -19,10 +19,11 @@ cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
     if (!gates) gates = node->out[CLEAT_LSTM_GATES];
     const bool layer = node->n_in == CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_GRAD_OUT;
     const cleat_tensor *x = forward ? node->in[CLEAT_LSTM_X] : layer ? node->in[CLEAT_LSTM_GRAD_X] : NULL;
-    return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4, x ? x->shape[2] : 0};
+    return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4, x ? x->shape[2] : 0,
+                             ((const cleat_lstm_attr *)node->attr)->time_major};
 }
 
-/* --- gradient ------------------------------------------------------------------------------------------------- */
+/* --- cost and whole layers ---------------------------------------------------------------------------------------- */
 
 /* A multiply-add of the recurrent product counts as two operations; a cell takes a few exponentials and
  * divisions. */
@@ -33,6 +34,25 @@ static cleat_cost cost_of(const cleat_node *node, int products, int input_produc
     cost.flops = cells * (8.0 * (products * (double)s.hidden + input_products * (double)s.inputs) + flops_per_cell);
     return cost;
 }
+
+static cleat_cost cost(const cleat_node *node) {
+    return cost_of(node, 1, 1, 100);
+}
+
+/* tanh(c), which is not stored. */
+static int64_t fused_bytes(const cleat_node *node) {
+    return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
+}
+
+/* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
+ * step are neither written nor read again. */
+static const cleat_op lstm_layer = {.name = "lstm_layer",
+                                    .cost = cost,
+                                    .variants = cleat_lstm_layer_variants,
+                                    .define = cleat_lstm_define,
+                                    .fused_bytes = fused_bytes};
+
+/* --- gradient ------------------------------------------------------------------------------------------------- */
 
 static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, node->out[1] ? 2 : 1, 0, 60);
@@ -74,6 +94,16 @@ static void add_input_grad(cleat_node *node, const cleat_node *dx) {
     node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
 }
 
+/* Gates and cells that only this node reads, and a whole layer writes, change their order. */
+static void order_by_time(cleat_node *node) {
+    cleat_node *layer = node->in[CLEAT_LSTM_GRAD_GATES]->producer;
+    if (!layer || layer->op != &lstm_layer || layer->out[CLEAT_LSTM_GATES]->retain ||
+        layer->out[CLEAT_LSTM_CELLS]->retain)
+        return;
+    ((cleat_lstm_attr *)layer->attr)->time_major = true;
+    ((cleat_lstm_attr *)node->attr)->time_major = true;
+}
+
 static bool fuse_consumers(cleat_node *node, cleat_node *const *consumers, int count, bool wide) {
     enum { WEIGHTS_MAX = 1 << 18 }; /* 1 MiB, and as much for their gradients: they stay in a second-level cache */
     const cleat_node *dw = NULL, *dx = NULL;
@@ -93,6 +123,7 @@ static bool fuse_consumers(cleat_node *node, cleat_node *const *consumers, int c
     node->out[CLEAT_LSTM_DX] = NULL;
     add_weight_grad(node, dw);
     if (dx) add_input_grad(node, dx);
+    order_by_time(node);
     return true;
 }
 
@@ -143,23 +174,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_set_output(node, CLEAT_LSTM_H, products->dtype, 3, shape, error);
     return status == CLEAT_OK ? cleat_set_output(node, CLEAT_LSTM_CELLS, products->dtype, 3, shape, error) : status;
 }
-
-static cleat_cost cost(const cleat_node *node) {
-    return cost_of(node, 1, 1, 100);
-}
-
-/* tanh(c), which is not stored. */
-static int64_t fused_bytes(const cleat_node *node) {
-    return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
-}
-
-/* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
- * step are neither written nor read again. */
-static const cleat_op lstm_layer = {.name = "lstm_layer",
-                                    .cost = cost,
-                                    .variants = cleat_lstm_layer_variants,
-                                    .define = cleat_lstm_define,
-                                    .fused_bytes = fused_bytes};
 
 static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
     if (!wide || producer->op != &cleat_linear_op || producer->in[CLEAT_LINEAR_RESIDUAL] ||

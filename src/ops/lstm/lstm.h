@@ -32,9 +32,15 @@ enum {
 };
 enum { CLEAT_LSTM_DX, CLEAT_LSTM_DWEIGHT_HH, CLEAT_LSTM_DWEIGHT_IH, CLEAT_LSTM_DBIAS, CLEAT_LSTM_GRAD_OUT };
 
+/* Attributes of a whole layer and of its gradient. */
+typedef struct cleat_lstm_attr {
+    bool time_major; /* gates and cells are stored as [L, B, ...]: what a step reads or writes is contiguous */
+} cleat_lstm_attr;
+
 typedef struct cleat_lstm_size {
     int64_t batch, length, hidden;
-    int64_t inputs; /* of a whole layer, else 0 */
+    int64_t inputs;  /* of a whole layer, else 0 */
+    bool time_major; /* of its gates and cells: cleat_lstm_attr */
 } cleat_lstm_size;
 
 /* Returns the sizes for a node of one of these ops. */

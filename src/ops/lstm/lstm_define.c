@@ -10,6 +10,14 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
+/* Where the gates and the cell state of step `at` (of B L) are stored, and the step that is stored at `place`. */
+static int64_t place_of(const cleat_lstm_size *s, int64_t at) {
+    return s->time_major ? at % s->length * s->batch + at / s->length : at;
+}
+static int64_t step_at(const cleat_lstm_size *s, int64_t place) {
+    return s->time_major ? place % s->batch * s->length + place / s->batch : place;
+}
+
 /* --- forward -------------------------------------------------------------------------------------------------- */
 
 /* Row `row` (of 4 H) of the products at step `at` (of B L), and whether at is the first step of its sample. */
@@ -34,30 +42,33 @@ static cleat_defined define_sum(const cleat_node *node, cleat_host_values *value
 static cleat_defined define_gate(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t row = element % (4 * s.hidden);
-    cleat_defined gate = define_sum(node, values, element / (4 * s.hidden), row);
+    cleat_defined gate = define_sum(node, values, step_at(&s, element / (4 * s.hidden)), row);
     gate.value = row / s.hidden == CELL ? tanh(gate.value) : sigmoid(gate.value);
     gate.size += 1;
     return gate;
 }
 
-static double gate_of(const cleat_host_values *values, const cleat_lstm_size *s, int64_t cell, int gate) {
-    return (double)values->out[CLEAT_LSTM_GATES].f[(cell / s->hidden * 4 + gate) * s->hidden + cell % s->hidden];
+static double gate_of(const cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit, int gate) {
+    return (double)values->out[CLEAT_LSTM_GATES].f[(place_of(s, at) * 4 + gate) * s->hidden + unit];
+}
+static double state_of(const cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit) {
+    return (double)values->out[CLEAT_LSTM_CELLS].f[place_of(s, at) * s->hidden + unit];
 }
 
 cleat_defined cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
+    const int64_t place = element / s.hidden, unit = element % s.hidden;
     if (output == CLEAT_LSTM_GATES) return define_gate(node, values, element);
     if (output == CLEAT_LSTM_H) {
-        const double c = tanh((double)values->out[CLEAT_LSTM_CELLS].f[element]),
-                     o = gate_of(values, &s, element, OUTPUT);
-        const double size = 1 + fabs((double)values->out[CLEAT_LSTM_CELLS].f[element]);
-        return (cleat_defined){.value = o * c, .size = size, .rounded = size};
+        const double state = state_of(values, &s, place, unit), size = 1 + fabs(state);
+        return (cleat_defined){
+            .value = gate_of(values, &s, place, unit, OUTPUT) * tanh(state), .size = size, .rounded = size};
     }
-    const bool first = element / s.hidden % s.length == 0;
-    const double before = first ? 0 : (double)values->out[CLEAT_LSTM_CELLS].f[element - s.hidden];
+    const int64_t at = step_at(&s, place);
+    const double before = at % s.length ? state_of(values, &s, at - 1, unit) : 0;
     cleat_defined c = {.value = 0};
-    cleat_define_add(&c, gate_of(values, &s, element, FORGET) * before);
-    cleat_define_add(&c, gate_of(values, &s, element, INPUT) * gate_of(values, &s, element, CELL));
+    cleat_define_add(&c, gate_of(values, &s, at, unit, FORGET) * before);
+    cleat_define_add(&c, gate_of(values, &s, at, unit, INPUT) * gate_of(values, &s, at, unit, CELL));
     c.rounded = c.size;
     return c;
 }
@@ -72,10 +83,12 @@ typedef struct cell {
 } cell;
 
 static cell cell_of(const cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit) {
-    cell of = {.c = cleat_host_value(values, CLEAT_LSTM_GRAD_CELLS, at * s->hidden + unit)};
+    const int64_t place = place_of(s, at);
+    cell of = {.c = cleat_host_value(values, CLEAT_LSTM_GRAD_CELLS, place * s->hidden + unit)};
     for (int g = 0; g < 4; ++g)
-        of.gate[g] = cleat_host_value(values, CLEAT_LSTM_GRAD_GATES, (at * 4 + g) * s->hidden + unit);
-    if (at % s->length) of.before = cleat_host_value(values, CLEAT_LSTM_GRAD_CELLS, (at - 1) * s->hidden + unit);
+        of.gate[g] = cleat_host_value(values, CLEAT_LSTM_GRAD_GATES, (place * 4 + g) * s->hidden + unit);
+    if (at % s->length)
+        of.before = cleat_host_value(values, CLEAT_LSTM_GRAD_CELLS, place_of(s, at - 1) * s->hidden + unit);
     return of;
 }
 

@@ -64,7 +64,6 @@ typedef struct cpu_shape {
     int64_t gate_pitch, unit_pitch; /* distance between samples, for gates and for units */
     int64_t operand_pitch;          /* distance between samples, for rows of inputs and units */
     int64_t chunk;                  /* depth of a panel of the forward pass, in elements */
-    int64_t held;                   /* steps whose contributions to the weights' gradients are added at once */
     int64_t rows, items;            /* samples per block; work-items */
     int64_t forward_part, part;     /* scratch memory of a work-item: forward, backward */
     int64_t vector;                 /* bytes per vector */
@@ -83,13 +82,12 @@ static int64_t chunk_of(int64_t depth, int64_t vector_width) {
 }
 
 static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { ROWS_MAX = 66, HELD = 1 }; /* with more, the rows of a block do not fit in the L2 cache */
+    enum { ROWS_MAX = 66 }; /* with more, the rows of a block do not fit in the L2 cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
     cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width),
                    .inputs = ceil_div(size.inputs, facts->vector_width),
                    .tile_rows = size.inputs && facts->vector_width >= 16 ? 6 : 4,
-                   .held = HELD,
                    .vector = facts->vector_width * FLOAT_BYTES};
     s.back = columns_of(s.units + (has_dx(node) ? s.inputs : 0));
     s.weight = columns_of(s.units + s.inputs);
@@ -102,8 +100,7 @@ static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *fac
     s.rows = min(round_up(ceil_div(size.batch, busy), s.tile_rows), ROWS_MAX / s.tile_rows * s.tile_rows);
     s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
     s.forward_part = s.rows * (4 + s.unit_pitch + 2 * s.operand_pitch);
-    s.part =
-        (s.held * s.rows + s.tile_rows) * (s.gate_pitch + s.operand_pitch) + s.rows * (s.unit_pitch + s.operand_pitch);
+    s.part = (s.rows + s.tile_rows) * (s.gate_pitch + s.operand_pitch) + s.rows * (s.unit_pitch + s.operand_pitch);
     return s;
 }
 
@@ -150,7 +147,6 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_sh
     cleat_launch_define(binder, "TILE", s->tile_rows);
     cleat_launch_define(binder, "COLUMNS", s->back.tile);
     cleat_launch_define(binder, "WEIGHT_COLUMNS", s->weight.tile);
-    cleat_launch_define(binder, "HELD", s->held);
     cleat_launch_define(binder, "DX", has_dx(node));
     cleat_launch_define(binder, "GATE_PITCH", s->gate_pitch);
     cleat_launch_define(binder, "UNIT_PITCH", s->unit_pitch);
@@ -158,6 +154,7 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_sh
     if (s->inputs) {
         cleat_launch_define(binder, "INPUTS", cleat_lstm_size_of(node).inputs);
         cleat_launch_define(binder, "OPERAND_PITCH", s->operand_pitch);
+        cleat_launch_define(binder, "TIME_MAJOR", cleat_lstm_size_of(node).time_major);
     }
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) {
         cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
