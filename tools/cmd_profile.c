@@ -1,5 +1,6 @@
 /* cleat profile: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
+#include "cli_compilers.h"
 
 #include <cleat/profiler.h>
 #include <cleat/train.h>
@@ -17,8 +18,9 @@ static bool print_file(const char *path) {
     FILE *file = fopen(path, "r");
     if (!file) return false;
     while ((size = fread(block, 1, sizeof block, file)) > 0) fwrite(block, 1, size, stdout);
+    const bool is_whole = !ferror(file);
     fclose(file);
-    return true;
+    return is_whole;
 }
 
 /* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
@@ -118,7 +120,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         strftime(folder, sizeof folder, "runs/profile-%Y%m%d-%H%M%S", localtime_r(&now, &local));
         out = folder;
     }
-    cleat_train_options train_options = {.out = out, .profile_only = true};
+    cleat_train_options train_options = {.out = out, .profile_only = true, .compile_helpers = cli_compilers()};
     exit_code = cli_progress(command, progress, &train_options);
     if (exit_code) return exit_code;
     return profile_run(words.items[0], &assignments, device, schedule, &train_options, json);

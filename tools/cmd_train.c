@@ -1,5 +1,6 @@
 /* cleat train: trains according to a profile; Ctrl-C finishes the step and writes a checkpoint. */
 #include "cli.h"
+#include "cli_compilers.h"
 #include "launch.h"
 
 #include <math.h>
@@ -280,6 +281,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_train_options train_options = {.out = out,
                                          .command = command_line,
                                          .profile_path = words.items[0],
+                                         .compile_helpers = cli_compilers(),
                                          .resume = resume,
                                          .resume_from = resume_from};
     exit_code = cli_progress(command, progress, &train_options);

@@ -1,10 +1,14 @@
 /* Entry point of `cleat`: dispatches to a subcommand. A subcommand is a file cmd_NAME.c and a line in this
  * list. */
+#include "cli_compilers.h"
 #include "cli_parse.h"
 
 #include <cleat/device.h>
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +105,21 @@ static void open_standard_streams(void) {
         if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) _exit(EXIT_FAILURE);
 }
 
+/* glibc raises the size from which memory goes straight back to the system, up to 32 MiB, with every large block that is
+ * freed. What compilers and buffers leave would then stay in the arenas of their threads, 10 MB in each. */
+static void return_large_blocks(void) {
+#ifdef __GLIBC__
+    enum { LARGE = 1 << 20 };
+    if (getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES")) return; /* the user knows better */
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+    mallopt(M_TRIM_THRESHOLD, 2 * LARGE);
+#endif
+}
+
 int main(int argc, char **argv) {
+    return_large_blocks();
     open_standard_streams();
+    if (argc == 4 && strcmp(argv[1], CLI_COMPILER_WORD) == 0) return cli_compile_kernels(argv[2], argv[3]);
     cli_survive_file_limit();
     return cli_finish_output(run(&cli_program, argc - 1, argv + 1));
 }

@@ -7,6 +7,7 @@
 #ifndef CLEAT_TRAIN_H
 #define CLEAT_TRAIN_H
 
+#include "cleat/compile.h"
 #include "cleat/device.h"
 #include "cleat/graph.h"
 #include "cleat/models.h"
@@ -56,6 +57,8 @@ typedef struct cleat_train_options {
      * is lost, CLEAT_ERR_RANK_LOST is returned, and the finished steps are a checkpoint in the run folder, written by the
      * first rank of that machine that still runs. Borrowed. */
     struct cleat_ranks *ranks;
+    /* Processes that compile kernels before the first step; not used by ranks. Borrowed; NULL: none. */
+    const cleat_compile_helpers *compile_helpers;
 } cleat_train_options;
 
 /* Breakdown of the start-up time in seconds. The parts add up to cleat_train_report.seconds_first_step. */

@@ -70,6 +70,8 @@ static cleat_status open_job(const cleat_bench_request *request, const cleat_ben
                           entry->info.name);
     cleat_status status = cleat_doctor_open_device(request->device, &job->device, error);
     if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
+    /* now, so that the memory of a compiler and that of a step are not in use at once */
+    if (status == CLEAT_OK) status = cleat_exec_build(job->exec, error);
     if (status != CLEAT_OK) close_job(job);
     return status;
 }
@@ -172,12 +174,22 @@ static void bench_in_child(void *user, int out) {
     cleat_child_send(out, &told, sizeof told);
 }
 
-static cleat_status bench_own_process(const cleat_bench_request *request, cleat_bench_result *result,
-                                      cleat_error *error) {
+/* Measures the device's rates, which are stored for the process of the workload: buffers of this measurement would
+ * count as memory of a small workload. */
+static void measure_in_child(void *user, int out) {
+    report told = {0};
+    cleat_error error = {0};
+    told.status = measure_peak(user, &told.result.peak, &error);
+    memcpy(told.text, error.text, sizeof told.text);
+    cleat_child_send(out, &told, sizeof told);
+}
+
+static cleat_status run_child(const cleat_bench_request *request, void (*body)(void *user, int out),
+                              cleat_bench_result *result, cleat_error *error) {
     const double kernels_seconds = 900; /* the first run on a device compiles */
     const bool counted = request->repeats > 0;
     cleat_bench_request own = *request;
-    const cleat_child child = {.body = bench_in_child,
+    const cleat_child child = {.body = body,
                                .user = &own,
                                .record_bytes = sizeof(report),
                                .seconds = counted ? INFINITY : kernels_seconds + 10 * fmax(request->seconds, 0)};
@@ -194,6 +206,17 @@ static cleat_status bench_own_process(const cleat_bench_request *request, cleat_
     if (told.status != CLEAT_OK) return cleat_fail(error, told.status, "%s", told.text);
     *result = told.result;
     return CLEAT_OK;
+}
+
+static cleat_status bench_own_process(const cleat_bench_request *request, cleat_bench_result *result,
+                                      cleat_error *error) {
+    cleat_bench_request own = *request;
+    cleat_bench_entry entry;
+    cleat_bench_result rates;
+    cleat_status status = cleat_bench_find(request, &entry, error);
+    if (!status && request->remeasure_peak) status = run_child(request, measure_in_child, &rates, error);
+    own.remeasure_peak = false;
+    return status ? status : run_child(&own, bench_in_child, result, error);
 }
 
 cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {

@@ -29,8 +29,9 @@ struct cleat_device {
         int64_t number;
     } marks[CLEAT_DEVICE_MARKS];
     size_t first_mark, mark_count;
-    int64_t marked;           /* number of the last completed one */
-    cleat_recorder *recorder; /* records the commands of both queues; NULL: nothing is recorded */
+    int64_t marked;                              /* number of the last completed one */
+    const struct cleat_compile_helpers *helpers; /* cleat_device_compile_with; NULL: none */
+    cleat_recorder *recorder;                    /* records the commands of both queues; NULL: nothing is recorded */
     int64_t allocated, peak;
     uint32_t quirks;
     bool clblast_tuned; /* CLBlast uses `clblast` instead of its default parameters */
@@ -71,11 +72,6 @@ void cleat_device_enqueued(cleat_device *device, cl_event last);
 /* Releases all marks. */
 void cleat_device_forget_marks(cleat_device *device);
 
-/* Whether the file may be part of a program of several, "a.cl+b.cl", which is what cleat_kernel_source takes, too: a start
- * takes less time with fewer programs (kernel_source.c). */
-bool cleat_kernel_may_join(const char *file);
-extern const char *const cleat_joinable_kernels[]; /* the names of these files; the last one is NULL */
-
 /* Identifies a program to build. */
 typedef struct cleat_program_key {
     const char *file;
@@ -93,10 +89,16 @@ typedef struct cleat_program_stats {
     double waited; /* seconds spent in cleat_programs_get in total */
 } cleat_program_stats;
 
-/* Starts building the programs of keys [count]; device, keys and their strings must outlive `programs`. A
- * program that fails to build reports its error in cleat_programs_get. */
+/* Tells when a program may be built, since others may be about to fill the driver's cache. */
+typedef struct cleat_program_gate {
+    bool (*is_open)(void *user, size_t index); /* called from several threads; NULL: always open */
+    void *user;
+} cleat_program_gate;
+
+/* Starts building the programs of keys [count]; device, keys and their strings, and what `gate` (may be NULL) calls, must
+ * outlive `programs`. A program that fails to build reports its error in cleat_programs_get. */
 cleat_status cleat_programs_start(cleat_device *device, const cleat_program_key *keys, size_t count,
-                                  cleat_programs **programs, cleat_error *error);
+                                  const cleat_program_gate *gate, cleat_programs **programs, cleat_error *error);
 /* Whether program `index` is available without waiting. */
 bool cleat_programs_is_ready(cleat_programs *programs, size_t index);
 /* Waits until program `index` is built and returns it; builds it if no thread has begun to. `programs` keeps
@@ -111,6 +113,14 @@ void cleat_programs_destroy(cleat_programs *programs);
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
 /* The same of a file whose text is given; NULL: as above. */
 cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error);
+
+/* The source of a program of several parts (joined_source.c): each has the macros of its options (other options are the program's),
+ * and names that no other part knows. The caller frees it. */
+cleat_status cleat_kernel_join(const cleat_program_key *parts, size_t count, char **source, cleat_error *error);
+/* The name that `kernel` of parts[index] has in this program: its own, with a prefix where an earlier part has the same file. No
+ * kernel's name begins with another's, as in the files. */
+void cleat_kernel_joined_name(const cleat_program_key *parts, size_t index, const char *kernel, char *name,
+                              size_t size);
 
 /* The matrix product C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored
  * [k, m]; trans_b: B is stored [n, k]. Offsets are in elements. */

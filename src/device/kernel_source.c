@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILES = 32, MAX_NAME = 128, PATH = 1024 };
+enum { MAX_FILES = 64, MAX_NAME = 128, PATH = 1024 };
 
 typedef struct assembly {
     cleat_text text;
@@ -50,7 +50,7 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
 /* Extracts the name from a line  #include "name"; false for any other line. */
 static bool parse_include(const char *line, size_t length, char name[MAX_NAME]) {
     char text[2 * MAX_NAME];
-    if (length >= sizeof text) return false;
+    if (length >= sizeof text || line[strspn(line, " \t")] != '#') return false;
     memcpy(text, line, length);
     text[length] = 0;
     return sscanf(text, " # include \"%127[^\"]\"", name) == 1;
@@ -104,57 +104,9 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
     return status;
 }
 
-/* --- several files as one program ----------------------------------------------------------------------------- */
-
-/* Files whose macros are their own, and whose functions and types have names that no other of these files has: the test
- * device.joined_kernels compiles all of them at once. */
-const char *const cleat_joinable_kernels[] = {
-    "accumulate_metric.cl", "arithmetic.cl", "cast.cl", "dropout.cl",     "frame_loss.cl",     "gelu.cl",
-    "grad_norm.cl",         "log_step.cl",   "relu.cl", "rigid_chain.cl", "structure_loss.cl", NULL};
-
-bool cleat_kernel_may_join(const char *file) {
-    for (const char *const *name = cleat_joinable_kernels; *name; ++name)
-        if (strcmp(file, *name) == 0) return true;
-    return false;
-}
-
-/* The macros that a file defines end with it. */
-static void undefine(assembly *out, const char *text) {
-    char name[MAX_NAME], line[2 * MAX_NAME];
-    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
-        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-        if (sscanf(line, " # define %127[A-Za-z0-9_]", name) == 1) cleat_text_add(&out->text, "#undef %s\n", name);
-    }
-}
-
-static cleat_status append_joined(assembly *out, const char *file, cleat_error *error) {
-    char *text = NULL;
-    cleat_status status = read_one(file, &text, error);
-    if (status) return status;
-    status = append_text(out, file, text, error);
-    undefine(out, text);
-    cleat_free(text);
-    return status;
-}
-
-/* "a.cl+b.cl" */
-static cleat_status append_files(assembly *out, const char *files, cleat_error *error) {
-    char file[MAX_NAME];
-    cleat_status status = CLEAT_OK;
-    while (*files && !status) {
-        const int length = (int)strcspn(files, "+");
-        snprintf(file, sizeof file, "%.*s", length, files);
-        status = append_joined(out, file, error);
-        files += length + (files[length] == '+');
-    }
-    return status;
-}
-
 cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error) {
     assembly out = {0};
-    cleat_status status = text                ? append_text(&out, file, text, error)
-                          : strchr(file, '+') ? append_files(&out, file, error)
-                                              : append_file(&out, file, error);
+    cleat_status status = text ? append_text(&out, file, text, error) : append_file(&out, file, error);
     if (!status) return cleat_text_detach(&out.text, source, error);
     cleat_text_free(&out.text);
     return status;

@@ -6,6 +6,7 @@
 #include "device/probe.h"
 
 #include <pthread.h>
+#include <time.h>
 
 enum { MAX_THREADS = 16 };
 
@@ -23,6 +24,7 @@ struct cleat_programs {
     const cleat_program_key *keys; /* [count] */
     build *builds;                 /* [count] */
     size_t count;
+    cleat_program_gate gate;
     double waited;
     pthread_mutex_t lock; /* protects the states, `waited` and `stop` */
     pthread_cond_t done;
@@ -42,12 +44,44 @@ static void build_claimed(cleat_programs *programs, size_t index) {
     pthread_cond_broadcast(&programs->done);
 }
 
+static bool is_open(const cleat_programs *programs, size_t index) {
+    return !programs->gate.is_open || programs->gate.is_open(programs->gate.user, index);
+}
+
+/* Lets others work for a moment. The caller holds the lock. */
+static void pause_unlocked(cleat_programs *programs) {
+    const struct timespec moment = {.tv_nsec = 3000000};
+    pthread_mutex_unlock(&programs->lock);
+    nanosleep(&moment, NULL);
+    pthread_mutex_lock(&programs->lock);
+}
+
+/* The first program that nobody has begun and whose gate is open; `count` if there is none. *waits: others are closed. */
+static size_t next_open(const cleat_programs *programs, bool *waits) {
+    *waits = false;
+    for (size_t i = 0; i < programs->count; ++i) {
+        if (programs->builds[i].state != NOBODYS) continue;
+        if (is_open(programs, i)) return i;
+        *waits = true;
+    }
+    return programs->count;
+}
+
 static void *build_all(void *user) {
     cleat_programs *programs = user;
+    bool waits = true;
     pthread_mutex_lock(&programs->lock);
-    for (size_t i = 0; i < programs->count && !programs->stop; ++i)
-        if (programs->builds[i].state == NOBODYS) build_claimed(programs, i);
+    while (waits && !programs->stop) {
+        const size_t i = next_open(programs, &waits);
+        if (i < programs->count) {
+            build_claimed(programs, i);
+            waits = true;
+        } else if (waits) {
+            pause_unlocked(programs);
+        }
+    }
     pthread_mutex_unlock(&programs->lock);
+    cleat_trim_memory(); /* of the compiler, while the first step fills buffers */
     return NULL;
 }
 
@@ -63,7 +97,7 @@ static void start_threads(cleat_programs *programs) {
 }
 
 cleat_status cleat_programs_start(cleat_device *device, const cleat_program_key *keys, size_t count,
-                                  cleat_programs **programs, cleat_error *error) {
+                                  const cleat_program_gate *gate, cleat_programs **programs, cleat_error *error) {
     cleat_programs *made = cleat_alloc(1, sizeof *made);
     build *builds = cleat_alloc(count, sizeof *builds);
     if (!made || !builds) {
@@ -75,6 +109,7 @@ cleat_status cleat_programs_start(cleat_device *device, const cleat_program_key 
     made->keys = keys;
     made->builds = builds;
     made->count = count;
+    if (gate) made->gate = *gate;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->done, NULL);
     start_threads(made);
@@ -93,6 +128,7 @@ cleat_status cleat_programs_get(cleat_programs *programs, size_t index, cl_progr
     build *b = &programs->builds[index];
     double start = cleat_seconds();
     pthread_mutex_lock(&programs->lock);
+    while (b->state == NOBODYS && !is_open(programs, index)) pause_unlocked(programs);
     if (b->state == NOBODYS) build_claimed(programs, index);
     while (b->state != DONE) pthread_cond_wait(&programs->done, &programs->lock);
     programs->waited += cleat_seconds() - start;

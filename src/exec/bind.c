@@ -1,7 +1,8 @@
 /* Binding: turns launches, which are plain data, into OpenCL kernels with all arguments set. */
 #include "core/memory.h"
-#include "core/text.h"
+#include "exec/compile_help.h"
 #include "exec/exec.h"
+#include "exec/join.h"
 
 #include <string.h>
 
@@ -50,67 +51,21 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     if (status) return status;
     size_t count = bound->binder.count;
     bound->program = cleat_alloc(count, sizeof *bound->program);
+    bound->names = cleat_alloc(count, sizeof *bound->names);
     bound->kernels = cleat_alloc(count, sizeof *bound->kernels);
     bound->gemms = cleat_alloc(count, sizeof *bound->gemms);
     bound->events = cleat_alloc(count, sizeof *bound->events);
-    if (!bound->program || !bound->kernels || !bound->gemms || !bound->events)
+    if (!bound->program || !bound->names || !bound->kernels || !bound->gemms || !bound->events)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kernels", count);
-    for (size_t i = 0; i < count && !status; ++i)
-        if (bound->binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
-            status = find_program(exec, &bound->binder.launches[i], &bound->program[i], error);
-    return status;
-}
-
-/* Adds the file of key `other` to the program of key `index`. */
-static cleat_status join(cleat_exec *exec, size_t index, size_t other, cleat_error *error) {
-    cleat_text name = {0};
-    char *taken;
-    cleat_status status =
-        cleat_grow(&exec->joined, exec->joined_count, &exec->joined_capacity, sizeof *exec->joined, error);
-    if (status) return status;
-    cleat_text_add(&name, "%s+%s", exec->keys[index].file, exec->keys[other].file);
-    status = cleat_text_detach(&name, &taken, error);
-    if (!status) exec->joined[exec->joined_count++] = taken;
-    if (!status) exec->keys[index].file = taken;
-    return status;
-}
-
-static void renumber(const cleat_exec *exec, const size_t *numbers) {
-    for (size_t g = 0; g < exec->plan->layout_count; ++g)
-        for (size_t i = 0; i < exec->graphs[g].binder.count; ++i)
-            if (exec->graphs[g].binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
-                exec->graphs[g].program[i] = numbers[exec->graphs[g].program[i]];
-}
-
-/* Files with the same options become one program. */
-static cleat_status join_programs(cleat_exec *exec, cleat_error *error) {
-    cleat_program_key *keys = exec->keys;
-    size_t *numbers = cleat_alloc(exec->program_count, sizeof *numbers), count = 0;
-    bool *joins = cleat_alloc(exec->program_count, sizeof *joins); /* [new programs] */
-    cleat_status status =
-        numbers && joins ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of programs");
-    for (size_t i = 0; i < exec->program_count && !status; ++i) {
-        const bool may_join = !keys[i].source && cleat_kernel_may_join(keys[i].file);
-        size_t with = 0;
-        while (with < count && !(may_join && joins[with] && strcmp(keys[with].options, keys[i].options) == 0)) ++with;
-        numbers[i] = with;
-        if (with < count) {
-            status = join(exec, with, i, error);
-            continue;
-        }
-        joins[count] = may_join;
-        keys[count++] = keys[i];
+    for (size_t i = 0; i < count && !status; ++i) {
+        if (bound->binder.launches[i].kind != CLEAT_LAUNCH_KERNEL) continue;
+        bound->names[i] = bound->binder.launches[i].kernel;
+        status = find_program(exec, &bound->binder.launches[i], &bound->program[i], error);
     }
-    if (!status) {
-        exec->program_count = count;
-        renumber(exec, numbers);
-    }
-    cleat_free(joins);
-    cleat_free(numbers);
     return status;
 }
 
-cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
+cleat_status cleat_exec_list_programs(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     exec->graphs = cleat_alloc(plan->layout_count, sizeof *exec->graphs);
     if (!exec->graphs) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu graphs", plan->layout_count);
@@ -119,15 +74,23 @@ cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
         cleat_status status = describe_graph(exec, &exec->graphs[i], error);
         if (status) return status;
     }
-    cleat_status status = join_programs(exec, error);
+    return cleat_exec_join_programs(exec, error);
+}
+
+cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
+    cleat_status status = cleat_exec_list_programs(exec, error);
     if (status) return status;
-    return cleat_programs_start(exec->device, exec->keys, exec->program_count, &exec->programs, error);
+    cleat_compile_help_start(exec, &exec->help);
+    const cleat_program_gate gate = {cleat_compile_help_is_done, exec->help};
+    return cleat_programs_start(exec->device, exec->keys, exec->program_count, exec->help ? &gate : NULL,
+                                &exec->programs, error);
 }
 
 /* Flushes the queue before it waits for a program, so that the device works on what is already enqueued. */
 static cleat_status get_program(cleat_exec *exec, size_t index, cl_program *program, cleat_error *error) {
     if (!cleat_programs_is_ready(exec->programs, index)) clFlush(exec->device->compute);
-    return cleat_programs_get(exec->programs, index, program, error);
+    cleat_status status = cleat_programs_get(exec->programs, index, program, error);
+    return status == CLEAT_ERR_BUILD ? cleat_exec_explain_build(exec, index, error) : status;
 }
 
 cleat_status cleat_exec_build(cleat_exec *exec, cleat_error *error) {
@@ -231,7 +194,7 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i
     cl_program program = NULL;
     cleat_status status = get_program(exec, bound->program[i], &program, error);
     if (status) return status;
-    cl_kernel kernel = clCreateKernel(program, launch->kernel, &code);
+    cl_kernel kernel = clCreateKernel(program, bound->names[i], &code);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating it from %s", launch->file);
     bound->kernels[i] = kernel;
     status = check_argument_count(kernel, launch, error);
@@ -336,16 +299,19 @@ static void unbind_graph(cleat_bound *bound) {
     cleat_free(bound->events);
     cleat_free(bound->gemms);
     cleat_free(bound->kernels);
+    cleat_free(bound->names);
     cleat_free(bound->program);
     cleat_free(bound->first);
     cleat_binder_clear(&bound->binder);
 }
 
 void cleat_exec_unbind(cleat_exec *exec) {
-    cleat_programs_destroy(exec->programs); /* first: running builds read the texts of the launches */
+    cleat_programs_destroy(exec->programs); /* first: running builds read the texts of the launches, and ask the help */
+    cleat_compile_help_destroy(exec->help);
     for (size_t i = 0; exec->graphs && i < exec->plan->layout_count; ++i) unbind_graph(&exec->graphs[i]);
     cleat_free(exec->graphs);
-    for (size_t i = 0; i < exec->joined_count; ++i) cleat_free(exec->joined[i]);
-    cleat_free(exec->joined);
+    for (size_t i = 0; i < exec->kept_count; ++i) cleat_free(exec->kept[i]);
+    cleat_free(exec->kept);
+    cleat_free(exec->parts);
     cleat_free(exec->keys);
 }

@@ -9,7 +9,7 @@
 #include "graph/launch.h"
 #include "graph/plan.h"
 
-enum { CLEAT_SLOTS = 2 };
+enum { CLEAT_SLOTS = 2, CLEAT_PROGRAM_NAME = 400 };
 
 /* Device memory in which an upload waits for the run of its graph. The run begins with a copy from here to
  * the graph's inputs, so that the next batch can be transferred while the current inputs are still read. */
@@ -23,13 +23,22 @@ typedef struct cleat_slot {
 typedef struct cleat_bound {
     const cleat_layout *layout;
     cleat_binder binder;
-    size_t *first;             /* [nodes + 1] node i has the launches first[i] .. first[i + 1] - 1 */
-    size_t *program;           /* [launches] index into exec->programs */
-    cl_kernel *kernels;        /* [launches] NULL before the first run, and for sgemm */
+    size_t *first;      /* [nodes + 1] node i has the launches first[i] .. first[i + 1] - 1 */
+    size_t *program;    /* [launches] index into exec->programs */
+    const char **names; /* [launches] of the kernel in its program: the launch's, or another in one of several parts */
+    cl_kernel *kernels; /* [launches] NULL before the first run, and for sgemm */
     cleat_clblast_gemm *gemms; /* [launches] for sgemm; the sub-buffers are released with it */
     cl_event *events;          /* [launches] of the last run, NULL if there is none */
     cleat_slot *pending;       /* contains the inputs of the next run; NULL if nothing was uploaded */
 } cleat_bound;
+
+/* A kernel file with options. */
+typedef struct cleat_program_part {
+    cleat_program_key key;
+    size_t program; /* index into the exec's programs */
+    size_t number;  /* in the order in which launches first need the parts */
+    bool evaluates; /* an evaluation needs it, perhaps a step as well */
+} cleat_program_part;
 
 struct cleat_exec {
     cleat_device *device;
@@ -37,9 +46,12 @@ struct cleat_exec {
     cleat_plan *owned_plan; /* the same plan if cleat_exec_open created it; else NULL */
     cl_mem *slabs;          /* [plan->slab_count] NULL for slabs without bytes */
     cleat_program_key *keys;
-    char **joined; /* [joined_count] names of programs of several files, to which keys point */
-    size_t joined_count, joined_capacity;
-    cleat_programs *programs; /* programs of keys [program_count] */
+    cleat_program_part *parts; /* [part_count] what the programs consist of, in their order (join.h) */
+    size_t part_count;
+    char **kept; /* [kept_count] texts and names of programs of several parts, to which keys and names point */
+    size_t kept_count, kept_capacity;
+    struct cleat_compile_help *help; /* processes that compile; NULL: none */
+    cleat_programs *programs;        /* programs of keys [program_count] */
     size_t program_count, program_capacity;
     cleat_bound *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
@@ -82,8 +94,9 @@ cleat_status cleat_host_tensors_write(const cleat_host_tensors *tensors, cleat_e
  * there was none. Call it after all enqueued work has ended. */
 cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error);
 
-/* bind.c: describe lists the launches of all graphs and starts building their programs; bind creates the
- * kernel of a launch unless it exists; unbind releases everything that both created. */
+/* bind.c: list_programs lists the launches of all graphs and their programs, which needs the plan only; describe also starts to
+ * build them; bind creates the kernel of a launch unless it exists; unbind releases everything that all three created. */
+cleat_status cleat_exec_list_programs(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t launch, cleat_error *error);
 void cleat_exec_unbind(cleat_exec *exec);

@@ -66,7 +66,7 @@ static cleat_status start_programs(cleat_finite_check *check, cleat_error *error
     for (size_t i = 0; i < count; ++i)
         check->keys[i] =
             (cleat_program_key){.file = check->binder.launches[i].file, .options = check->binder.launches[i].options};
-    return cleat_programs_start(check->exec->device, check->keys, count, &check->programs, error);
+    return cleat_programs_start(check->exec->device, check->keys, count, NULL, &check->programs, error);
 }
 
 cleat_status cleat_finite_check_create(cleat_exec *exec, cleat_finite_check **check, cleat_error *error) {

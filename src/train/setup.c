@@ -331,8 +331,11 @@ static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
     warn_no_cache();
-    return cleat_rank_open_device(trainer->run.options->ranks, trainer->settings.profile->run.device,
-                                  &trainer->engine.device, error);
+    const cleat_train_options *options = trainer->run.options;
+    cleat_status status =
+        cleat_rank_open_device(options->ranks, trainer->settings.profile->run.device, &trainer->engine.device, error);
+    if (!status && !options->ranks) cleat_device_compile_with(trainer->engine.device, options->compile_helpers);
+    return status;
 }
 
 static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {
@@ -346,6 +349,7 @@ static cleat_status open_parallel(cleat_trainer *trainer, cleat_error *error) {
     trainer->data.part_user = parallel;
     trainer->data.effective_batch = cleat_profile_effective_batch(trainer->settings.profile);
     parallel->stop = trainer->run.options->stop;
+    if (trainer->share_changes > 1) parallel->refines = false; /* opening again takes longer than it would save */
     return CLEAT_OK;
 }
 

@@ -1,6 +1,8 @@
 /* Startup timing: where the time before the first optimizer step was spent. */
 #include "train/startup_timing.h"
 
+#include "core/memory.h"
+
 #include <stdio.h>
 
 /* The host waits for programs to be built while it fills buffers or enqueues. This wait is counted
@@ -46,6 +48,7 @@ cleat_status cleat_startup_done(cleat_run_clock *clock, cleat_run *run, const cl
                                 const cleat_train_state *state, cleat_error *error) {
     const cleat_startup_stats *start = &run->report->start;
     collect_stats(clock, run->report, session);
+    cleat_trim_memory(); /* some drivers compile a kernel when it first runs */
     print_stats(run);
     const cleat_metric metrics[] = {
         {"seconds", run->report->seconds_first_step},

@@ -201,6 +201,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
+    cleat_data_parallel_note(&trainer->parallel, trainer->engine.session, fed.micro_batch->bucket, fed.bytes);
     status = check_programs(trainer, graph, &fed, error);
     if (status)
         ; /* the batch is released below */
@@ -459,6 +460,7 @@ static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
     memcpy(trainer->measured_shares, trainer->parallel.shares, ranks * sizeof *trainer->measured_shares);
     status = cleat_trainer_save_within_epoch(trainer, error);
     if (status) return status;
+    ++trainer->share_changes;
     trainer->opens_again = true;
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the ranks divide the work anew");
 }

@@ -26,6 +26,7 @@ typedef struct cleat_trainer {
     cleat_data_parallel parallel;
     int64_t
         *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
+    int share_changes;    /* in this run */
     bool opens_again;
     bool checks_programs;   /* the programs of the run are checked on its own batches (verify/sampled.h) */
     cleat_sampled *sampled; /* that check; NULL: none */

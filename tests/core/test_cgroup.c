@@ -69,6 +69,8 @@ static void test_cgroup_v2_inside_a_container(void **state) {
 }
 
 static void test_cgroup_v1(void **state) {
+    int64_t limit = -7, used = -7;
+    char source[16] = "";
     (void)state;
     tree_put("/proc/self/cgroup", "9:name=systemd:/\n5:cpu,memory:/box\n0::/\n");
     tree_put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "419430400\n");
@@ -78,6 +80,8 @@ static void test_cgroup_v1(void **state) {
     /* the value that means "no limit" */
     tree_put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n");
     expect_free(1024, "/proc/meminfo");
+    assert_false(cleat_cgroup_memory(tree_root, &limit, &used, source, sizeof source));
+    assert_true(limit == -7 && used == -7);
 }
 
 static void test_a_full_group_is_not_unknown(void **state) {

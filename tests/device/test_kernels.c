@@ -111,7 +111,7 @@ static void test_empty_file(void **state) {
 static cleat_programs *start(const cleat_program_key *keys, size_t count) {
     cleat_programs *programs = NULL;
     cleat_error error;
-    if (cleat_programs_start(device, keys, count, &programs, &error)) fail_msg("%s", error.text);
+    if (cleat_programs_start(device, keys, count, NULL, &programs, &error)) fail_msg("%s", error.text);
     return programs;
 }
 

@@ -208,6 +208,9 @@ static void assert_parts_add_up(const tiny *t, const char *run, const char *prec
     double sum = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) sum += number(record, parts[i]);
     assert_true(fabs(sum - seconds) <= 1e-6 * seconds);
+    const double said[] = {s->data, s->device, s->plan, s->setup, s->kernels, s->step};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+        assert_true(fabs(number(record, parts[i]) - said[i]) <= 1e-6 * seconds);
     assert_true(number(record, "programs") == (double)s->programs);
     assert_true(number(record, "built") == (double)s->built && number(record, "loaded") == (double)s->loaded);
     cJSON_Delete(record);

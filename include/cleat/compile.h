@@ -1,0 +1,40 @@
+/* Compiling the kernels of a run in several processes. PoCL generates the code of one kernel after the other, under a lock
+ * of the process, so that one core works and the others wait. Processes that fill PoCL's cache side by side halve the first
+ * start on two cores. The library starts no process: the program that uses it does. */
+#ifndef CLEAT_COMPILE_H
+#define CLEAT_COMPILE_H
+
+#include "cleat/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a program starts processes that compile. Calls come one at a time, from any thread that uses the device, and from
+ * threads of the library. */
+typedef struct cleat_compile_helpers {
+    /* Starts up to `count` processes that each call cleat_compile_jobs with a descriptor of the open file `file`, and end
+     * then. Returns how many were started. */
+    int (*start)(void *user, int file, int count);
+    /* How many of them still run. */
+    int (*running)(void *user);
+    /* Ends those that still run, and waits for their end. */
+    void (*stop)(void *user);
+    void *user;
+    /* Without any progress for that number of seconds, they are stopped; 0: 20. */
+    double patience;
+} cleat_compile_helpers;
+
+/* Lets `device` compile with `helpers` (borrowed until the device is closed; NULL: alone, as at first) from now on: where the
+ * driver is PoCL, more than one CPU may be used, and enough kernels have not been compiled before. Whatever becomes of the
+ * processes, what they have not compiled is compiled as without them, and all results are the same bits. */
+CLEAT_API void cleat_device_compile_with(cleat_device *device, const cleat_compile_helpers *helpers);
+
+/* In such a process: compiles kernels of the list in `file` that no other process has begun, until none is left. Errors: it
+ * is no such list, the device cannot be opened; a kernel that does not compile is left to the process that asked. */
+CLEAT_API cleat_status cleat_compile_jobs(int file, cleat_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
