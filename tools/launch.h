@@ -81,7 +81,7 @@ typedef struct launch_ranks {
 
 /* Finds the ranks of --devices and --hosts, of which one may be NULL. Words of `devices`, separated by commas: a number of
  * `cleat devices`, "gpu" (all), "cpu", "all", "auto" (all GPUs, or else a CPU), part of a name, and N*WORD. Drivers are asked
- * in child processes. */
+ * in child processes, but not for a single number: whether there is such a device shows when it is opened. */
 cleat_status launch_find_ranks(const char *devices, const char *hosts, launch_ranks *ranks, cleat_error *error);
 
 /* The ranks of `listed` [count], devices as cleat_device_list has them, that `devices` names. */

@@ -29,6 +29,22 @@ static cJSON *make_device(const plan_devices *plan, int d) {
     return object;
 }
 
+static void add_tables(cJSON *exchange, const cleat_distributed_exchange *made) {
+    cJSON *tables = cJSON_AddArrayToObject(exchange, "tables");
+    for (int t = 0; t < made->tables; ++t) {
+        const cleat_distributed_table *table = &made->table[t];
+        cJSON *object = cJSON_CreateObject();
+        plan_add_text(object, "name", table->name);
+        plan_add_count(object, "rows", table->rows);
+        plan_add_count(object, "width", table->width);
+        plan_add_count(object, "most_rows", table->most_rows);
+        plan_add_count(object, "any_rows", table->any_rows);
+        plan_add_text(object, "exchanged", table->way);
+        plan_add_count(object, "sent_bytes", table->sent_bytes);
+        cJSON_AddItemToArray(tables, object);
+    }
+}
+
 static void add_exchange(cJSON *object, const plan_devices *plan) {
     const cleat_distributed_exchange *made = &plan->report.exchange;
     cJSON *exchange = cJSON_AddObjectToObject(object, "exchange");
@@ -38,6 +54,8 @@ static void add_exchange(cJSON *object, const plan_devices *plan) {
     plan_add_known(exchange, "host_bytes_per_second", plan->network.host_bytes_per_second, 0);
     plan_add_count(exchange, "devices", made->ranks);
     plan_add_known_count(exchange, "gradient_bytes", made->bytes, 0);
+    plan_add_known_count(exchange, "sent_bytes", made->sent_bytes, 0);
+    add_tables(exchange, made);
     plan_add_count(exchange, "buckets", made->buckets);
     plan_add_text(exchange, "algorithm", made->buckets > 0 ? cleat_allreduce_name(made->way) : "");
     cJSON *ways = cJSON_AddObjectToObject(exchange, "algorithm_seconds");

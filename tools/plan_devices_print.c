@@ -105,15 +105,27 @@ static void print_rate(double bytes_per_second) {
         printf("%.4g GB/s", bytes_per_second / 1e9);
 }
 
+static void print_table(const cleat_distributed_table *table) {
+    char text[CLI_SHORT];
+    label("");
+    printf("%s [%lld, %lld]: %s", table->name, (long long)table->rows, (long long)table->width, table->way);
+    if (table->is_whole)
+        printf(", as a batch may touch all;");
+    else
+        printf(", at most %lld of a device and %lld of all;", (long long)table->most_rows, (long long)table->any_rows);
+    printf(" each device sends %s%s\n", table->is_whole ? "" : "at most ", cleat_bytes_text(table->sent_bytes, text));
+}
+
 static void print_exchange(const plan_devices *plan) {
     const cleat_distributed_exchange *exchange = &plan->report.exchange;
     char text[CLI_SHORT], other[CLI_SHORT];
     if (exchange->ranks == 0) return;
     label("gradients");
-    printf("%s in %d bucket%s over %s: ", cleat_bytes_text(exchange->bytes, text), exchange->buckets,
+    printf("%s in %d bucket%s over %s: ", cleat_bytes_text(exchange->dense_bytes, text), exchange->buckets,
            exchange->buckets == 1 ? "" : "s", plan->network.name);
     print_rate(plan->network.bytes_per_second);
     printf(", a message takes %.4g us\n", plan->network.latency_seconds * 1e6);
+    for (int t = 0; t < exchange->tables; ++t) print_table(&exchange->table[t]);
     label("all-reduce");
     printf("%d devices: ", exchange->ranks);
     for (int way = 0; way < CLEAT_ALLREDUCES; ++way)

@@ -86,12 +86,30 @@ typedef struct cleat_distributed_rank {
     double other_seconds, other_samples_per_second, other_price_per_hour;
 } cleat_distributed_rank;
 
+enum { CLEAT_PLAN_TABLES = 4, CLEAT_PLAN_NAME = 64 };
+
+/* A parameter of which a step changes only some rows, such as an embedding: devices exchange these. Its rows are not known before
+ * the texts are read, so all row numbers of a batch (samples times positions, padding included) count as different ones; a step of
+ * training exchanges at most as much. */
+typedef struct cleat_distributed_table {
+    char name[CLEAT_PLAN_NAME]; /* of the parameter, cut if it is longer */
+    int64_t rows, width;
+    int64_t most_rows, any_rows; /* at most: of the device that touches most, and of all together */
+    const char *way;    /* "whole table", "rows of all devices", "rows of each device": what moves the fewest bytes */
+    bool is_whole;      /* the first of these */
+    int64_t sent_bytes; /* at most, by each device */
+} cleat_distributed_table;
+
 /* The exchange of gradients in a step. */
 typedef struct cleat_distributed_exchange {
-    int ranks; /* devices that take part; 0: there is no choice of several, and all else is 0 */
-    int64_t bytes;
-    int buckets;
-    cleat_allreduce way;                  /* the fastest for a bucket */
+    int ranks;           /* devices that take part; 0: there is no choice of several, and all else is 0 */
+    int64_t bytes;       /* the gradient */
+    int64_t dense_bytes; /* the same without tables */
+    int64_t sent_bytes;  /* that each device sends at most, if sums are rings */
+    int tables;
+    cleat_distributed_table table[CLEAT_PLAN_TABLES]; /* [tables] */
+    int buckets;                                      /* of dense_bytes */
+    cleat_allreduce way;                              /* the fastest for a bucket */
     double way_seconds[CLEAT_ALLREDUCES]; /* of all buckets one after the other, in each way, without copies */
     double seconds;                       /* with copies, if nothing else went on */
     double exposed_seconds;               /* by which it makes the step longer */

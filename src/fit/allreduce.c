@@ -10,7 +10,8 @@
  *                       ranks hand over their vector and receive the result.
  *                       R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
  *                       MPICH, Int. J. High Perform. Comput. Appl. 19 (2005)
- * A tree is never the fastest: it is for comparison. The time of the sums is part of the bandwidth. */
+ * A tree is never the fastest: it is for comparison. The time of the sums is part of the bandwidth.
+ * Rows that each rank sends to all go round a ring: (p - 1) (alpha + n beta), n the bytes of the rank that has most. */
 #include "fit/allreduce.h"
 
 #include <math.h>
@@ -67,23 +68,80 @@ static int bucket_count(int64_t bytes) {
     return bytes > MiB ? (int)(bytes / MiB) : 1;
 }
 
-/* The buckets pass through three stages: to the host, all-reduce, back to the device. Each stage is busy with one
- * bucket at a time, so the slowest stage determines the rate, and the others count once. A bucket starts when it is
- * final, and after the one before it. */
-cleat_exchange cleat_exchange_estimate(int ranks, int64_t bytes, const cleat_network *network, bool copied,
-                                       double backward_seconds) {
-    cleat_exchange exchange = {CLEAT_ALLREDUCE_RING, 0, 0, 0};
-    if (ranks < 2 || bytes < 1) return exchange;
-    exchange.buckets = bucket_count(bytes);
-    const int64_t bucket = (bytes + exchange.buckets - 1) / exchange.buckets;
-    exchange.way = cleat_allreduce_best(ranks, bucket, network);
-    const double reduce = cleat_allreduce_seconds(exchange.way, ranks, bucket, network);
-    const double copy =
-        copied && network->host_bytes_per_second > 0 ? (double)bucket / network->host_bytes_per_second : 0;
-    const double slowest = fmax(reduce, copy), once = reduce + 2 * copy;
-    exchange.seconds = (exchange.buckets - 1) * slowest + once;
-    /* Bound by the exchange: it starts with the first bucket. Bound by backward: the last bucket remains. */
-    const double first = backward_seconds / exchange.buckets;
-    exchange.exposed_seconds = fmax(once, first + exchange.seconds - backward_seconds);
+/* A bucket or a table on its way. */
+typedef struct part {
+    double ready; /* share of the backward pass after which it is final */
+    double copy, sum;
+} part;
+
+/* The parts pass through three stages: to the host, all-reduce, back to the device. Each stage is busy with one part at a time, in
+ * their order. Returns the seconds from the start of a backward pass of `backward` seconds to the end. */
+static double pass_stages(const part *parts, int count, double backward) {
+    double down = 0, sum = 0, up = 0;
+    for (int i = 0; i < count; ++i) {
+        down = fmax(down, backward * parts[i].ready) + parts[i].copy;
+        sum = fmax(sum, down) + parts[i].sum;
+        up = fmax(up, sum) + parts[i].copy;
+    }
+    return up;
+}
+
+static double ring_bytes(int ranks, double bytes) {
+    return 2.0 * (ranks - 1) / ranks * bytes;
+}
+
+/* Seconds of the sum of a table, and the bytes that a rank sends. The marks of the rows travel before, hidden. */
+static double sum_table(int ranks, const cleat_table_load *table, cleat_row_way way, const cleat_network *network,
+                        double *sent) {
+    const double row = (double)table->width * sizeof(float);
+    const int64_t rows = way == CLEAT_ROWS_WHOLE ? table->rows : table->any;
+    const int64_t bytes = rows * table->width * (int64_t)sizeof(float);
+    const double marks = (double)cleat_row_words(table->rows) * sizeof(uint64_t);
+    if (way == CLEAT_ROWS_OWN) {
+        const double own = (double)table->most * row;
+        *sent = (ranks - 1) * (own + marks);
+        return (ranks - 1) * (network->latency_seconds + own / network->bytes_per_second);
+    }
+    *sent = ring_bytes(ranks, (double)bytes) + (ranks - 1) * marks;
+    return cleat_allreduce_seconds(cleat_allreduce_best(ranks, bytes, network), ranks, bytes, network);
+}
+
+static double copy_seconds(double bytes, const cleat_network *network, bool copied) {
+    return copied && network->host_bytes_per_second > 0 ? bytes / network->host_bytes_per_second : 0;
+}
+
+/* Appends the buckets of what is no table. */
+static int add_buckets(int ranks, int64_t bytes, const cleat_network *network, bool copied, cleat_exchange *exchange,
+                       part *parts) {
+    if (bytes < 1) return 0;
+    exchange->buckets = bucket_count(bytes);
+    const int64_t bucket = (bytes + exchange->buckets - 1) / exchange->buckets;
+    exchange->way = cleat_allreduce_best(ranks, bucket, network);
+    for (int i = 0; i < exchange->buckets; ++i)
+        parts[i] = (part){(i + 1.0) / exchange->buckets, copy_seconds((double)bucket, network, copied),
+                          cleat_allreduce_seconds(exchange->way, ranks, bucket, network)};
+    return exchange->buckets;
+}
+
+cleat_exchange cleat_exchange_estimate(int ranks, const cleat_gradient_load *gradient, const cleat_network *network,
+                                       bool copied, double backward_seconds) {
+    cleat_exchange exchange = {CLEAT_ALLREDUCE_RING, .buckets = 0};
+    part parts[CLEAT_EXCHANGE_BUCKETS + CLEAT_TABLES];
+    if (ranks < 2) return exchange;
+    int count = add_buckets(ranks, gradient->bytes, network, copied, &exchange, parts);
+    double sent = ring_bytes(ranks, (double)gradient->bytes);
+    for (int t = 0; t < gradient->tables; ++t, ++count) {
+        const cleat_table_load *table = &gradient->table[t];
+        double of_table;
+        exchange.table_ways[t] = cleat_row_sum_way(ranks, table->rows, table->most, table->any);
+        parts[count] = (part){1, copy_seconds((double)(table->rows * table->width) * sizeof(float), network, copied),
+                              sum_table(ranks, table, exchange.table_ways[t], network, &of_table)};
+        exchange.table_bytes[t] = (int64_t)of_table;
+        sent += of_table;
+    }
+    exchange.sent_bytes = (int64_t)sent;
+    exchange.seconds = pass_stages(parts, count, 0);
+    const double backward = isfinite(backward_seconds) ? backward_seconds : 0;
+    if (count > 0) exchange.exposed_seconds = pass_stages(parts, count, backward) - backward;
     return exchange;
 }

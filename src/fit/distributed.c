@@ -9,6 +9,7 @@
 #include "fit/shares.h"
 
 #include "core/memory.h"
+#include "graph/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -118,20 +119,49 @@ static bool is_separate(const cleat_device_facts *facts) {
     return facts->kind != CLEAT_DEVICE_CPU && !facts->unified_memory;
 }
 
+/* What ranks exchange, without the rows of tables. */
+static cleat_gradient_load begin_load(const cleat_rank_fit *fit) {
+    cleat_gradient_load load = {.bytes = fit->gradient_bytes, .tables = fit->tables};
+    for (int t = 0; t < fit->tables; ++t) {
+        const cleat_row_table *table = &fit->table[t];
+        load.table[t] = (cleat_table_load){.rows = table->rows, .width = table->width};
+        load.bytes -= cleat_store_aligned(table->rows * table->width) * (int64_t)sizeof(float);
+    }
+    return load;
+}
+
+/* Adds the rows of a rank whose samples have `numbers` row numbers: as if all were different, which is the most. */
+static void add_rows(cleat_table_load *table, int64_t numbers) {
+    const int64_t own = numbers < table->rows ? numbers : table->rows;
+    if (own > table->most) table->most = own;
+    table->any = table->any + own < table->rows ? table->any + own : table->rows;
+}
+
+/* A global batch of bucket b. */
+static cleat_gradient_load load_of(const planner *p, const outcome *o, size_t b) {
+    cleat_gradient_load load = {.bytes = 0};
+    for (int d = 0; d < p->count; ++d) {
+        const cleat_rank_fit *fit = o->fits[d];
+        if (!fit) continue;
+        if (load.bytes == 0 && load.tables == 0) load = begin_load(fit);
+        for (int t = 0; t < load.tables; ++t) add_rows(&load.table[t], fit->numbers[t][b]);
+    }
+    return load;
+}
+
 /* One global batch of bucket b: the slowest device, and the exchange that the backward pass does not hide. */
 static double step_seconds(const planner *p, const outcome *o, size_t b, cleat_exchange *exchange) {
     double slowest = 0, backward = INFINITY;
-    int64_t bytes = 0;
     bool copied = false;
+    const cleat_gradient_load load = load_of(p, o, b);
     for (int d = 0; d < p->count; ++d) {
         if (!o->fits[d]) continue;
         slowest = fmax(slowest, o->fits[d]->seconds[b]);
         /* A rank without samples has its zeros ready at once. */
         if (o->fits[d]->seconds[b] > 0) backward = fmin(backward, o->fits[d]->backward[b]);
-        bytes = o->fits[d]->gradient_bytes;
         copied = copied || is_separate(p->devices[d].facts);
     }
-    *exchange = cleat_exchange_estimate(o->used, bytes, p->network, copied, backward);
+    *exchange = cleat_exchange_estimate(o->used, &load, p->network, copied, backward);
     return slowest + exchange->exposed_seconds;
 }
 
@@ -235,7 +265,7 @@ static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat
 /* The exposed exchange of 1 to `usable` devices, while each computes its even part of the samples. */
 static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, cleat_error *error) {
     double whole = INFINITY, even = INFINITY;
-    int64_t bytes = 0;
+    const cleat_rank_fit *fitted = NULL;
     bool copied = false;
     for (int d = 0; d < p->count; ++d) {
         const cleat_rank_fit *fit = NULL;
@@ -245,12 +275,17 @@ static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, 
         if (status == CLEAT_OK) status = find_part(p, d, 1, usable, &fit, error);
         if (status != CLEAT_OK) return status;
         if (fit->fits) even = fmin(even, fit->backward[p->main]);
-        bytes = fit->gradient_bytes;
+        if (fit->fits) fitted = fit;
         copied = copied || is_separate(p->devices[d].facts);
     }
-    for (int n = 1; n <= usable; ++n)
+    for (int n = 1; n <= usable; ++n) {
+        cleat_gradient_load load = {.bytes = 0};
+        if (fitted) load = begin_load(fitted);
+        for (int t = 0; t < load.tables; ++t)
+            for (int r = 0; r < n; ++r) add_rows(&load.table[t], fitted->numbers[t][p->main] * usable / n);
         seconds[n - 1] =
-            cleat_exchange_estimate(n, bytes, p->network, copied, fmin(whole, even * usable / n)).exposed_seconds;
+            cleat_exchange_estimate(n, &load, p->network, copied, fmin(whole, even * usable / n)).exposed_seconds;
+    }
     return CLEAT_OK;
 }
 
@@ -408,12 +443,37 @@ static void describe_time(const planner *p, const outcome *best, cleat_distribut
     report->run_seconds = best->epoch_seconds * (double)p->setup.profile->train.epochs;
 }
 
+static void describe_tables(const planner *p, const outcome *o, const cleat_gradient_load *load,
+                            cleat_distributed_exchange *made) {
+    static const char *const ways[] = {[CLEAT_ROWS_WHOLE] = "whole table",
+                                       [CLEAT_ROWS_UNION] = "rows of all devices",
+                                       [CLEAT_ROWS_OWN] = "rows of each device"};
+    const cleat_rank_fit *fit = NULL;
+    for (int d = 0; d < p->count && !fit; ++d) fit = o->fits[d];
+    made->tables = load->tables;
+    for (int t = 0; t < load->tables; ++t) {
+        const cleat_table_load *table = &load->table[t];
+        cleat_distributed_table *of = &made->table[t];
+        *of = (cleat_distributed_table){.rows = table->rows,
+                                        .width = table->width,
+                                        .most_rows = table->most,
+                                        .any_rows = table->any,
+                                        .way = ways[o->exchange.table_ways[t]],
+                                        .is_whole = o->exchange.table_ways[t] == CLEAT_ROWS_WHOLE,
+                                        .sent_bytes = o->exchange.table_bytes[t]};
+        memcpy(of->name, fit->table_names[t], sizeof of->name);
+    }
+}
+
 static void describe_exchange(const planner *p, const outcome *o, cleat_distributed_exchange *made) {
+    const cleat_gradient_load load = load_of(p, o, p->main);
     int64_t bytes = 0;
     for (int d = 0; d < p->count; ++d)
         if (o->fits[d]) bytes = o->fits[d]->gradient_bytes;
     *made = (cleat_distributed_exchange){.ranks = o->used,
                                          .bytes = bytes,
+                                         .dense_bytes = load.bytes,
+                                         .sent_bytes = o->exchange.sent_bytes,
                                          .buckets = o->exchange.buckets,
                                          .way = o->exchange.way,
                                          .seconds = o->exchange.seconds,
@@ -421,7 +481,8 @@ static void describe_exchange(const planner *p, const outcome *o, cleat_distribu
     for (int way = 0; way < CLEAT_ALLREDUCES && made->buckets > 0; ++way)
         made->way_seconds[way] =
             made->buckets * cleat_allreduce_seconds((cleat_allreduce)way, made->ranks,
-                                                    (bytes + made->buckets - 1) / made->buckets, p->network);
+                                                    (load.bytes + made->buckets - 1) / made->buckets, p->network);
+    describe_tables(p, o, &load, made);
 }
 
 /* The best outcome of several devices: the best of all, or one of the others; NULL: there is none. */

@@ -17,6 +17,16 @@ static cleat_status estimate_bucket(const cleat_workload *work, size_t b, const 
     return status;
 }
 
+static void describe_tables(const cleat_workload *work, cleat_rank_fit *fit) {
+    fit->tables = cleat_row_tables_find(work, fit->table);
+    for (int t = 0; t < fit->tables; ++t) {
+        const cleat_row_table *table = &fit->table[t];
+        snprintf(fit->table_names[t], sizeof fit->table_names[t], "%s", work->store->params[table->parameter]->name);
+        for (size_t b = 0; b < work->n_buckets; ++b)
+            fit->numbers[t][b] = fit->buckets[b].micro_batches * cleat_row_table_numbers(work, table, b);
+    }
+}
+
 static cleat_status describe(const cleat_workload *work, const cleat_rates *rates, const int64_t *samples,
                              cleat_rank_fit *fit, cleat_error *error) {
     double update = 0;
@@ -33,6 +43,7 @@ static cleat_status describe(const cleat_workload *work, const cleat_rates *rate
         fit->buckets[b].micro_batches = cleat_fit_micro_batches(&work->buckets[b]);
         status = estimate_bucket(work, b, rates, update, fit, error);
     }
+    describe_tables(work, fit);
     return status;
 }
 

@@ -3,7 +3,9 @@
 #ifndef CLEAT_SRC_RANK_FIT_H
 #define CLEAT_SRC_RANK_FIT_H
 
+#include "cleat/distributed_plan.h"
 #include "fit/fit.h"
+#include "fit/row_tables.h"
 
 /* What all ranks have in common; borrowed. */
 typedef struct cleat_rank_setup {
@@ -17,8 +19,13 @@ typedef struct cleat_rank_fit {
     char reason[512]; /* as cleat_fit_report.reason */
     cleat_dtype storage;
     bool recompute;
-    int64_t bytes, limit;                    /* planned; usable */
-    int64_t gradient_bytes;                  /* of the flat f32 gradient that ranks exchange */
+    int64_t bytes, limit;                /* planned; usable */
+    int64_t gradient_bytes;              /* of the flat f32 gradient that ranks exchange, tables included */
+    int tables;                          /* whose gradient is exchanged by rows */
+    cleat_row_table table[CLEAT_TABLES]; /* [tables] */
+    char table_names[CLEAT_TABLES][CLEAT_PLAN_NAME];
+    /* [tables, lengths->count]: row numbers in the micro-batches of a step, which touch no more different rows. */
+    int64_t numbers[CLEAT_TABLES][CLEAT_BUCKETS];
     cleat_fit_bucket buckets[CLEAT_BUCKETS]; /* [lengths->count] global_batch_size: the samples of this rank */
     /* Estimates, [lengths->count]; 0 for a bucket without samples. */
     double seconds[CLEAT_BUCKETS];  /* forward and backward passes of the rank's samples, and the update */

@@ -20,5 +20,8 @@ int cleat_cpu_set_count(const cleat_cpu_set *set);
 /* Binds the calling thread, and all threads that it starts later, to `set`; says in the environment how many threads
  * PoCL may start (POCL_MAX_PTHREAD_COUNT, POCL_CPU_MAX_CU_COUNT), unless the user has. False: the system refuses. */
 bool cleat_cpu_set_bind(const cleat_cpu_set *set);
+/* Asks for short turns of the calling thread, which works for moments only: it is then let in when it wakes, also where kernels of a
+ * CPU device keep the core busy. Linux 6.12 and later; else nothing changes. */
+void cleat_cpu_take_short_turns(void);
 
 #endif

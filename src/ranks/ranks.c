@@ -43,13 +43,14 @@ typedef struct member {
     cleat_cpu_set cpus;
 } member;
 
-typedef enum job_kind { JOB_OPEN, JOB_SUM, JOB_LARGEST, JOB_BROADCAST, JOB_GATHER, JOB_CLOSE } job_kind;
+typedef enum job_kind { JOB_OPEN, JOB_SUM, JOB_SUM_ROWS, JOB_LARGEST, JOB_BROADCAST, JOB_GATHER, JOB_CLOSE } job_kind;
 
 typedef struct rank_job {
     job_kind kind;
     void *data, *all;
     size_t count;
     double *squares;
+    const cleat_row_sum *table;
 } rank_job;
 
 struct cleat_ranks {
@@ -92,15 +93,36 @@ static void record_heartbeat(cleat_ranks *ranks) {
 }
 
 /* In chunks, because MPI counts in int, and a chunk that is done is a heartbeat. */
-static bool sum_in_chunks(cleat_ranks *ranks, const rank_job *job) {
-    float *values = job->data;
-    for (size_t first = 0; first < job->count; first += CHUNK) {
-        const size_t left = job->count - first;
+static bool sum_in_chunks(void *user, float *values, size_t count) {
+    cleat_ranks *ranks = user;
+    for (size_t first = 0; first < count; first += CHUNK) {
+        const size_t left = count - first;
         if (!ranks->transport.sum(values + first, left < CHUNK ? left : CHUNK)) return false;
         record_heartbeat(ranks);
     }
-    if (job->squares) *job->squares = sum_of_squares(values, job->count);
     return true;
+}
+
+static bool gather(void *user, const void *bytes, size_t size, void *all) {
+    cleat_ranks *ranks = user;
+    const bool good = ranks->transport.gather(bytes, size, all);
+    record_heartbeat(ranks);
+    return good;
+}
+
+static bool sum_all(cleat_ranks *ranks, const rank_job *job) {
+    if (!sum_in_chunks(ranks, job->data, job->count)) return false;
+    if (job->squares) *job->squares = sum_of_squares(job->data, job->count);
+    return true;
+}
+
+static bool sum_rows(cleat_ranks *ranks, const rank_job *job) {
+    const cleat_row_exchange exchange = {.user = ranks,
+                                         .rank = ranks->transport.rank,
+                                         .count = ranks->transport.count,
+                                         .sum = sum_in_chunks,
+                                         .gather = gather};
+    return cleat_row_sum_run(job->table, &exchange, job->squares);
 }
 
 static bool broadcast_in_chunks(cleat_ranks *ranks, const rank_job *job) {
@@ -118,7 +140,9 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     case JOB_OPEN:
         return ranks->open(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
     case JOB_SUM:
-        return sum_in_chunks(ranks, job);
+        return sum_all(ranks, job);
+    case JOB_SUM_ROWS:
+        return sum_rows(ranks, job);
     case JOB_LARGEST:
         return transport->largest(job->data, job->count);
     case JOB_BROADCAST:
@@ -175,6 +199,7 @@ static void select_watch(cleat_ranks *ranks, const rank_job *agreement) {
 static void *run_thread(void *user) {
     cleat_ranks *ranks = user;
     bool ends = false;
+    cleat_cpu_take_short_turns();
     pthread_mutex_lock(&ranks->lock);
     while (!ends) {
         await_job(ranks);
@@ -326,6 +351,26 @@ cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t cou
     }
     if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
     *ticket = post(ranks, &(rank_job){.kind = JOB_SUM, .data = values, .count = count, .squares = squares});
+    return CLEAT_OK;
+}
+
+cleat_status cleat_ranks_sum_rows_start(cleat_ranks *ranks, const cleat_row_sum *table, double *squares,
+                                        uint64_t *ticket, cleat_error *error) {
+    if (!ranks)
+        return cleat_ranks_sum_start(NULL, table->values, (size_t)(table->rows * table->width), squares, ticket, error);
+    if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
+    *ticket = post(ranks, &(rank_job){.kind = JOB_SUM_ROWS, .table = table, .squares = squares});
+    return CLEAT_OK;
+}
+
+cleat_status cleat_ranks_gather_start(cleat_ranks *ranks, void *bytes, size_t size, void *all, uint64_t *ticket,
+                                      cleat_error *error) {
+    if (!ranks) {
+        memcpy(all, bytes, size);
+        return CLEAT_OK;
+    }
+    if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
+    *ticket = post(ranks, &(rank_job){.kind = JOB_GATHER, .data = bytes, .count = size, .all = all});
     return CLEAT_OK;
 }
 

@@ -10,6 +10,7 @@
 #define CLEAT_SRC_RANKS_H
 
 #include "cleat/ranks.h"
+#include "ranks/row_sum.h"
 
 /* How long a call waits, in seconds. A rank of this machine whose process has ended is noticed within seconds in any case.
  *
@@ -52,6 +53,13 @@ enum { CLEAT_RANKS_PENDING = 64 };
 cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
                                    cleat_error *error);
 cleat_status cleat_ranks_wait(cleat_ranks *ranks, uint64_t ticket, cleat_error *error);
+/* The same for a table of which each rank has some rows. The ranks have said which by a cleat_ranks_gather_start before; `table` and
+ * what it points to belong to the call, as values do. */
+cleat_status cleat_ranks_sum_rows_start(cleat_ranks *ranks, const cleat_row_sum *table, double *squares,
+                                        uint64_t *ticket, cleat_error *error);
+/* As cleat_ranks_gather, while the caller does other work; bytes and all belong to the call. */
+cleat_status cleat_ranks_gather_start(cleat_ranks *ranks, void *bytes, size_t size, void *all, uint64_t *ticket,
+                                      cleat_error *error);
 /* Seconds that the transport has been busy so far. */
 double cleat_ranks_busy_seconds(cleat_ranks *ranks);
 

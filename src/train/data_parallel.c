@@ -11,11 +11,11 @@
 #include <string.h>
 
 /* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
-enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, STEPS_BETWEEN = 200 };
+enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, STEPS_TO_REFINE = 20, STEPS_BETWEEN = 200 };
 /* Shares of a pass over samples, on average: so fine that they are in proportion to the speeds. */
 enum { FINE_SHARES = 100 };
-/* New shares are worth it only if they make a step this much shorter. */
-static const double WORTH = 0.9;
+/* New shares are worth it only if they make a step this much shorter; measured over more steps, less is. */
+static const double WORTH = 0.9, WORTH_LATER = 0.95;
 /* Two measured rates are taken for equal if one is at least this part of the other. */
 static const double NOISE = 0.85;
 
@@ -89,7 +89,7 @@ cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks
     const bool is_given = parallel->is_given = given->count > 0;
     if (measured && !is_given) {
         memcpy(parallel->shares, measured, (size_t)cleat_ranks_count(ranks) * sizeof *measured);
-        parallel->is_measured = true;
+        parallel->is_measured = parallel->refines = true;
         return CLEAT_OK;
     }
     status = is_given ? use_given(parallel, given, error)
@@ -118,6 +118,9 @@ void cleat_data_parallel_close(cleat_data_parallel *parallel) {
     if (is_safe) cleat_staging_destroy(parallel->gradients);
     if (is_safe) cleat_free(parallel->others);
     if (is_safe) cleat_free(parallel->squares);
+    if (is_safe) cleat_touched_rows_close(&parallel->rows);
+    cleat_free(parallel->copies);
+    cleat_pieces_close(&parallel->pieces);
     cleat_free(parallel->buffers);
     cleat_free(parallel->shares);
     *parallel = (cleat_data_parallel){.ranks = NULL};
@@ -232,19 +235,27 @@ static cleat_status choose_shares(cleat_data_parallel *parallel, const double *s
         return CLEAT_OK;
     }
     const members *chosen = is_slowed ? some : all;
+    const double worth = parallel->is_measured ? WORTH_LATER : WORTH;
     status = warn_if_alone_is_faster(parallel, chosen, samples, exposed, error);
     if (status) return status;
     parallel->is_measured = true;
-    *changed = is_slowed || chosen->step <= WORTH * step_now(parallel, seconds, samples);
+    parallel->refines = false;
+    *changed = is_slowed || chosen->step <= worth * step_now(parallel, seconds, samples);
     if (*changed) apply_shares(parallel, chosen);
     return CLEAT_OK;
 }
 
+/* A part of a step takes as long for any number of samples, above all the update: a rank with new shares is faster or slower than
+ * in proportion, so they are measured once more, soon. */
+static int steps_to_measure(const cleat_data_parallel *parallel) {
+    if (!parallel->is_measured || parallel->is_doubted) return STEPS_TO_MEASURE;
+    return parallel->refines ? STEPS_TO_REFINE : STEPS_BETWEEN;
+}
+
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error) {
-    const int enough = parallel->is_measured && !parallel->is_doubted ? STEPS_BETWEEN : STEPS_TO_MEASURE;
     *changed = false;
-    if (!parallel->ranks || parallel->is_given || parallel->steps < enough) return CLEAT_OK;
+    if (!parallel->ranks || parallel->is_given || parallel->steps < steps_to_measure(parallel)) return CLEAT_OK;
     const double own = parallel->computed > 0 ? parallel->computing / (double)parallel->computed : 0;
     const double exposed = (parallel->exposed - parallel->exposed_before) / parallel->steps;
     double seconds[CLEAT_MAX_RANKS];
@@ -379,31 +390,17 @@ cleat_status cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel,
 
 /* --- the exchange --------------------------------------------------------------------------------------------- */
 
-/* Number of nodes after which the gradients of elements [first, ...) of the flat buffer are final. */
-static size_t nodes_until_final(const cleat_session *session, size_t bucket, int64_t first) {
-    const cleat_graph *graph = session->work->train[bucket].graph;
-    const cleat_store *store = session->work->store;
-    for (size_t n = graph->node_count; n-- > 0;)
-        for (int o = 0; o < graph->nodes[n]->n_out; ++o) {
-            const cleat_tensor *out = graph->nodes[n]->out[o];
-            const bool is_gradient = out && out->role == CLEAT_ROLE_GRADIENT && out->index >= 0;
-            if (is_gradient && out->flat_offset + cleat_tensor_elements(out) > first && store->grads[out->index] == out)
-                return n + 1;
-        }
-    return 0;
-}
-
-static void cut_pieces(cleat_pieces *pieces, const cleat_session *session) {
-    const int64_t trained = cleat_session_trained(session), mebi = (1 << 20) / (int64_t)sizeof(float);
-    const int64_t wanted = trained / mebi;
-    pieces->count = wanted < 1 ? 1 : wanted < CLEAT_PIECES ? (size_t)wanted : CLEAT_PIECES;
-    for (size_t i = 0; i < pieces->count; ++i) {
-        const int64_t parts = (int64_t)pieces->count, part = parts - 1 - (int64_t)i; /* the last parameters first */
-        pieces->first[i] = trained * part / parts;
-        pieces->elements[i] = trained * (part + 1) / parts - pieces->first[i];
-        for (size_t b = 0; b < session->work->n_buckets; ++b)
-            pieces->ready[b][i] = nodes_until_final(session, b, pieces->first[i]);
-    }
+static cleat_status bind_pieces(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
+    cleat_pieces *pieces = &parallel->pieces;
+    cleat_status status = cleat_pieces_cut(pieces, session->work, error);
+    if (status) return status;
+    parallel->copies = cleat_alloc(pieces->run_count, sizeof *parallel->copies);
+    if (!parallel->copies) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu copies", pieces->run_count);
+    const int64_t bytes = pieces->elements * (int64_t)sizeof(float);
+    status = cleat_staging_create(session->exec, bytes, true, &parallel->gradients, error);
+    if (status) return status;
+    return cleat_touched_rows_open(&parallel->rows, pieces, cleat_ranks_count(parallel->ranks),
+                                   cleat_staging_data(parallel->gradients), error);
 }
 
 cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
@@ -413,13 +410,10 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
     parallel->others = cleat_alloc((size_t)parallel->terms + buffers, sizeof *parallel->others);
     parallel->buffers = cleat_alloc(buffers, sizeof *parallel->buffers);
     parallel->squares = cleat_alloc(CLEAT_PIECES, sizeof *parallel->squares);
-    cut_pieces(&parallel->pieces, session);
     if (!parallel->others || !parallel->buffers || !parallel->squares)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu buffers", buffers);
     cleat_status status = cleat_session_read_buffers(session, parallel->buffers, error);
-    if (status) return status;
-    const int64_t bytes = cleat_session_trained(session) * (int64_t)sizeof(float);
-    return cleat_staging_create(session->exec, bytes, true, &parallel->gradients, error);
+    return status ? status : bind_pieces(parallel, session, error);
 }
 
 /* In the first steps ranks wait for others that compile, which says nothing about the exchange. */
@@ -427,24 +421,45 @@ static void log_from_here(cleat_data_parallel *parallel) {
     parallel->logged_from = parallel->all_steps;
     parallel->exposed_before -= parallel->exposed;
     parallel->exposed = parallel->all_seconds = 0;
-    parallel->busy_before = cleat_ranks_busy_seconds(parallel->ranks);
+    parallel->exchanged = parallel->exchanged_alone = parallel->waited = 0;
 }
 
 void cleat_data_parallel_begin(cleat_data_parallel *parallel) {
     if (parallel->all_steps == STEPS_WITH_COMPILATION) log_from_here(parallel);
     parallel->step_started = cleat_seconds();
     parallel->copying = 0;
+    parallel->busy_before = cleat_ranks_busy_seconds(parallel->ranks);
+    cleat_touched_rows_begin(&parallel->rows);
 }
 
-static cleat_status begin_copy(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error) {
-    const cleat_pieces *pieces = &parallel->pieces;
-    const size_t i = parallel->copying;
+void cleat_data_parallel_note(cleat_data_parallel *parallel, const cleat_session *session, size_t bucket,
+                              const void *inputs) {
+    if (parallel->ranks) cleat_touched_rows_add(&parallel->rows, &parallel->pieces, session, bucket, inputs);
+}
+
+/* Begins to read the runs of a piece. */
+static cleat_status begin_copies(cleat_data_parallel *parallel, cleat_session *session, const cleat_piece *piece,
+                                 cleat_error *error) {
     float *gradients = cleat_staging_data(parallel->gradients);
-    cleat_status status =
-        cleat_exec_begin_read(session->exec, &session->work->store->flat[CLEAT_FLAT_GRADIENTS], pieces->first[i],
-                              pieces->elements[i], gradients + pieces->first[i], &parallel->copies[i], error);
-    if (!status) ++parallel->copying;
-    return status;
+    const cleat_tensor *flat = &session->work->store->flat[CLEAT_FLAT_GRADIENTS];
+    while (parallel->copying < piece->first_run + piece->runs) {
+        const size_t i = parallel->copying;
+        const cleat_gradient_run *run = &parallel->pieces.runs[i];
+        cleat_status status = cleat_exec_begin_read(session->exec, flat, run->flat, run->elements,
+                                                    gradients + run->host, &parallel->copies[i], error);
+        if (status) return status;
+        ++parallel->copying;
+    }
+    return CLEAT_OK;
+}
+
+/* Waits for the copies of a piece that were begun. `failed`: of the step so far; it keeps its first error. */
+static void end_copies(cleat_data_parallel *parallel, cleat_session *session, const cleat_piece *piece,
+                       cleat_status *failed, cleat_error *error) {
+    for (size_t i = piece->first_run; i < piece->first_run + piece->runs && i < parallel->copying; ++i) {
+        cleat_status status = cleat_exec_end_copy(session->exec, parallel->copies[i], *failed ? NULL : error);
+        if (!*failed) *failed = status;
+    }
 }
 
 cleat_status cleat_data_parallel_run_last(cleat_data_parallel *parallel, cleat_session *session, size_t bucket,
@@ -452,13 +467,13 @@ cleat_status cleat_data_parallel_run_last(cleat_data_parallel *parallel, cleat_s
     const cleat_pieces *pieces = &parallel->pieces;
     const cleat_work_graph *graph = &session->work->train[bucket];
     const size_t nodes = cleat_graph_nodes(graph->graph);
-    cleat_status status = CLEAT_OK;
+    cleat_status status = cleat_touched_rows_announce(&parallel->rows, parallel->ranks, error);
     size_t at = 0;
     for (size_t i = 0; i < pieces->count && !status; ++i) {
-        const size_t ready = pieces->ready[bucket][i];
+        const size_t ready = pieces->list[i].ready[bucket];
         if (ready > at || i == 0) status = cleat_exec_run_nodes(session->exec, graph->index, at, ready, error);
         at = ready;
-        if (!status) status = begin_copy(parallel, session, error);
+        if (!status) status = begin_copies(parallel, session, &pieces->list[i], error);
     }
     return status || at == nodes ? status : cleat_exec_run_nodes(session->exec, graph->index, at, nodes, error);
 }
@@ -478,21 +493,27 @@ typedef struct sums {
     uint64_t pieces[CLEAT_PIECES], others;
 } sums;
 
+static cleat_status start_sum(cleat_data_parallel *parallel, size_t i, uint64_t *ticket, cleat_error *error) {
+    const cleat_piece *piece = &parallel->pieces.list[i];
+    float *gradients = cleat_staging_data(parallel->gradients);
+    if (piece->table >= 0)
+        return cleat_ranks_sum_rows_start(parallel->ranks, &parallel->rows.sums[piece->table], &parallel->squares[i],
+                                          ticket, error);
+    return cleat_ranks_sum_start(parallel->ranks, gradients + piece->first, (size_t)piece->elements,
+                                 &parallel->squares[i], ticket, error);
+}
+
 /* Each piece is summed once it has arrived from the device. */
 static cleat_status start_sums(cleat_data_parallel *parallel, cleat_session *session, int64_t own, cleat_status *failed,
                                sums *started, cleat_error *error) {
     const cleat_pieces *pieces = &parallel->pieces;
-    float *gradients = cleat_staging_data(parallel->gradients);
     cleat_error why = {0};
-    cleat_status lost = CLEAT_OK;
-    while (parallel->copying < pieces->count && !*failed) *failed = begin_copy(parallel, session, error);
+    cleat_status lost = cleat_touched_rows_announce(&parallel->rows, parallel->ranks, &why);
+    for (size_t i = 0; i < pieces->count && !*failed; ++i)
+        *failed = begin_copies(parallel, session, &pieces->list[i], error);
     for (size_t i = 0; i < pieces->count && !lost; ++i) {
-        if (i < parallel->copying) {
-            cleat_status status = cleat_exec_end_copy(session->exec, parallel->copies[i], *failed ? NULL : error);
-            if (!*failed) *failed = status;
-        }
-        lost = cleat_ranks_sum_start(parallel->ranks, gradients + pieces->first[i], (size_t)pieces->elements[i],
-                                     &parallel->squares[i], &started->pieces[i], &why);
+        end_copies(parallel, session, &pieces->list[i], failed, error);
+        lost = start_sum(parallel, i, &started->pieces[i], &why);
     }
     if (!*failed) *failed = read_others(parallel, session, own, error);
     if (parallel->all_steps >= STEPS_TO_SETTLE) {
@@ -511,12 +532,14 @@ static cleat_status end_sums(cleat_data_parallel *parallel, cleat_session *sessi
                              cleat_error *error) {
     const cleat_pieces *pieces = &parallel->pieces;
     const float *gradients = cleat_staging_data(parallel->gradients);
+    const cleat_tensor *flat = &session->work->store->flat[CLEAT_FLAT_GRADIENTS];
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < pieces->count && !status; ++i) {
+        const cleat_gradient_run *runs = pieces->runs + pieces->list[i].first_run;
         status = cleat_ranks_wait(parallel->ranks, started->pieces[i], error);
-        if (!status)
-            status = cleat_exec_begin_write(session->exec, &session->work->store->flat[CLEAT_FLAT_GRADIENTS],
-                                            pieces->first[i], pieces->elements[i], gradients + pieces->first[i], error);
+        for (size_t k = 0; k < pieces->list[i].runs && !status; ++k)
+            status = cleat_exec_begin_write(session->exec, flat, runs[k].flat, runs[k].elements,
+                                            gradients + runs[k].host, error);
     }
     return status ? status : cleat_ranks_wait(parallel->ranks, started->others, error);
 }
@@ -527,6 +550,22 @@ static cleat_status write_others(cleat_data_parallel *parallel, cleat_session *s
     for (int64_t i = 0; i < cleat_session_buffers(session); ++i) parallel->buffers[i] = buffers[i] / (float)samples;
     cleat_status status = cleat_exec_write_unchecked(session->exec, 0, session->work->terms, parallel->others, error);
     return status ? status : cleat_session_write_buffers(session, parallel->buffers, error);
+}
+
+/* All agree on the status. The rank that is ready last waits for nobody: its times are those of the exchange itself. */
+static cleat_status agree_after_sums(cleat_data_parallel *parallel, double computed, cleat_status status,
+                                     cleat_error *error) {
+    const double alone = cleat_seconds() - computed;
+    const double busy = cleat_ranks_busy_seconds(parallel->ranks) - parallel->busy_before;
+    int64_t asked[CLEAT_RANKS_ASKED] = {-(int64_t)(1e9 * busy),
+                                        -(int64_t)(1e9 * alone)}; /* the largest of -x: the least x */
+    status = cleat_ranks_agree_on(parallel->ranks, status, asked, error);
+    const double exposed = cleat_seconds() - computed, least = -1e-9 * (double)asked[1];
+    parallel->exposed += exposed;
+    parallel->exchanged += -1e-9 * (double)asked[0];
+    parallel->exchanged_alone += least;
+    parallel->waited += fmax(exposed - least, 0);
+    return status;
 }
 
 cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,
@@ -543,8 +582,7 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
     else
         cleat_ranks_wait(parallel->ranks, started.others, NULL);
     if (status == CLEAT_ERR_RANK_LOST) return status;
-    status = cleat_ranks_agree(parallel->ranks, status, error);
-    parallel->exposed += cleat_seconds() - computed;
+    status = agree_after_sums(parallel, computed, status, error);
     if (!status) status = write_others(parallel, session, samples, error);
     for (size_t i = 0; i < parallel->pieces.count; ++i) squares += parallel->squares[i];
     if (!status) *norm = (float)sqrt(squares);
@@ -556,11 +594,12 @@ void cleat_data_parallel_log(cleat_data_parallel *parallel) {
     cleat_log(
         CLEAT_LOG_INFO,
         "%s%lld steps of %d ranks: %.2f s; exchange of gradients %.2f s, %.2f s of it (%.1f %% of the steps) while "
-        "the device of rank %d had nothing to compute",
-        parallel->logged_from ? "after the first: " : "", (long long)(parallel->all_steps - parallel->logged_from),
-        cleat_ranks_count(parallel->ranks), parallel->all_seconds,
-        cleat_ranks_busy_seconds(parallel->ranks) - parallel->busy_before, parallel->exposed,
-        100 * parallel->exposed / parallel->all_seconds, cleat_ranks_rank(parallel->ranks));
+        "no device had anything to compute; rank %d waited another %.2f s (%.1f %%) for others",
+        parallel->logged_from ? "after the first steps: " : "",
+        (long long)(parallel->all_steps - parallel->logged_from), cleat_ranks_count(parallel->ranks),
+        parallel->all_seconds, parallel->exchanged, parallel->exchanged_alone,
+        100 * parallel->exchanged_alone / parallel->all_seconds, cleat_ranks_rank(parallel->ranks), parallel->waited,
+        100 * parallel->waited / parallel->all_seconds);
 }
 
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,

@@ -12,38 +12,35 @@
 #include "fit/shares.h"
 #include "ranks/ranks.h"
 #include "session/session.h"
-
-/* The gradient in pieces that are final one after the other in backward, from the last to the first parameter. The pieces and
- * their order are the same on all ranks; a piece counts as final once those before it are. */
-enum { CLEAT_PIECES = 8 };
-typedef struct cleat_pieces {
-    size_t count;
-    int64_t first[CLEAT_PIECES], elements[CLEAT_PIECES]; /* in the flat gradient */
-    size_t ready[CLEAT_BUCKETS][CLEAT_PIECES]; /* number of nodes of the bucket's graph after which it is final */
-} cleat_pieces;
+#include "train/gradient_pieces.h"
+#include "train/touched_rows.h"
 
 typedef struct cleat_data_parallel {
-    cleat_ranks *ranks;               /* borrowed; NULL: one device trains alone */
-    int64_t *shares;                  /* [ranks] */
-    bool is_given;                    /* the shares are distribute.shares, and stay */
-    bool is_measured;                 /* the shares follow from measured steps */
-    bool is_doubted;                  /* without one of the ranks a step would be shorter, measured once */
-    bool has_warned;                  /* that one rank alone would be faster */
-    cleat_staging *gradients;         /* f32 [trained parameters] in pinned memory */
-    cleat_pieces pieces;              /* of the gradient */
-    cleat_copy *copies[CLEAT_PIECES]; /* of this step, from the device */
-    size_t copying;                   /* number of them */
-    float *others;                    /* [terms + buffers], of this step ... */
-    float *buffers;                   /* [buffers], after the last update */
-    int64_t terms;                    /* number of loss terms, the loss included */
-    double timeout;                   /* seconds, of the profile */
+    cleat_ranks *ranks;       /* borrowed; NULL: one device trains alone */
+    int64_t *shares;          /* [ranks] */
+    bool is_given;            /* the shares are distribute.shares, and stay */
+    bool is_measured;         /* the shares follow from measured steps */
+    bool refines;             /* the shares are new, and are measured again soon */
+    bool is_doubted;          /* without one of the ranks a step would be shorter, measured once */
+    bool has_warned;          /* that one rank alone would be faster */
+    cleat_pieces pieces;      /* of the gradient */
+    cleat_staging *gradients; /* f32 [pieces.elements] in pinned memory */
+    cleat_copy **copies;      /* [pieces.run_count] of this step, from the device */
+    size_t copying;           /* number of them */
+    cleat_touched_rows rows;  /* of tables */
+    float *others;            /* [terms + buffers], of this step ... */
+    float *buffers;           /* [buffers], after the last update */
+    int64_t terms;            /* number of loss terms, the loss included */
+    double timeout;           /* seconds, of the profile */
     /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
     double step_started, computing;
-    double
-        all_seconds; /* of the steps that are logged: those of this process, or of them those after the first ones, if any */
+    double all_seconds;  /* of the steps that are logged: those after the first ones, if there are any, else all */
     int64_t logged_from; /* number of those before */
-    double busy_before;  /* of the transport until then */
-    int64_t computed;    /* samples */
+    /* The exchange of these steps, and what nothing hid of it: seconds of the rank that waited least for others in each step. */
+    double exchanged, exchanged_alone;
+    double waited;      /* seconds more that this rank had nothing to compute: other ranks were not ready */
+    double busy_before; /* of the transport until this step */
+    int64_t computed;   /* samples */
     int steps;
     double typical_step;      /* seconds: moving average */
     int64_t all_steps;        /* of this process */
@@ -79,12 +76,15 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
 /* CLEAT_ERR_ARGUMENT: the replicas differ, after a resume or a new start. All ranks call it. */
 cleat_status cleat_data_parallel_check_start(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error);
 
-/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end. The last
+/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end. Each micro-batch is
+ * noted before it runs, with its inputs. The last
  * micro-batch of bucket `bucket` is run by cleat_data_parallel_run_last, its inputs being uploaded, so that the exchange of a
  * piece begins while backward goes on. cleat_data_parallel_exchange waits for the device; `status` is that of the own part: a
  * rank that has failed takes part all the same, with values that do not matter, and then all agree on the error. *norm: of
  * the summed gradient, with the loss scale. */
 void cleat_data_parallel_begin(cleat_data_parallel *parallel);
+void cleat_data_parallel_note(cleat_data_parallel *parallel, const cleat_session *session, size_t bucket,
+                              const void *inputs);
 cleat_status cleat_data_parallel_run_last(cleat_data_parallel *parallel, cleat_session *session, size_t bucket,
                                           cleat_error *error);
 cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_session *session, int64_t own,

@@ -186,46 +186,98 @@ static void times_are_monotone(void **state) {
 
 /* --- overlap ------------------------------------------------------------------------------------------------------ */
 
-/* The exchange bucket by bucket, as a program would. */
-static double simulated(const cleat_exchange *exchange, double reduce, double copy, double backward) {
-    double down = 0, sum = 0, up = 0;
-    for (int i = 1; i <= exchange->buckets; ++i) {
-        down = fmax(down, backward * i / exchange->buckets) + copy;
-        sum = fmax(sum, down) + reduce;
-        up = fmax(up, sum) + copy;
-    }
-    return up - backward;
+static cleat_exchange estimate(int ranks, int64_t bytes, const cleat_network *network, bool copied, double backward) {
+    return cleat_exchange_estimate(ranks, &(cleat_gradient_load){.bytes = bytes}, network, copied, backward);
 }
 
-static void exposed_time_is_what_a_simulation_finds(void **state) {
+/* Equal buckets: the slowest stage determines the rate, and the others count once. Bound by the exchange, it starts with the first
+ * bucket; bound by backward, the last bucket remains. */
+static double calculated(const cleat_exchange *exchange, double reduce, double copy, double backward) {
+    const double once = reduce + 2 * copy, all = (exchange->buckets - 1) * fmax(reduce, copy) + once;
+    return fmax(once, backward / exchange->buckets + all - backward);
+}
+
+static void exposed_time_is_that_of_the_slowest_stage(void **state) {
     const cleat_network network = {.bytes_per_second = 1e9, .latency_seconds = 1e-4, .host_bytes_per_second = 4e9};
     (void)state;
     for (int ranks = 2; ranks <= 8; ++ranks)
         for (int64_t bytes = 1000; bytes < 1000000000; bytes *= 3)
             for (double backward = 0; backward < 2; backward = backward * 3 + 1e-3)
                 for (int copied = 0; copied <= 1; ++copied) {
-                    cleat_exchange e = cleat_exchange_estimate(ranks, bytes, &network, copied, backward);
+                    cleat_exchange e = estimate(ranks, bytes, &network, copied, backward);
                     int64_t bucket = (bytes + e.buckets - 1) / e.buckets;
                     double reduce = cleat_allreduce_seconds(e.way, ranks, bucket, &network);
-                    double expected = simulated(&e, reduce, copied ? (double)bucket / 4e9 : 0, backward);
+                    double expected = calculated(&e, reduce, copied ? (double)bucket / 4e9 : 0, backward);
                     assert_true(fabs(e.exposed_seconds - expected) < 1e-9);
-                    assert_true(e.exposed_seconds <= e.seconds * (1 + 1e-12));
+                    assert_true(e.exposed_seconds <= e.seconds + 1e-9);
                 }
 }
 
 static void buckets_are_not_below_a_mebibyte(void **state) {
     const cleat_network network = parse("1Gb");
     (void)state;
-    assert_int_equal(cleat_exchange_estimate(2, 100, &network, true, 1).buckets, 1);
-    assert_int_equal(cleat_exchange_estimate(2, 1 << 20, &network, true, 1).buckets, 1);
-    assert_int_equal(cleat_exchange_estimate(2, 3 << 20, &network, true, 1).buckets, 3);
-    assert_int_equal(cleat_exchange_estimate(2, 8 << 20, &network, true, 1).buckets, 8);
-    assert_int_equal(cleat_exchange_estimate(2, 800 << 20, &network, true, 1).buckets, 8);
-    assert_true(cleat_exchange_estimate(1, 800 << 20, &network, true, 1).exposed_seconds == 0);
-    assert_true(cleat_exchange_estimate(2, 0, &network, true, 1).exposed_seconds == 0);
+    assert_int_equal(estimate(2, 100, &network, true, 1).buckets, 1);
+    assert_int_equal(estimate(2, 1 << 20, &network, true, 1).buckets, 1);
+    assert_int_equal(estimate(2, 3 << 20, &network, true, 1).buckets, 3);
+    assert_int_equal(estimate(2, 8 << 20, &network, true, 1).buckets, 8);
+    assert_int_equal(estimate(2, 800 << 20, &network, true, 1).buckets, 8);
+    assert_true(estimate(1, 800 << 20, &network, true, 1).exposed_seconds == 0);
+    assert_true(estimate(2, 0, &network, true, 1).exposed_seconds == 0);
     /* Hidden but for the last bucket: 8 buckets of 1 MiB in 10 s of backward. */
-    cleat_exchange hidden = cleat_exchange_estimate(2, 8 << 20, &network, false, 10);
+    cleat_exchange hidden = estimate(2, 8 << 20, &network, false, 10);
     expect_near(hidden.exposed_seconds, 50e-6 + 1048576 / 125e6);
+}
+
+/* --- tables ------------------------------------------------------------------------------------------------------- */
+
+/* 1 GB/s, 1 ms; the table [1000, 250] has 1000 bytes a row, its marks 128 bytes. */
+static void tables_are_exchanged_by_rows(void **state) {
+    const cleat_network network = parse("1GB,1ms");
+    static const struct {
+        int ranks;
+        int64_t most, any;
+        cleat_row_way way;
+        double seconds, sent;
+    } rows[] = {
+        {2, 100, 200, CLEAT_ROWS_OWN, 1.1e-3, 100000 + 128},     /* one message of 100 rows */
+        {2, 100, 100, CLEAT_ROWS_UNION, 1.1e-3, 100000 + 128},   /* the same rows: recursive doubling */
+        {4, 100, 400, CLEAT_ROWS_OWN, 3.3e-3, 300000 + 3 * 128}, /* 3 messages of 100 rows; sent: 2 x 3/4 x 400 */
+        {4, 100, 150, CLEAT_ROWS_UNION, 2 * 1.15e-3, 1.5 * 150000 + 3 * 128}, /* */
+        {4, 900, 1000, CLEAT_ROWS_WHOLE, 2 * 2e-3, 1.5 * 1000000 + 3 * 128},  /* */
+        {2, 0, 0, CLEAT_ROWS_UNION, 1e-3, 128},                               /* only the latency */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        const cleat_gradient_load load = {.tables = 1, .table = {{1000, 250, rows[i].most, rows[i].any}}};
+        const cleat_exchange e = cleat_exchange_estimate(rows[i].ranks, &load, &network, false, 5);
+        assert_int_equal(e.table_ways[0], rows[i].way);
+        assert_int_equal(e.table_ways[0], cleat_row_sum_way(rows[i].ranks, 1000, rows[i].most, rows[i].any));
+        assert_int_equal(e.buckets, 0);
+        expect_near(e.seconds, rows[i].seconds);
+        expect_near(e.exposed_seconds, rows[i].seconds); /* backward hides nothing of a table */
+        assert_int_equal(e.table_bytes[0], (int64_t)rows[i].sent);
+        assert_int_equal(e.sent_bytes, e.table_bytes[0]);
+    }
+}
+
+/* More rows never cost less, so rows at most give bytes at most. */
+static void bytes_of_tables_are_monotone(void **state) {
+    const cleat_network network = parse("1GB,1ms");
+    (void)state;
+    for (int ranks = 2; ranks <= 8; ++ranks)
+        for (int64_t most = 0; most <= 40; ++most) {
+            int64_t before = 0;
+            for (int64_t any = most; any <= ranks * most && any <= 40; ++any) {
+                cleat_gradient_load load = {.tables = 1, .table = {{40, 8, most, any}}};
+                const int64_t sent = cleat_exchange_estimate(ranks, &load, &network, false, 0).sent_bytes;
+                assert_true(sent >= before);
+                before = sent;
+                if (most == 0 || any > ranks * (most - 1)) continue;
+                load.table[0].most = most - 1;
+                if (any >= most)
+                    assert_true(cleat_exchange_estimate(ranks, &load, &network, false, 0).sent_bytes <= sent);
+            }
+        }
 }
 
 int main(void) {
@@ -237,8 +289,10 @@ int main(void) {
         cmocka_unit_test(times_are_those_calculated_by_hand),
         cmocka_unit_test(the_best_way_is_the_fastest),
         cmocka_unit_test(times_are_monotone),
-        cmocka_unit_test(exposed_time_is_what_a_simulation_finds),
+        cmocka_unit_test(exposed_time_is_that_of_the_slowest_stage),
         cmocka_unit_test(buckets_are_not_below_a_mebibyte),
+        cmocka_unit_test(tables_are_exchanged_by_rows),
+        cmocka_unit_test(bytes_of_tables_are_monotone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

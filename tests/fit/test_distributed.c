@@ -145,7 +145,8 @@ static double step_of(const table *t, const cleat_network *network, const int64_
         slowest = fmax(slowest, t->seconds[d][shares[d]]);
         backward = fmin(backward, t->backward[d][shares[d]]);
     }
-    return slowest + cleat_exchange_estimate(used, t->bytes, network, true, backward).exposed_seconds;
+    return slowest + cleat_exchange_estimate(used, &(cleat_gradient_load){.bytes = t->bytes}, network, true, backward)
+                         .exposed_seconds;
 }
 
 static double least_step(const table *t, const cleat_network *network, int64_t best[DEVICES]) {

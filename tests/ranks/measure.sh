@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Figures of data-parallel training on this machine, to be read by people: nothing fails by them. The model is W2 of `cleat bench` (2 M parameters); the
 # ranks have a core each. Needs Open MPI, two idle cores and 25 s for each figure.
-#   measure.sh CLEAT SOURCE_DIR LINK exposed|scaling|slow...
-#   exposed   the part of the exchange that nothing hides, over a link of 1 GB/s (LINK: libranks_link.so)
+#   measure.sh CLEAT SOURCE_DIR LINK exposed|scaling|slow|crowded...
+#   exposed   the part of the exchange that nothing hides, over a link of 1 GB/s (LINK: libranks_link.so; libranks_slow.so is beside it)
 #   scaling   one rank with 32 samples against two with 64: weak scaling
-#   slow      two other processes on the core of rank 1, which is then three times slower: shares, and the step against the ideal one
+#   slow      the device of rank 1 is three times slower (slow/slow.c): shares, and the step against the ideal one
+#   crowded   the same by two other processes on the core of rank 1, where its host threads wait for them, too
 set -euo pipefail
 cleat=$1 source=$2 link=$3
 shift 3
@@ -60,11 +61,11 @@ END
 
 measure_exposed() {
     local words
-    mapfile -t words < <(line exposed 32 90 --set distribute.shares=1,1)
+    mapfile -t words < <(line exposed 32 60 --set distribute.shares=1,1)
     train exposed mpi 2 env CLEAT_RANKS_LIBRARY="$link" CLEAT_TEST_TRANSPORT="$(dirname "$cleat")/libcleat-mpi.so" CLEAT_TEST_LINK=1e9 "$cleat" "${words[@]}"
     grep -a "steps of 2 ranks" "$scratch/exposed.log"
-    sed -n 's/.*exchange of gradients \([0-9.]*\) s, \([0-9.]*\) s of it.*/\1 \2/p' "$scratch/exposed.log" |
-        awk '{ printf "exposed: %.2f of %.2f s of exchange over 1 GB/s: %.0f %% (to be 30 at most)\n", $2, $1, 100 * $2 / $1 }'
+    sed -n 's/.* \([0-9]*\) steps of 2 ranks.*exchange of gradients \([0-9.]*\) s, \([0-9.]*\) s of it.*/\1 \2 \3/p' "$scratch/exposed.log" |
+        awk '{ printf "exposed: %.2f of %.2f s of exchange over 1 GB/s: %.0f %% (to be 30 at most); %.1f ms a step\n", $3, $2, 100 * $3 / $2, 1e3 * $3 / $1 }'
 }
 
 # one_rank: sets $one, the seconds of a step of 32 samples on one core. CLEAT_MEASURED_ONE has them where they are known.
@@ -86,19 +87,35 @@ measure_scaling() {
     awk "BEGIN { printf \"weak scaling: %.1f ms a step of one rank, %.1f of two: %.3f (to be 0.9 at least)\n\", 1e3 * $one, 1e3 * $two, $one / $two }"
 }
 
-# The steps count once the measured shares hold.
+# against_ideal NAME COMMAND...: a training with measured shares; its steps count once the second measurement of the shares is done.
+against_ideal() {
+    local name=$1 words two
+    shift
+    mapfile -t words < <(line "$name" 32 65)
+    train "$name" mpi 2 "$@" "$cleat" "${words[@]}"
+    two=$(seconds "$name" 46)
+    grep -a -o 'shares of a global batch: .*' "$scratch/$name.log" | tail -n 1
+    awk "BEGIN { printf \"$name: %.1f ms a step, ideal %.1f: %.3f (to be 1.1 at most)\n\", 1e3 * $two, 0.75e3 * $one, $two / (0.75 * $one) }"
+}
+
 measure_slow() {
-    local words two
+    one_rank
+    cat >"$scratch/slow.sh" <<'END'
+#!/bin/bash
+if [[ $OMPI_COMM_WORLD_RANK == 1 ]]; then export LD_PRELOAD=$CLEAT_TEST_PRELOAD CLEAT_TEST_SLOW=3; fi
+exec "$@"
+END
+    chmod +x "$scratch/slow.sh"
+    against_ideal slow env CLEAT_TEST_PRELOAD="$(dirname "$link")/libranks_slow.so" "$scratch/slow.sh"
+}
+
+measure_crowded() {
     one_rank
     while ((${#load[@]} < 2)); do
         taskset -c 1 bash -c 'while :; do :; done' &
         load+=($!)
     done
-    mapfile -t words < <(line slow 32 50)
-    train slow mpi 2 "$cleat" "${words[@]}"
-    two=$(seconds slow 26)
-    grep -a -o 'shares of a global batch: .*' "$scratch/slow.log" | tail -n 1
-    awk "BEGIN { printf \"slow: %.1f ms a step, ideal %.1f: %.3f (to be 1.1 at most)\n\", 1e3 * $two, 0.75e3 * $one, $two / (0.75 * $one) }"
+    against_ideal crowded
 }
 
 for figure in "$@"; do "measure_$figure"; done

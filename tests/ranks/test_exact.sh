@@ -69,7 +69,7 @@ settings+=(--set train.schedule=constant)
 status=0
 mpi 3 "$cleat" train "$profile" --quiet --out parts "${settings[@]}" --set train.epochs=40 --set distribute.shares=1,1,1 >int.log 2>&1 &
 job=$!
-for ((i = 0; i < 300; ++i)); do
+for ((i = 0; i < 2400; ++i)); do
     if (($(cat parts/metrics.jsonl 2>/dev/null | wc -l) > 12)); then break; fi
     sleep 0.1
 done

@@ -9,7 +9,7 @@ source "$(dirname "$0")/mpi.sh"
 export CLEAT_RANKS_LIBRARY=$plugin
 failed=0
 
-for case in sums:2 sums:3 data:3 agreement:3 cpus:2 work:3; do
+for case in sums:2 sums:3 rows:2 rows:3 rows:4 data:3 agreement:3 cpus:2 work:3; do
     ranks=${case#*:} case=${case%:*}
     said=$(mpi "$ranks" "$worker" "$case" 2>&1) || true
     if [[ $said != ok ]]; then
@@ -17,17 +17,25 @@ for case in sums:2 sums:3 data:3 agreement:3 cpus:2 work:3; do
     fi
 done
 
-# A rank that dies or stops: mpirun would end the others at once, or wait for the stopped one.
+# end_stopped CASE JOB: kills the stopped rank once no other one is left, for it never ends by itself.
+end_stopped() {
+    local all
+    # shellcheck disable=SC2086 # several numbers
+    while kill -0 "$2" 2>/dev/null; do
+        all=$(pgrep -f "^$worker $1" || true)
+        if [[ $all && $all == "$(pgrep -r T -f "^$worker $1" || true)" ]]; then kill -KILL $all || true; fi
+        sleep 1
+    done
+}
+
+# A rank that dies or stops, which both others notice: mpirun would end the others at once, or wait for the stopped one.
 for case in kill stop mute silence; do
     status=0
     mpi 3 --enable-recovery "$worker" "$case" >"$case.log" 2>&1 &
     job=$!
-    if [[ $case == stop || $case == mute ]]; then # the stopped process never ends by itself
-        sleep 8
-        pkill -KILL -f "^$worker $case" || true
-    fi
+    if [[ $case == stop || $case == mute ]]; then end_stopped "$case" "$job"; fi
     wait "$job" || status=$?
-    if grep -q '^rank [0-9]*: ' "$case.log"; then
+    if grep -q '^rank [0-9]*: ' "$case.log" || [[ $(grep -c '^noticed$' "$case.log") != 2 ]]; then
         cat "$case.log"
         echo "FAILED: $case" && failed=1
     fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The cases of tests/ranks/worker without MPI: processes that share a file (link/shared.c), so that sanitizers see all their code. Then two such
-# processes train, with gradients of eight pieces; left out where CLEAT is not built or there is no device.
+# processes train, with gradients of eight pieces, and a network with running statistics, as one process does; left out where CLEAT is not built or there
+# is no device.
 #   test_shared.sh WORKER SHARED CLEAT SOURCE_DIR
 set -euo pipefail
 worker=$1 cleat=$3 source=$4
@@ -37,7 +38,7 @@ ends() {
     done
 }
 
-for case in sums data agreement work; do
+for case in sums rows data agreement work; do
     start 3 "$worker" "$case"
     ends "$case" 0 0 0
     grep -qx ok "$scratch/0" || { echo "FAILED: $case: rank 0 does not say ok" && failed=1; }
@@ -45,18 +46,62 @@ done
 start 3 "$worker" kill
 ends kill 0 0 137
 start 3 "$worker" mute
-(sleep 10; pkill -KILL -P "${processes[2]}") & # the stopped process never ends by itself
+while kill -0 "${processes[0]}" 2>/dev/null || kill -0 "${processes[1]}" 2>/dev/null; do sleep 0.2; done
+pkill -KILL -P "${processes[2]}" # the stopped process never ends by itself
 ends mute 0 0 137
-wait
 start 3 "$worker" silence
 ends silence 0 0 0
 
-if [[ -x $cleat && $("$cleat" devices --json) != "[]" ]]; then
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# difference RUN RUN: of all parameters and running statistics, relative to their norm
+difference() { python3 "$source/tests/ranks/compare_parameters.py" "$scratch/$1/$(cat "$scratch/$1/last")" "$scratch/$2/$(cat "$scratch/$2/last")" norm; }
+
+# close RUN RUN LIMIT
+close() {
+    local found
+    found=$(difference "$1" "$2") && awk -v d="$found" -v most="$3" 'BEGIN { exit !(d <= most) }' || fail "$1 and $2 differ by $found (at most $3)"
+}
+
+first_loss() { sed -n '/"train"/{p;q}' "$scratch/$1/metrics.jsonl" | sed 's/.*"loss":\([^,]*\),.*/\1/'; }
+
+train_texts() {
     awk 'BEGIN { print "text,label"; for (i = 0; i < 96; ++i) { line = ""; for (w = 0; w < 24; ++w) line = line " w" (i * 31 + w * w * 7) % 900; print line "," i % 2 } }' >"$scratch/texts.csv"
-    start 2 "$cleat" train "$source/profiles/text_classify.ini" --quiet --out "$scratch/run" --set data.path="$scratch/texts.csv" --set data.max_length=24 \
-        --set model.d_model=256 --set model.heads=4 --set model.layers=3 --set model.d_ff=1024 --set train.epochs=2 --set train.effective_batch_size=8 \
-        --set train.batch_size=2 --set run.self_check=never --set run.monitor=0.1s
+    local settings=(--quiet --set data.path="$scratch/texts.csv" --set data.max_length=24 --set model.d_model=256 --set model.heads=4 --set model.layers=3
+        --set model.d_ff=1024 --set train.epochs=2 --set train.effective_batch_size=8 --set train.batch_size=2 --set run.self_check=never --set run.monitor=0.1s)
+    start 2 "$cleat" train "$source/profiles/text_classify.ini" --out "$scratch/run" "${settings[@]}"
     ends training 0 0
-    grep -q '^ckpt-E002-' "$scratch/run/last" || { echo "FAILED: training has no last checkpoint" && failed=1; }
+    grep -q '^ckpt-E002-' "$scratch/run/last" || fail "training has no last checkpoint"
+    "$cleat" train "$source/profiles/text_classify.ini" --out "$scratch/alone" "${settings[@]}"
+    awk -v a="$(first_loss alone)" -v b="$(first_loss run)" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && d <= 1e-6 * a) }' ||
+        fail "the first loss: $(first_loss alone) and $(first_loss run)"
+    close alone run 1e-6
+}
+
+# A network with running statistics, which the ranks average. Each normalises its own samples: the figures are similar, not the same.
+train_images() {
+    mkdir "$scratch/images"
+    python3 - "$scratch/images" <<'END'
+import struct, sys
+for part, count in (("train", 16), ("t10k", 4)):
+    with open(f"{sys.argv[1]}/{part}-images-idx3-ubyte", "wb") as file:
+        file.write(struct.pack(">4I", 0x803, count, 8, 8) + bytes((i * i // 7 + i * 5) % 251 for i in range(count * 64)))
+    with open(f"{sys.argv[1]}/{part}-labels-idx1-ubyte", "wb") as file:
+        file.write(struct.pack(">2I", 0x801, count) + bytes(i % 2 for i in range(count)))
+END
+    local settings=(--quiet --set data.path="$scratch/images" --set data.image_size=8 --set data.flip=false --set data.shift=0 --set model.width=8 --set train.epochs=2 --set train.learning_rate=1e-6 --set train.min_learning_rate=0
+        --set train.effective_batch_size=8 --set train.batch_size=4 --set run.self_check=never --set run.monitor=none)
+    start 2 "$cleat" train "$source/profiles/image_fashion.ini" --out "$scratch/images_run" "${settings[@]}"
+    ends images 0 0
+    "$cleat" train "$source/profiles/image_fashion.ini" --out "$scratch/images_alone" "${settings[@]}"
+    close images_alone images_run 0.3
+}
+
+if [[ -x $cleat && $("$cleat" devices --json) != "[]" ]] && command -v python3 >"$scratch/python"; then
+    train_texts
+    train_images
 fi
 exit $failed

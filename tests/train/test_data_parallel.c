@@ -2,6 +2,7 @@
  * transport (tests/ranks/link/pair.c) plays a second rank whose seconds are three times as many. */
 #include "train/data_parallel.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 
 #include <setjmp.h>
@@ -37,12 +38,26 @@ static void expect_shares(const cleat_data_parallel *parallel, int64_t first, in
     assert_int_equal(parallel->shares[1], second);
 }
 
+static char said[2048];
+static cleat_log_level shown = CLEAT_LOG_WARNING;
+
+static void keep_log(void *user, cleat_log_level level, const char *text) {
+    (void)user;
+    if (level <= shown) snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", text);
+}
+
 static void given_shares_are_taken(void **state) {
     (void)state;
     cleat_data_parallel parallel;
     cleat_error error = {0};
     profile->distribute.shares = (cleat_int_list){.count = 2, .values = {3, 1}};
+    said[0] = 0;
+    shown = CLEAT_LOG_INFO;
+    cleat_set_log(keep_log, NULL, CLEAT_LOG_INFO);
     assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
+    shown = CLEAT_LOG_WARNING;
+    assert_non_null(strstr(said, ": 3 : 1 ("));
     expect_shares(&parallel, 3, 1);
     assert_int_equal(cleat_data_parallel_part(&parallel, 32), 24);
     cleat_data_parallel_close(&parallel);
@@ -90,11 +105,28 @@ static void measured_steps_move_the_shares(void **state) {
     cleat_data_parallel_close(&parallel);
 }
 
-static char said[2048];
-
-static void keep_log(void *user, cleat_log_level level, const char *text) {
-    (void)user;
-    if (level == CLEAT_LOG_WARNING) snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", text);
+/* Shares with which a run is opened again are measured soon, once, and then a smaller gain is enough. */
+static void new_shares_are_refined(void **state) {
+    static const int64_t given[2][2] = {{27, 5}, {25, 7}}; /* a step is 27 / 24 and 25 / 24 of the best one */
+    (void)state;
+    for (int i = 0; i < 2; ++i) {
+        cleat_data_parallel parallel;
+        cleat_error error = {0};
+        bool changed = true;
+        assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, given[i], 0, &error), CLEAT_OK);
+        parallel.steps = 19, parallel.computing = 1, parallel.computed = 80;
+        assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+        assert_false(changed); /* too few steps */
+        parallel.steps = 20;
+        assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+        assert_int_equal(changed, i == 0);
+        if (i == 0) expect_shares(&parallel, 24, 8);
+        parallel.shares[0] = 16, parallel.shares[1] = 16;
+        parallel.steps = 199, parallel.computing = 1, parallel.computed = 80;
+        assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
+        assert_false(changed);
+        cleat_data_parallel_close(&parallel);
+    }
 }
 
 /* Of 2 samples rank 1 would take one, in three times the time of a sample; rank 0 takes both in twice. */
@@ -185,13 +217,143 @@ static void parts_of_a_batch_have_all_samples_once(void **state) {
     profile->distribute.shares = (cleat_int_list){.count = 0};
 }
 
+/* --- replicas: the linker puts these in the place of a session on a device, and of what rank 1 has --- */
+
+enum { FLAT = 3, VALUES = 5 };
+static bool differs;
+static int comparisons, sent;
+
+int64_t __wrap_cleat_session_flat(const cleat_session *session);
+int64_t __wrap_cleat_session_values(const cleat_session *session);
+cleat_status __wrap_cleat_session_read_values(cleat_session *session, float *values, cleat_error *error);
+cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values,
+                                            cleat_error *error);
+cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+                                             cleat_error *error);
+cleat_status __wrap_cleat_ranks_compare(cleat_ranks *all, const char *what, const char hash[33], cleat_error *error);
+
+int64_t __wrap_cleat_session_flat(const cleat_session *session) {
+    (void)session;
+    return FLAT;
+}
+
+int64_t __wrap_cleat_session_values(const cleat_session *session) {
+    (void)session;
+    return VALUES;
+}
+
+cleat_status __wrap_cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {
+    (void)session, (void)error;
+    for (int i = 0; i < VALUES; ++i) values[i] = (float)i + 0.5f;
+    return CLEAT_OK;
+}
+
+cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values,
+                                            cleat_error *error) {
+    (void)session, (void)error;
+    assert_int_equal(which, CLEAT_FLAT_PARAMETERS);
+    for (int i = 0; i < FLAT; ++i) values[i] = (float)i + 0.5f;
+    return CLEAT_OK;
+}
+
+cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+                                             cleat_error *error) {
+    (void)session, (void)error;
+    assert_int_equal(which, CLEAT_FLAT_PARAMETERS);
+    for (int i = 0; i < FLAT; ++i) assert_true(values[i] == (float)i + 0.5f);
+    ++sent;
+    return CLEAT_OK;
+}
+
+/* The hash is that of all values, buffers included. */
+cleat_status __wrap_cleat_ranks_compare(cleat_ranks *all, const char *what, const char hash[33], cleat_error *error) {
+    float values[VALUES];
+    char wanted[33];
+    (void)all, (void)what;
+    __wrap_cleat_session_read_values(NULL, values, NULL);
+    cleat_hash_text(values, sizeof values, wanted);
+    assert_string_equal(hash, wanted);
+    ++comparisons;
+    return differs ? cleat_fail(error, CLEAT_ERR_ARGUMENT, "rank 1 has others") : CLEAT_OK;
+}
+
+/* Ends steps `from` to `to`, until one fails; the last one that was ended. */
+static int64_t end_steps(cleat_data_parallel *parallel, int64_t from, int64_t to, cleat_error *error) {
+    cleat_session session = {.profile = profile};
+    int64_t step = from;
+    while (cleat_data_parallel_end(parallel, &session, step, error) == CLEAT_OK && step < to) ++step;
+    return step;
+}
+
+static void open_with(cleat_data_parallel *parallel, const char *check) {
+    cleat_error error = {0};
+    differs = false;
+    comparisons = sent = 0;
+    said[0] = 0;
+    assert_int_equal(cleat_profile_set(profile, check, &error), CLEAT_OK);
+    assert_int_equal(cleat_data_parallel_open(parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
+}
+
+/* A faulty device: the first steps had the same parameters, a later one has not. It is found when it is looked for. */
+static void parameters_that_differ_later_end_the_run(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_error error = {0};
+    open_with(&parallel, "distribute.check_every_steps=10");
+    assert_int_equal(end_steps(&parallel, 1, 39, &error), 39);
+    assert_int_equal(comparisons, 3 + 3); /* the first three steps; 10, 20, 30 */
+    differs = true;
+    assert_int_equal(end_steps(&parallel, 41, 59, &error), 50);
+    assert_int_equal(error.status, CLEAT_ERR_DEVICE);
+    assert_non_null(strstr(error.text, "step 50: the parameters of the ranks are not the same any more"));
+    assert_int_equal(sent, 0);
+    cleat_data_parallel_close(&parallel);
+    open_with(&parallel, "distribute.check_every_steps=none");
+    assert_int_equal(end_steps(&parallel, 1, 100, &error), 100);
+    assert_int_equal(comparisons, 3);
+    cleat_data_parallel_close(&parallel);
+}
+
+/* Devices that differ from the first update on round differently: rank 0 decides from then on. */
+static void devices_that_round_differently_follow_rank_0(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_error error = {0};
+    open_with(&parallel, "distribute.check_every_steps=10");
+    cleat_set_log(keep_log, NULL, CLEAT_LOG_WARNING);
+    differs = true;
+    assert_int_equal(end_steps(&parallel, 1, 25, &error), 25);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
+    assert_int_equal(comparisons, 1);
+    assert_int_equal(sent, 25);
+    assert_non_null(strstr(said, "round updates differently"));
+    cleat_data_parallel_close(&parallel);
+}
+
+static void ranks_that_start_differently_do_not_start(void **state) {
+    (void)state;
+    cleat_data_parallel parallel;
+    cleat_session session = {.profile = profile};
+    cleat_error error = {0};
+    open_with(&parallel, "distribute.check_every_steps=10");
+    assert_int_equal(cleat_data_parallel_check_start(&parallel, &session, &error), CLEAT_OK);
+    differs = true;
+    assert_int_equal(cleat_data_parallel_check_start(&parallel, &session, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "the ranks start from different parameters"));
+    cleat_data_parallel_close(&parallel);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(given_shares_are_taken),
                                        cmocka_unit_test(rates_give_the_first_shares),
                                        cmocka_unit_test(measured_steps_move_the_shares),
+                                       cmocka_unit_test(new_shares_are_refined),
                                        cmocka_unit_test(a_rank_that_slows_the_step_is_left_out),
                                        cmocka_unit_test(one_pause_leaves_nobody_out),
                                        cmocka_unit_test(an_exchange_that_costs_more_than_it_saves_is_said),
-                                       cmocka_unit_test(parts_of_a_batch_have_all_samples_once)};
+                                       cmocka_unit_test(parts_of_a_batch_have_all_samples_once),
+                                       cmocka_unit_test(parameters_that_differ_later_end_the_run),
+                                       cmocka_unit_test(devices_that_round_differently_follow_rank_0),
+                                       cmocka_unit_test(ranks_that_start_differently_do_not_start)};
     return cmocka_run_group_tests(tests, join, leave);
 }

@@ -1,6 +1,8 @@
 /* A transport for tests: MPI's, behind a slower link. CLEAT_TEST_TRANSPORT names libcleat-mpi.so, CLEAT_TEST_LINK is
- * "BYTES_PER_SECOND" of each direction of a link of every rank. A sum takes at least as long as a ring all-reduce over such
- * links: 2 (R - 1) / R times its bytes (Patarasuk & Yuan 2009). */
+ * "BYTES_PER_SECOND" of each direction of a link of every rank. From the moment at which all ranks are there, a sum takes at least as
+ * long as a ring all-reduce over such links, 2 (R - 1) / R times its bytes (Patarasuk & Yuan 2009), and a gathering R - 1 times the
+ * bytes of a rank. The time is slept, so that no core is kept from its work. CLEAT_TEST_BYTES, if set, is a file to which rank 0
+ * writes the sum of these bytes at the end; CLEAT_TEST_LINK may be 0 then, a link without limit. */
 #include "ranks/transport.h"
 
 #include <dlfcn.h>
@@ -9,7 +11,8 @@
 #include <time.h>
 
 static cleat_transport real;
-static double bytes_per_second;
+static double bytes_per_second; /* 0: no limit */
+static double sent;             /* bytes, by this rank */
 
 static double now(void) {
     struct timespec time;
@@ -17,13 +20,44 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Waits for all ranks; then the link is busy until *end. */
+static bool begin(double bytes, double *end) {
+    int64_t nothing = 0;
+    *end = 0;
+    sent += bytes;
+    if (bytes_per_second <= 0) return true;
+    if (!real.largest(&nothing, 1)) return false;
+    *end = now() + bytes / bytes_per_second;
+    return true;
+}
+
+static bool finish(bool good, double end) {
+    const double rest = end > 0 ? end - now() : 0;
+    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - (double)(time_t)rest) * 1e9)}, NULL);
+    return good;
+}
+
 static bool sum(float *values, size_t count) {
     const double ranks = real.count;
-    const double end = now() + 2 * (ranks - 1) / ranks * (double)(count * sizeof *values) / bytes_per_second;
-    if (!real.sum(values, count)) return false;
-    const double rest = end - now();
-    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - (double)(time_t)rest) * 1e9)}, NULL);
-    return true;
+    double end;
+    if (!begin(2 * (ranks - 1) / ranks * (double)(count * sizeof *values), &end)) return false;
+    return finish(real.sum(values, count), end);
+}
+
+static bool gather(const void *bytes, size_t size, void *all) {
+    double end;
+    if (!begin((double)(real.count - 1) * (double)size, &end)) return false;
+    return finish(real.gather(bytes, size, all), end);
+}
+
+static void close_link(void) {
+    const char *path = getenv("CLEAT_TEST_BYTES");
+    FILE *file = path && real.rank == 0 ? fopen(path, "w") : NULL;
+    if (file) {
+        fprintf(file, "%.0f\n", sent);
+        fclose(file);
+    }
+    real.close();
 }
 
 bool cleat_transport_open(int version, cleat_transport *transport, char *why, size_t size);
@@ -42,5 +76,7 @@ __attribute__((visibility("default"))) bool cleat_transport_open(int version, cl
     if (!open(version, &real, why, size)) return false;
     *transport = real;
     transport->sum = sum;
+    transport->gather = gather;
+    transport->close = close_link;
     return true;
 }

@@ -87,6 +87,7 @@ class TrainOptions(ctypes.Structure):
         ("record", TextCallback),
         ("began", BeganCallback),
         ("ranks", ctypes.c_void_p),
+        ("compile_helpers", ctypes.c_void_p),
     ]
 
 
