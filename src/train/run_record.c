@@ -88,11 +88,18 @@ static void add_cpus(cleat_text *text) {
 
 /* --- the run -------------------------------------------------------------------------------------------------- */
 
+/* Without what the store adds so that each begins at an aligned address. */
+static int64_t count_parameters(const cleat_store *store) {
+    int64_t count = 0;
+    for (size_t i = 0; i < cleat_store_count(store); ++i) count += cleat_tensor_elements(cleat_store_param(store, i));
+    return count;
+}
+
 static void add_model(cleat_text *text, const cleat_run_parts *parts) {
     const cleat_profile *profile = parts->settings->profile;
     open_object(text, "model");
     add_text(text, "family", cleat_model_name(parts->engine->model));
-    add_number(text, "parameters", (double)cleat_session_flat(parts->engine->session));
+    add_number(text, "parameters", (double)count_parameters(parts->engine->session->work->store));
     add_text(text, "metric", profile->run.metric);
     add_bool(text, "ascends", cleat_profile_metric_ascends(profile));
     add_text(text, "precision", cleat_dtype_name(parts->engine->session->work->storage));

@@ -12,6 +12,7 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include "core/cpus.h"
 #include "core/memory.h"
 #include "device/device.h"
 #include "monitor/monitor.h"
@@ -119,11 +120,56 @@ static void a_run_is_recorded(void **state) {
     cJSON_Delete(records);
 }
 
+/* What the first record says of the run is what the run did. */
+static void the_start_says_what_is_trained(void **state) {
+    const tiny *t = *state;
+    size_t values;
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "start", SET("data.buckets=16,32"), false, 0);
+    cJSON *records = read_records(t, "start");
+    const cJSON *start = cJSON_GetArrayItem(records, 0), *item;
+    const cJSON *model = cJSON_GetObjectItem(start, "model"), *plan = cJSON_GetObjectItem(start, "plan");
+    cleat_free(tiny_parameters(t, "start", &values));
+    assert_int_equal(number_of(model, "parameters"), values);
+    assert_string_equal(text_of(model, "precision"), "f32");
+    assert_true(cJSON_IsBool(cJSON_GetObjectItem(model, "ascends")) && text_of(model, "metric")[0]);
+    assert_int_equal(number_of(cJSON_GetObjectItem(start, "schedule"), "epochs"), 2);
+    assert_int_equal(number_of(cJSON_GetObjectItem(start, "schedule"), "steps_per_epoch"), result.report.steps / 2);
+    assert_int_equal(number_of(cJSON_GetObjectItem(start, "cpus"), "allowed"), cleat_cpus());
+    assert_string_equal(text_of(start, "cleat"), cleat_version());
+    const cJSON *device = cJSON_GetObjectItem(start, "device");
+    assert_true(text_of(device, "name")[0] && text_of(device, "driver")[0] && text_of(device, "kind")[0]);
+    assert_true(number_of(device, "compute_units") > 0 && number_of(device, "memory_total") > 0);
+    assert_int_equal(number_of(plan, "recompute"), 0);
+    double bytes = 0;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(plan, "categories")) bytes += item->valuedouble;
+    assert_true(bytes >= number_of(plan, "bytes")); /* tensors of one category may take the place of others */
+    const cJSON *buckets = cJSON_GetObjectItem(plan, "micro_batches");
+    assert_int_equal(cJSON_GetArraySize(buckets), 2);
+    for (int i = 0; i < 2; ++i) {
+        assert_int_equal(number_of(cJSON_GetArrayItem(buckets, i), "length"), i ? 32 : 16);
+        const double global = number_of(cJSON_GetArrayItem(buckets, i), "global");
+        const double micro = number_of(cJSON_GetArrayItem(buckets, i), "micro");
+        assert_true(micro >= 1 && micro <= 2 && global >= micro && global <= 4);
+    }
+    cJSON_Delete(records);
+}
+
 static void every_auto_has_an_answer(void **state) {
     const tiny *t = *state;
     char name[TINY_PATH];
     size_t size;
-    tiny_train_to(CLEAT_OK, t, "auto", SET("train.batch_size=auto", "loader.num_workers=auto"), false, 0);
+    static const char *const reasons[][2] = {{"train.batch_size", "whole global batches fit: the plan needs "},
+                                             {"train.gradient_accumulation_steps", "micro-batches allow"},
+                                             {"train.precision", "half-precision products"},
+                                             {"train.loss_scale", "used by f16 only"},
+                                             {"train.gradient_checkpointing", "whole global batches fit without it"},
+                                             {"data.buckets", "least padding"},
+                                             {"loader.num_workers", "allowed CPUs"},
+                                             {"run.device", "GPUs with dedicated memory first"}};
+    tiny_train_to(CLEAT_OK, t, "auto",
+                  SET("train.batch_size=auto", "loader.num_workers=auto", "run.device=auto", "data.buckets=auto",
+                      "train.precision=auto", "train.loss_scale=auto", "train.gradient_checkpointing=auto"),
+                  false, 0);
     cJSON *records = read_records(t, "auto");
     const cJSON *item, *answers = cJSON_GetObjectItem(cJSON_GetArrayItem(records, 0), "auto");
     char *resolved = tiny_read(tiny_path(t, "auto/resolved.ini", name), &size);
@@ -133,6 +179,9 @@ static void every_auto_has_an_answer(void **state) {
         const char *key = text_of(item, "key");
         assert_string_equal(text_of(item, "given"), "auto");
         assert_true(text_of(item, "became")[0] && strcmp(text_of(item, "became"), "auto") != 0);
+        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; ++i)
+            if (strcmp(key, reasons[i][0]) == 0 && !strstr(text_of(item, "why"), reasons[i][1]))
+                fail_msg("%s because of '%s'", key, text_of(item, "why"));
         if (strcmp(key, "run.device") == 0) continue; /* stays `auto` in resolved.ini */
         snprintf(line, sizeof line, "\n%s = %s\n", strchr(key, '.') + 1, text_of(item, "became"));
         if (!strstr(resolved, line)) fail_msg("resolved.ini has no '%s'", line);
@@ -140,6 +189,7 @@ static void every_auto_has_an_answer(void **state) {
             assert_non_null(strstr(text_of(item, "why"), "usable device memory"));
             ++found;
         }
+        if (strcmp(key, "run.out") == 0) fail_msg("--out was given");
         found += strcmp(key, "loader.num_workers") == 0;
         if (strcmp(key, "train.effective_batch_size") == 0) fail_msg("it was given");
     }
@@ -274,13 +324,10 @@ static void a_slow_loader_is_the_cause(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_is_recorded),
-        cmocka_unit_test(every_auto_has_an_answer),
-        cmocka_unit_test(the_monitor_does_not_change_a_run),
-        cmocka_unit_test(a_resumed_run_appends),
-        cmocka_unit_test(a_failed_run_ends_with_its_error),
-        cmocka_unit_test(a_smaller_plan_is_an_event),
-        cmocka_unit_test(a_slow_loader_is_the_cause),
+        cmocka_unit_test(a_run_is_recorded),          cmocka_unit_test(the_start_says_what_is_trained),
+        cmocka_unit_test(every_auto_has_an_answer),   cmocka_unit_test(the_monitor_does_not_change_a_run),
+        cmocka_unit_test(a_resumed_run_appends),      cmocka_unit_test(a_failed_run_ends_with_its_error),
+        cmocka_unit_test(a_smaller_plan_is_an_event), cmocka_unit_test(a_slow_loader_is_the_cause),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
