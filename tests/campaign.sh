@@ -3,13 +3,18 @@
 #   campaign.sh kills N CLEAT [SEED]             N times SIGKILL, SIGTERM, SIGINT, or SIGSTOP and SIGCONT at a random moment of a training run
 #   campaign.sh faults N CLEAT FAULTS.so [SEED]  N times a random call fails (files, OpenCL: tests/faults/faults.c), in turn
 #                                                in train, resume, eval, predict, export and plan
+#   campaign.sh cells N CLEAT FAULTS.so [COMMAND...]  every function that a command calls fails N times: its first call, its last, and between
 # Families and precisions take turns. A line for each failure; the last line has the figures. Exit status 77: no device.
 set -euo pipefail
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/cli/checks.sh"
-(($# >= 3)) || { sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2; }
-campaign=$1 times=$2 cleat=$3
-if [[ $campaign == faults ]]; then preload=$4 seed=${5:-1}; else seed=${4:-1}; fi
+(($# >= 3)) || { sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2; }
+campaign=$1 times=$2 cleat=$3 happened=0
+case $campaign in
+faults) preload=$4 seed=${5:-1} ;;
+cells) preload=$4 seed=1 && shift 4 && commands=("$@") ;;
+*) seed=${4:-1} ;;
+esac
 RANDOM=$seed
 export LC_ALL=C
 require_device
@@ -74,10 +79,14 @@ same() {
     cmp <(records "$1") <(records "$2") >"$scratch/different" 2>&1
 }
 
-# unbroken: the run to compare with, made once for each case.
+# unbroken: the run to compare with, made once for each case, and how long it takes.
+declare -A milliseconds
 unbroken() {
+    local begin=${EPOCHREALTIME/./}
     whole=$scratch/whole_${family}_$precision
-    [[ -d $whole ]] || train_into "$whole" >"$scratch/out" 2>"$scratch/err" </dev/null || { complain "$family $precision: the unbroken run ended with $?" && finish; }
+    [[ ! -d $whole ]] || return 0
+    train_into "$whole" >"$scratch/out" 2>"$scratch/err" </dev/null || { complain "$family $precision: the unbroken run ended with $?" && finish; }
+    milliseconds[$whole]=$(((${EPOCHREALTIME/./} - begin) / 1000))
 }
 
 # --- kills
@@ -86,11 +95,12 @@ declare -A sent
 
 # break_once: starts or goes on, and sends one signal; false if the run was over before.
 break_once() {
-    local signals=(KILL TERM INT STOP KILL) signal delay=$((50 + RANDOM % 900)) process status=0
+    local signals=(KILL TERM INT STOP KILL) signal delay process status=0
     signal=${signals[RANDOM % 5]}
+    delay=$((50 + RANDOM % milliseconds[$whole]))
     train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null &
     process=$!
-    sleep "0.$(printf '%03d' "$delay")"
+    sleep "$((delay / 1000)).$(printf '%03d' $((delay % 1000)))"
     # the shell that waits is the parent of the program
     local program
     program=$(pgrep -P "$process" || true)
@@ -194,18 +204,30 @@ whole_files() {
     done < <(cd "$result" && find . -type f)
 }
 
+# calls_of: a line NAME CALLS for each function of the report.
+calls_of() { awk '{ sum[$1] += $2 } END { for (name in sum) print name, sum[name] }' "$report" | sort; }
+
 # one_fault WHAT: a random call fails.
 one_fault() {
-    local what=$1 names name calls how codes=(-5 -6) errors=(ENOSPC EIO short EMFILE) status=0 n fault
-    mapfile -t names < <(awk '{ sum[$1] += $2 } END { for (name in sum) print name, sum[name] }' "$report" | sort)
+    local names name calls n
+    mapfile -t names < <(calls_of)
     read -r name calls <<<"${names[RANDOM % ${#names[@]}]}"
     n=$((1 + (RANDOM * 32768 + RANDOM) % calls))
     if ((RANDOM % 4 == 0)); then n="$n+"; fi
+    fault_at "$1" "$name" "$n"
+}
+
+# fault_at WHAT NAME N: the N-th call of NAME fails.
+fault_at() {
+    local what=$1 name=$2 n=$3 how codes=(-5 -6) errors=(ENOSPC EIO short EMFILE) status=0 fault
     if [[ $name == cl* ]]; then how=${codes[RANDOM % 2]}; else how=${errors[RANDOM % 4]}; fi
     fault="$what of $family $precision, $name:$n:$how"
     prepare "$what"
-    CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch LD_PRELOAD=$preload timeout -k 5 300 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
+    rm -f "$scratch/fault"
+    CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch CLEAT_FAULT_REPORT=$scratch/fault LD_PRELOAD=$preload timeout -k 5 300 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
     checks=$((checks + 1))
+    # threads make a few calls more or less, and a process that is killed writes no report
+    if grep -qs '^fault ' "$scratch/fault"; then happened=$((happened + 1)); fi
     statuses[$status]=$((${statuses[$status]:-0} + 1))
     if ((status == 124 || (status > 127 && status != 130))); then
         complain "$fault: exit status $status"
@@ -237,7 +259,38 @@ campaign_faults() {
         one_fault "${commands[turn % 6]}"
     done
     for status in "${!statuses[@]}"; do printf 'exit status %d: %d, ' "$status" "${statuses[$status]}"; done
-    printf '%d faults\n' "$times"
+    report_happened
+}
+
+# report_happened: a library that replaces nothing would find nothing.
+report_happened() {
+    printf '%d calls to fail, %d failed\n' "$checks" "$happened"
+    ((happened * 10 >= checks * 8)) || complain "only $happened of $checks calls failed"
+}
+
+# Every function that a command calls.
+campaign_cells() {
+    local what name calls step at n turn=0 cells
+    declare -gA statuses
+    ((${#commands[@]})) || commands=(train resume eval predict export plan)
+    for what in "${commands[@]}"; do
+        choose "${cases[turn++ % ${#cases[@]}]}"
+        unbroken
+        start_of_case
+        command_of "$what"
+        counts "$what"
+        cells=0
+        while read -r name calls; do
+            cells=$((cells + 1))
+            for ((step = 0, n = 0; step < times; step++)); do
+                at=$((1 + step * (calls - 1) / (times > 1 ? times - 1 : 1)))
+                if ((at > n)); then n=$at && fault_at "$what" "$name" "$n"; fi
+            done
+        done < <(calls_of)
+        printf '%s of %s %s: %d functions\n' "$what" "$family" "$precision" "$cells"
+    done
+    for status in "${!statuses[@]}"; do printf 'exit status %d: %d, ' "$status" "${statuses[$status]}"; done
+    report_happened
 }
 
 make_data

@@ -99,7 +99,7 @@ environment() {
 mkdir -p "$folder"
 environment >"$folder/$name.environment"
 mapfile -t variables <"$folder/$name.environment"
-if ! env "${variables[@]}" "$build/cleat" devices 2>&1 | tee "$folder/$name.devices" | grep -qF "$pattern"; then
+if ! env "${variables[@]}" "$build/cleat" devices 2>&1 | tee "$folder/$name.devices" | grep -F "$pattern" >/dev/null; then # -q would leave tee a closed pipe
     echo "$name is installed, but \`cleat devices\` does not list its device ($pattern):" >&2
     cat "$folder/$name.devices" >&2
     exit 1

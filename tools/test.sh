@@ -2,12 +2,15 @@
 # Builds and tests cleat. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
 #     quick      default build, tests that take seconds (ctest -L quick), format (default)
-#     all        every step below, as continuous integration does
-#     default    gcc, warnings are errors, every test
+#     ci         what continuous integration runs for each change: format, clang, default_short, sanitize_short, thread, package
+#     all        what it runs each night: every step but default_short, sanitize_short and roots
+#     default    gcc, warnings are errors, every test; default_short: without those labelled slow or long
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
-#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others
-#     thread     ThreadSanitizer: the loader, other threaded parts of src/data, the monitor, ranks, the virtual card; no other device
+#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others;
+#                sanitize_short: the quick ones
+#     thread     ThreadSanitizer: every program that starts threads and needs no device but the virtual card
 #     clang      the library and the program with clang, warnings are errors, and without the optional dygraphs
+#     valgrind   the quick tests without a device under memcheck: values that were never set
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` where CLEAT_TEST_OPENCL is set
@@ -23,12 +26,13 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 builds=${CLEAT_TEST_BUILD:-$top/build-tests}
 jobs=${CLEAT_TEST_JOBS:-$(nproc)}
-every_step=(format default oclgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
+steps_of_a_change=(format clang default_short sanitize_short thread package)
+every_step=(format default oclgrind valgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
 passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,20s/^# \{0,1\}//p' "$0"
+    sed -n '2,23s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -115,12 +119,21 @@ step_quick() {
     step_format
 }
 
-step_default() {
+# default_tests LABELS: those of the default build without these labels.
+default_tests() {
     touch "$builds/default.started"
     if build_default; then
-        run_tests default -LE oclgrind
+        run_tests default -LE "$1"
         check_local_memory
     fi
+}
+
+step_default() {
+    default_tests 'oclgrind|valgrind'
+}
+
+step_default_short() {
+    default_tests 'slow|long|oclgrind|valgrind'
 }
 
 # On PoCL no function may share local memory among groups: what the tests of the step compiled.
@@ -146,6 +159,14 @@ step_oclgrind() {
     fi
 }
 
+step_valgrind() {
+    if ! command -v valgrind >/dev/null; then
+        skip "values that were never set: valgrind is not installed"
+    else
+        ! build_default || run_tests default -L valgrind
+    fi
+}
+
 step_sanitize() {
     # Left out: scripts that run no code of ours, the pages of report.page once more in a browser; and what repeats host code of
     # other tests with other kernels or through a notebook, since kernels are compiled without sanitizers.
@@ -153,9 +174,13 @@ step_sanitize() {
         run_tests sanitize -LE slow -E '^(cl\.lint|cli\.(driver_hints|matrix|trained_on)|report\.browser|virtual_card\.(t4|v100|a100|h100)\..*|notebooks\.execute|ops\..*_mma\..*(bf16|dot))$'
 }
 
+step_sanitize_short() {
+    ! build sanitize all "${sanitizer_options[@]}" -DCLEAT_SANITIZE=address,undefined || run_tests sanitize -L quick
+}
+
 step_thread() {
-    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks monitor_monitor ranks_worker ranks_shared text_train virtual_card_queue virtual_card_ptx_faults" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
-        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|monitor\.monitor|ranks\.shared|text\.train|virtual_card\.(queue|ptx_faults))$'
+    ! build thread "core_span_log data_loader data_rna_dataset data_encode data_image_file data_images data_masks device_build_threads monitor_monitor ranks_worker ranks_shared tensorboard_tensorboard text_tokenizer text_train train_data_parallel virtual_card virtual_card_queue virtual_card_ptx_faults" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
+        run_tests thread -R '^(core\.span_log|data\.(loader|rna_dataset|encode|image_file|images|masks)|monitor\.monitor|ranks\.shared|tensorboard\.tensorboard|text\.(tokenizer|train)|train\.data_parallel|virtual_card\.(queue|ptx_faults|t4\.build_threads))$'
 }
 
 # The warnings are of clang's front end: without optimization it gives the same ones in a quarter of the time.
@@ -300,6 +325,7 @@ choose_steps() {
     steps=()
     for word in "${@:-quick}"; do
         case $word in
+        ci) steps+=("${steps_of_a_change[@]}") ;;
         all) steps+=("${every_step[@]}") ;;
         --help | -h) usage && exit 0 ;;
         *)

@@ -114,6 +114,22 @@ print(sum(one[name] == other[name] for name in one if name in other and ("embedd
 END
 }
 
+# adapters FOLDER: prints what the configuration says, and each tensor with its shape.
+adapters() {
+    python3 - "$1" <<'END'
+import json, struct, sys
+config = json.load(open(sys.argv[1] + "/adapter_config.json"))
+print(config["peft_type"], config["r"], float(config["lora_alpha"]), config["lora_dropout"], config["bias"], config["fan_in_fan_out"],
+      config["use_rslora"], config["inference_mode"], end=": ")
+print(*sorted(config["target_modules"]), end="; ")
+print(*config["modules_to_save"])
+data = open(sys.argv[1] + "/adapter_model.safetensors", "rb").read()
+header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+header.pop("__metadata__", None)
+print(*(f"{name} {tensor['shape']}" for name, tensor in sorted(header.items())), f"{len(header)} tensors", sep="\n")
+END
+}
+
 # An export has frozen parameters as the file has them, although the device had only halves.
 test_frozen() {
     local precision
@@ -148,13 +164,19 @@ END
     mv "$scratch/elsewhere" "$bert"
 }
 
-# What adapters are added to is not rounded either.
+# What adapters are added to is not rounded either. Then what PEFT needs to make the same modules; peft.peft loads them, where it is installed.
 test_frozen_below_adapters() {
-    exits 0 train lora --init "$bert" --set train.lora_rank=2 --set train.precision=f16
+    exits 0 train lora --init "$bert" --set train.lora_rank=2 --set train.lora_alpha=5 --set train.lora_dropout=0.25 --set train.precision=f16
     exits 0 "$cleat" export "$scratch/lora" --format hf --out "$scratch/hf_lora"
     says err "frozen tensors are exported as they are in model.init"
     exits 0 same_bits "$bert/model.safetensors" "$scratch/hf_lora/model.safetensors"
     says out 13 # not query and value, to which adapters are added
+    exits 0 "$cleat" export "$scratch/lora" --format peft --out "$scratch/adapters"
+    exits 0 adapters "$scratch/adapters"
+    says out "LORA 2 5.0 0.25 none False False True: bert.encoder.layer.0.attention.self.query bert.encoder.layer.0.attention.self.value bert."
+    says out "value; bert.pooler.dense classifier"
+    says out "base_model.model.bert.encoder.layer.1.attention.self.value.lora_B.weight [16, 2]"
+    says out "12 tensors"
 }
 
 write_files

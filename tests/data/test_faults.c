@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cleat/data.h"
+#include "core/memory.h"
 #include "data/common/faults.h"
 #include "data/common/parallel.h"
 #include "drawn.h"
@@ -296,6 +297,33 @@ static cleat_status out_of_memory_at_70(void *user, size_t index, cleat_error *e
     return index % 10 == 5 ? cleat_fail(error, CLEAT_ERR_FORMAT, "%zu", index) : CLEAT_OK;
 }
 
+/* Of a later stage, with more faults than are shown: all are counted, the first ones of both shown. */
+static void faults_of_later_stages_follow(void **state) {
+    (void)state;
+    const size_t counts[][2] = {{0, 7}, {2, 7}, {4, 1}, {6, 2}, {1, 0}};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; ++k) {
+        cleat_faults *stages = cleat_alloc(2, sizeof *stages);
+        cleat_error error = {0}, told = {0};
+        assert_non_null(stages);
+        for (int s = 0; s < 2; ++s)
+            for (size_t i = 0; i < counts[k][s]; ++i) {
+                (void)cleat_fail(&error, CLEAT_ERR_FORMAT, "%c%zu", "ab"[s], i);
+                assert_int_equal(cleat_faults_add(&stages[s], &error, NULL), CLEAT_OK);
+            }
+        cleat_faults_append(&stages[0], &stages[1]);
+        assert_int_equal(stages[0].count, counts[k][0] + counts[k][1]);
+        assert_int_equal(cleat_faults_report(&stages[0], &told), CLEAT_ERR_FORMAT);
+        for (size_t i = 0; i < stages[0].count && i < CLEAT_FAULTS_SHOWN; ++i) {
+            char name[8];
+            const bool later = i >= counts[k][0];
+            snprintf(name, sizeof name, "%c%zu", "ab"[later], later ? i - counts[k][0] : i);
+            assert_string_equal(stages[0].first[i].text, name);
+            assert_non_null(strstr(told.text, name));
+        }
+        cleat_free(stages);
+    }
+}
+
 static void other_errors_end_the_loop(void **state) {
     (void)state;
     cleat_error error = {0};
@@ -317,6 +345,7 @@ int main(void) {
         cmocka_unit_test(grids_of_days),
         cmocka_unit_test(files_of_stacks),
         cmocka_unit_test(first_ones_are_kept_in_order),
+        cmocka_unit_test(faults_of_later_stages_follow),
         cmocka_unit_test(other_errors_end_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);

@@ -104,6 +104,8 @@ static void parses_times(void **state) {
         {"1467331200.5", "fractions"},
         {"1467331200000", "milliseconds"},
         {"20160701", "may be a date"},
+        {"19000101", "may be a date"},
+        {"20991231", "may be a date"},
         {"Jul 1 2016", "is not a time"},
         {"12345x", "is not a time"},
         {"-", "is not a time"},
@@ -119,6 +121,10 @@ static void parses_times(void **state) {
     cleat_time_kind kind;
     /* a later row: the first one determined the format */
     assert_null(cleat_time_parse("20160701", false, &seconds, &kind));
+    /* not dates of these centuries, or no dates */
+    static const char *const plain[] = {"18991231", "21000101", "20161301", "20160001", "20160100", "20160132"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
+        if (cleat_time_parse(plain[i], true, &seconds, &kind)) fail_msg("'%s' is refused", plain[i]);
 }
 
 /* Every day of eight centuries, and some seconds, formatted and parsed back. */

@@ -4,29 +4,36 @@
  *                              EMFILE, EINTR, or `short` (half of the bytes); of OpenCL a code (-5: out of resources, -6: out of
  *                              host memory)
  *   CLEAT_FAULT_FOLDER=PATH    only files below this folder count
- *   CLEAT_FAULT_REPORT=FILE    at the end: a line `NAME COUNT` for each function that was called
- * OpenCL calls of other libraries count as those of the program. Calls that release something never fail. */
+ *   CLEAT_FAULT_REPORT=FILE    at the end: a line `NAME COUNT` for each function that was called, and `fault COUNT` for calls that failed
+ * OpenCL calls of other libraries count as those of the program; allocations (malloc, calloc, realloc) and threads
+ * (pthread_create) only where the program's own code asks for them. Calls that release something never fail. */
+#pragma GCC visibility push(default) /* replaces functions of other libraries, also where cleat hides its own */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FUNCTIONS = 64 };
+enum { FUNCTIONS = 96 };
 
 static struct {
     const char *name;
     atomic_long calls;
 } functions[FUNCTIONS];
 static atomic_int n_functions;
+static atomic_long faults;
 
 /* Counts a call of the function, whose place is kept in *slot. Returns whether this one is to fail. */
 static int fails(const char *name, atomic_int *slot) {
@@ -46,7 +53,9 @@ static int fails(const char *name, atomic_int *slot) {
     if (!wanted || strncmp(wanted, name, size) != 0 || wanted[size] != ':') return 0;
     char *end;
     const long n = strtol(wanted + size + 1, &end, 10);
-    return *end == '+' ? call >= n : call == n;
+    if (*end == '+' ? call < n : call != n) return 0;
+    atomic_fetch_add(&faults, 1);
+    return 1;
 }
 
 static const char *how(void) {
@@ -69,6 +78,7 @@ __attribute__((destructor)) static void report(void) {
     FILE *file = path ? fopen(path, "a") : NULL;
     for (int i = 0; file && i < atomic_load(&n_functions) && i < FUNCTIONS; ++i)
         fprintf(file, "%s %ld\n", functions[i].name, atomic_load(&functions[i].calls));
+    if (file && atomic_load(&faults)) fprintf(file, "fault %ld\n", atomic_load(&faults));
     if (file) fclose(file);
 }
 
@@ -187,6 +197,112 @@ FILE *fopen(const char *path, const char *mode) {
 DIR *opendir(const char *path) {
     FAIL_NULL_IF(is_below(path), "opendir");
     return NEXT(opendir)(path);
+}
+
+int rmdir(const char *path) {
+    FAIL_IF(is_below(path), "rmdir");
+    return NEXT(rmdir)(path);
+}
+
+int stat(const char *path, struct stat *about) {
+    FAIL_IF(is_below(path), "stat");
+    return NEXT(stat)(path, about);
+}
+
+int lstat(const char *path, struct stat *about) {
+    FAIL_IF(is_below(path), "lstat");
+    return NEXT(lstat)(path, about);
+}
+
+int fstat(int file, struct stat *about) {
+    FAIL_IF(is_file_below(file), "fstat");
+    return NEXT(fstat)(file, about);
+}
+
+int flock(int file, int how) {
+    FAIL_IF(is_file_below(file), "flock");
+    return NEXT(flock)(file, how);
+}
+
+char *realpath(const char *path, char *resolved) {
+    FAIL_NULL_IF(is_below(path), "realpath");
+    return NEXT(realpath)(path, resolved);
+}
+
+/* The file is closed, and the call says that something was not written. */
+int close(int file) {
+    static atomic_int slot = -1;
+    const int failed = is_file_below(file) && fails("close", &slot), code = NEXT(close)(file);
+    if (!failed) return code;
+    errno = error_number();
+    return -1;
+}
+
+struct dirent *readdir(DIR *folder) {
+    FAIL_NULL_IF(is_file_below(dirfd(folder)), "readdir");
+    return NEXT(readdir)(folder);
+}
+
+size_t fread(void *bytes, size_t size, size_t count, FILE *file) {
+    static atomic_int slot = -1;
+    if (is_file_below(fileno(file)) && fails("fread", &slot)) {
+        errno = error_number();
+        file->_flags |= 0x20; /* glibc's _IO_ERR_SEEN: what ferror looks at */
+        return 0;
+    }
+    return NEXT(fread)(bytes, size, count, file);
+}
+
+/* --- allocations and threads ---------------------------------------------------------------------------------- */
+
+static atomic_uintptr_t text_begin, text_end; /* of the program */
+
+static int find_text(struct dl_phdr_info *info, size_t size, void *user) {
+    (void)size, (void)user;
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            atomic_store(&text_end, begin + info->dlpi_phdr[i].p_memsz);
+            atomic_store(&text_begin, begin);
+        }
+    return 1; /* the program is the first of the list */
+}
+
+__attribute__((constructor)) static void find_program(void) {
+    dl_iterate_phdr(find_text, NULL);
+}
+
+#define IS_OURS                                                                                                        \
+    ((uintptr_t)__builtin_return_address(0) >= atomic_load(&text_begin) &&                                             \
+     (uintptr_t)__builtin_return_address(0) < atomic_load(&text_end))
+
+/* glibc's own names: dlsym allocates. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+void *malloc(size_t size) {
+    static atomic_int slot = -1;
+    if (IS_OURS && fails("malloc", &slot)) return NULL;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+    static atomic_int slot = -1;
+    if (IS_OURS && fails("calloc", &slot)) return NULL;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size) {
+    static atomic_int slot = -1;
+    if (IS_OURS && fails("realloc", &slot)) return NULL;
+    return __libc_realloc(old, size);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
+    static atomic_int slot = -1;
+    if (IS_OURS && fails("pthread_create", &slot)) return EAGAIN;
+    return NEXT(pthread_create)(thread, attributes, run, user);
 }
 
 /* --- OpenCL --------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef CLEAT_TESTS_FUZZ_H
 #define CLEAT_TESTS_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,10 +16,12 @@ typedef struct fuzz_target {
 /* Each list ends with a NULL name. */
 extern const fuzz_target fuzz_data_targets[], fuzz_text_targets[], fuzz_run_targets[];
 const fuzz_target *fuzz_find(const char *name); /* NULL: there is none */
+/* The fuzzer: an input does a part of what a parser is used for. Else, in the replay, all of it. */
+extern const bool fuzz_is_quick;
 
 /* A folder of this process, which is empty at first and removed at its end. */
 const char *fuzz_folder(void);
-/* Writes FOLDER/name; the path is valid until the next call. */
+/* Writes FOLDER/name; the path is valid until fuzz_clear. */
 const char *fuzz_file(const char *name, const uint8_t *bytes, size_t size);
 /* Removes the files of the folder. */
 void fuzz_clear(void);

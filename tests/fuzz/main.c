@@ -35,6 +35,7 @@ static void no_log(void *user, cleat_log_level level, const char *text) {
 
 #ifdef CLEAT_FUZZER
 
+const bool fuzz_is_quick = true;
 static const fuzz_target *chosen;
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -56,6 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
 }
 
 #else
+
+const bool fuzz_is_quick = false;
 
 /* Every input of one target. Returns their number. */
 static size_t replay(const char *corpus, const fuzz_target *target) {

@@ -3,11 +3,12 @@
 #   tests/fuzz/run.sh SECONDS [TARGET ...]
 # The fuzzer is built with clang in $CLEAT_FUZZ_BUILD (build-fuzz), and brought up to date; new inputs are kept in its folder
 # `inputs`, and what makes a parser fail in `findings`: copy that to tests/fuzz/corpus/TARGET/found_WHAT with its repair.
-# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). Prints for each target its inputs. Exit status 1: there
-# is a finding; 77: no clang with libFuzzer.
+# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). CLEAT_FUZZ_RUNS: a target ends after this number of inputs, too.
+# Prints for each target its inputs. Exit status 1: there is a finding (with whole stacks of allocations:
+# CLEAT_FUZZ_TARGET=TARGET build-fuzz/tests/fuzz FILE); 77: no clang with libFuzzer.
 set -euo pipefail
 
-(($# >= 1)) || { sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2; }
+(($# >= 1)) || { sed -n '2,9s/^# \{0,1\}//p' "$0" && exit 2; }
 seconds=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
@@ -33,8 +34,9 @@ make_fuzzer() {
 fuzz() {
     local target=$1 log=$build/$1.log inputs=$build/inputs/$1 findings=$build/findings/$1 status=0 executed
     mkdir -p "$inputs" "$findings"
-    CLEAT_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        "$build/tests/fuzz" -max_total_time="$seconds" -seed="${CLEAT_FUZZ_SEED:-0}" -timeout=20 -rss_limit_mb=3000 -max_len=16384 -print_final_stats=1 \
+    # half of the time went to the statistics of entropic, and to stacks of allocations
+    CLEAT_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0:malloc_context_size=0:quarantine_size_mb=16:use_madv_dontdump=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        "$build/tests/fuzz" -max_total_time="$seconds" -runs="${CLEAT_FUZZ_RUNS:--1}" -seed="${CLEAT_FUZZ_SEED:-0}" -timeout=20 -rss_limit_mb=3000 -max_len=16384 -print_final_stats=1 -entropic=0 \
         -artifact_prefix="$findings/" "$inputs" "$here/corpus/$target" >"$log" 2>&1 || status=$?
     executed=$(sed -nE 's/^stat::number_of_executed_units: *//p' "$log")
     printf '%-16s %12s inputs  coverage %s%s\n' "$target" "${executed:-0}" "$(grep -oE 'cov: [0-9]+' "$log" | tail -n 1)" \

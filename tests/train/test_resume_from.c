@@ -156,6 +156,13 @@ static void another_schedule_is_another_run(void **state) {
     tiny_result result = tiny_train(t, "cosine", longer, true, 0);
     assert_contains(result, CLEAT_ERR_PROFILE, "train.epochs = 3 (was 2)");
     assert_contains(result, CLEAT_ERR_PROFILE, "--resume-from");
+    /* the first step with another rate: after the warm-up of two steps, and higher where the cosine is longer */
+    double had = 0, other_rate = 0;
+    int step = 0;
+    const char *place = strstr(result.error.text, "): step ");
+    assert_int_equal(sscanf(place ? place : "", "): step %d had %lf and would have had %lf", &step, &had, &other_rate),
+                     3);
+    assert_true(step > 2 && step <= 4 && had > 0 && other_rate > had && other_rate < 1e-2);
     result = train_with(t, "cosine", "warm", false, longer);
     if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
     assert_int_equal(result.report.epochs, 3);

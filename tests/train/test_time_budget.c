@@ -13,13 +13,15 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/format.h"
 #include "cleat/exec.h"
 #include "core/clock.h"
 #include "core/memory.h"
 
-/* Each run of a graph takes 5 ms, each look of the training thread at the clock a microsecond, all else no time. It starts
+/* Each run of a graph takes 5 ms (or what a test sets), each look of the training thread at the clock a microsecond, all else no time. It starts
  * later than any machine's clock: the monitor waits for a time of this clock on the system's, and would not wait at all. */
 static int64_t simulated_us = INT64_C(1000000000000000);
+static int64_t graph_us = 5000;
 static _Thread_local bool trains; /* in this thread */
 
 double __wrap_cleat_seconds(void);
@@ -30,7 +32,7 @@ double __wrap_cleat_seconds(void) {
 cleat_status __real_cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error);
 cleat_status __wrap_cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error);
 cleat_status __wrap_cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
-    __atomic_add_fetch(&simulated_us, 5000, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&simulated_us, graph_us, __ATOMIC_RELAXED);
     return __real_cleat_exec_run(exec, graph, error);
 }
 
@@ -296,10 +298,41 @@ static void warm_up_is_not_cut(void **state) {
     assert_int_equal(report.epochs_planned, 100000);
 }
 
+/* The number of checkpoints of a run whose steps take some seconds. *minutes: how long it takes. */
+static size_t checkpoints_of(const tiny *t, const char *run, const char *setting, double *minutes) {
+    char path[TINY_PATH];
+    cleat_checkpoint_name *names = NULL;
+    size_t count = 0;
+    const int64_t begin = simulated_us;
+    graph_us = 4000000;
+    train_until(CLEAT_OK, t, run, SET(STEPS_ONLY, "train.epochs=10", "run.keep_checkpoints=1000", setting), false,
+                NULL);
+    graph_us = 5000;
+    *minutes = 1e-6 / 60 * (double)(simulated_us - begin);
+    assert_int_equal(cleat_checkpoint_list(tiny_path(t, run, path), &names, &count, NULL), CLEAT_OK);
+    cleat_free(names);
+    return count;
+}
+
+/* One at the end, and one whenever that number of minutes has passed; the least that can be set is one minute. */
+static void checkpoints_are_written_by_the_minute(void **state) {
+    const tiny *t = *state;
+    double minutes;
+    assert_int_equal(checkpoints_of(t, "minutes_none", "run.checkpoint_every_minutes=none", &minutes), 1);
+    const size_t one = checkpoints_of(t, "minutes_1", "run.checkpoint_every_minutes=1", &minutes);
+    if (!(minutes > 6)) fail_msg("only %.1f minutes", minutes);
+    if ((double)one > minutes + 1 || (double)one < minutes / 1.5)
+        fail_msg("%zu checkpoints in %.1f minutes", one, minutes);
+    const size_t three = checkpoints_of(t, "minutes_3", "run.checkpoint_every_minutes=3", &minutes);
+    if ((double)three > minutes / 3 + 1 || (double)three < minutes / 4.5)
+        fail_msg("%zu checkpoints in %.1f minutes", three, minutes);
+}
+
 int main(void) {
     tiny_require_device();
     trains = true;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checkpoints_are_written_by_the_minute),
         cmocka_unit_test(forecast_is_made_without_a_budget),
         cmocka_unit_test(roomy_budget_changes_nothing),
         cmocka_unit_test(stopped_run_goes_on_with_the_same_bits),

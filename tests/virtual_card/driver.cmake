@@ -89,6 +89,12 @@ foreach(card ${amd_cards})
   card_test(virtual_card.${card}.driver quick ${card} "ASAN_OPTIONS=detect_leaks=0" virtual_card_amd)
 endforeach()
 
+# Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
+set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
+
+# The threads that build programs, on a device whose threads ThreadSanitizer sees.
+card_test(virtual_card.t4.build_threads quick t4 "${strict}" device_build_threads)
+
 # The rest would take long under a sanitizer, and the library's code is the same as on other devices.
 if(CLEAT_SANITIZE)
   return()
@@ -114,9 +120,6 @@ if(PYTHON3 AND VIRTUAL_CLANG AND NOT CLEAT_SANITIZE)
   cleat_test(vendor.spills slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools $<TARGET_FILE:workload_programs>
              ${VIRTUAL_CLANG} ${VIRTUAL_LIBCLC} ${VIRTUAL_PTX_FEATURE} ${CMAKE_CURRENT_SOURCE_DIR}/native.clh)
 endif()
-
-# Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
-set(strict CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu)
 
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5
@@ -163,7 +166,6 @@ foreach(card t4 v100 a100)
             "${strict};CLEAT_VIRTUAL_CARD_UNITS=2;CLEAT_TEST_ROW=14;CLEAT_TEST_STORAGE=f16;CLEAT_TEST_VARIANT=mma_small" ops_linear)
 endforeach()
 card_test(virtual_card.t4.device quick t4 "${strict}" device_device)
-card_test(virtual_card.t4.build_threads quick t4 "${strict}" device_build_threads)
 card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)
 
 # Whole runs: a queue that is not flushed, a buffer used too soon, an object that is not released, a device that is lost.
