@@ -50,7 +50,7 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
 /* Extracts the name from a line  #include "name"; false for any other line. */
 static bool parse_include(const char *line, size_t length, char name[MAX_NAME]) {
     char text[2 * MAX_NAME];
-    if (length >= sizeof text || line[strspn(line, " \t")] != '#') return false;
+    if (length >= sizeof text || !memchr(line, '#', length)) return false;
     memcpy(text, line, length);
     text[length] = 0;
     return sscanf(text, " # include \"%127[^\"]\"", name) == 1;
@@ -80,15 +80,15 @@ static cleat_status append_text(assembly *out, const char *file, const char *tex
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the kernel sources have more than %d files", MAX_FILES);
     snprintf(out->seen[out->seen_count++], MAX_NAME, "%s", file);
     append_line_marker(out, file, 1);
+    const char *const end = text + strlen(text);
     int line = 1;
-    for (const char *at = text; *at && !status; ++line) {
-        size_t length = strcspn(at, "\n");
-        size_t whole = length + (at[length] == '\n');
-        if (parse_include(at, length, name))
+    for (const char *at = text, *next; at < end && !status; at = next, ++line) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        next = line_end ? line_end + 1 : end;
+        if (parse_include(at, (size_t)((line_end ? line_end : end) - at), name))
             status = append_include(out, name, file, line, error);
         else
-            cleat_text_add_bytes(&out->text, at, whole);
-        at += whole;
+            cleat_text_add_bytes(&out->text, at, (size_t)(next - at));
     }
     const cleat_text *all = &out->text;
     if (!status && !all->failed && all->data[all->size - 1] != '\n') cleat_text_add_bytes(&out->text, "\n", 1);
