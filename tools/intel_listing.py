@@ -73,11 +73,16 @@ def programs_of(programs, card, storage, workload):
 
 # --- compiling
 
-def compile_program(source, options, card, folder):
-    """ocloc's binary, and how many bytes each kernel spilled by its messages."""
+def find_compiler():
     ocloc = os.environ.get("OCLOC") or shutil.which("ocloc")
     if not ocloc or not shutil.which("iga64"):
         raise Missing("no ocloc or no iga64 (packages intel-opencl-icd, libigc-tools)")
+    return ocloc
+
+
+def compile_program(source, options, card, folder):
+    """ocloc's binary, and how many bytes each kernel spilled by its messages."""
+    ocloc = find_compiler()
     folder.mkdir(parents=True, exist_ok=True)
     # macros of extensions that drivers define, and ocloc does not
     macros = "".join(f" -Dcl_intel_subgroup_{name}=1" for name in ("matrix_multiply_accumulate", "local_block_io"))

@@ -61,6 +61,7 @@ def check_listing(tool):
 
 
 def check_kernels(tool, build, folder):
+    tool.find_compiler()  # before the programs are listed, which takes a minute
     (folder / "programs").mkdir()
     programs = tool.list_programs(build, folder / "programs")
     compiled = {}
