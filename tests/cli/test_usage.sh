@@ -12,6 +12,7 @@ test_help() {
     says out "usage: cleat"
     says out "130 interrupted"
     exits 0 "$cleat" --version
+    lacks out unknown
     exits 0 "$cleat" --log=debug --version
     checks=$((checks + 1))
     [[ $(head -n 1 "$scratch/out") =~ ^cleat\ [0-9.]+$ ]] || complain "the first line is not 'cleat VERSION'"

@@ -86,6 +86,28 @@ static void other_names(void **state) {
     expect("other names", &a, &b, true);
 }
 
+/* Changes the first value of sample 3, in the first field. */
+static cleat_status other_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                               const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    fake_dataset fake = fake_make(lengths, dataset->count);
+    const cleat_status status = fake.base.type->fill(&fake.base, sample, length, rng_key, slots, error);
+    if (sample == 3) ++*(int32_t *)slots[0];
+    return status;
+}
+
+static void other_values(void **state) {
+    (void)state;
+    fake_dataset fake = fake_make(lengths, 9);
+    cleat_dataset_class changed = *fake.base.type;
+    cleat_data_fingerprint b;
+    const cleat_data_fingerprint a = take(9, "/none");
+    changed.fill = other_fill;
+    fake.base.type = &changed;
+    assert_int_equal(cleat_data_fingerprint_take(&fake.base, "/none", &b, NULL), CLEAT_OK);
+    assert_string_equal(a.names, b.names);
+    assert_string_not_equal(a.content, b.content);
+}
+
 static void other_bytes_of_the_file(void **state) {
     (void)state;
     char path[64] = "/tmp/cleat-fingerprint-XXXXXX";
@@ -103,6 +125,7 @@ static void other_bytes_of_the_file(void **state) {
 static void failing_allocations_are_reported(void **state) {
     (void)state;
     fake_dataset fake = fake_make(lengths, 200);
+    const cleat_data_fingerprint whole = take(200, "/none");
     cleat_data_fingerprint made;
     int64_t failures = 0;
     for (;; ++failures) {
@@ -113,13 +136,18 @@ static void failing_allocations_are_reported(void **state) {
         assert_int_equal(status, CLEAT_ERR_MEMORY);
     }
     assert_true(failures > 2);
+    assert_string_equal(made.content, whole.content); /* not one that lacks a sample */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_data_are_equal),    cmocka_unit_test(one_sample_fewer),
-        cmocka_unit_test(other_lengths),           cmocka_unit_test(other_names),
-        cmocka_unit_test(other_bytes_of_the_file), cmocka_unit_test(failing_allocations_are_reported),
+        cmocka_unit_test(equal_data_are_equal),
+        cmocka_unit_test(one_sample_fewer),
+        cmocka_unit_test(other_lengths),
+        cmocka_unit_test(other_names),
+        cmocka_unit_test(other_values),
+        cmocka_unit_test(other_bytes_of_the_file),
+        cmocka_unit_test(failing_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, make_lengths, NULL);
 }

@@ -227,6 +227,13 @@ static void refuses_impossible_options(void **state) {
     options.loop_max = 9;
     assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
     options = cleat_rna_make_defaults();
+    options.loop_min = 3;
+    assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
+    options = cleat_rna_make_defaults();
+    options.loop_min = 6;
+    options.loop_max = 5;
+    assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
+    options = cleat_rna_make_defaults();
     options.gc = 0.0 / 0.0;
     assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
     options = cleat_rna_make_defaults();

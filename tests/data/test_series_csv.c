@@ -352,6 +352,7 @@ static void finds_the_file_of_a_folder(void **state) {
     char folder[512], file[600];
     snprintf(folder, sizeof folder, "%s", test_folder("some"));
     assert_int_equal(cleat_series_open(test_path("absent"), &options, &dataset, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "absent: no such file or folder (data.path)"));
     assert_int_equal(cleat_series_open(folder, &options, &dataset, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "no *.csv"));
     snprintf(file, sizeof file, "%s/b.csv", folder);

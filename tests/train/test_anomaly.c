@@ -138,12 +138,22 @@ static void detect(middle *m, int64_t updates) {
     cleat_free(after);
 }
 
-/* The samples of the inspected step are named, and no others. */
+/* The samples of the inspected step are named, of all its micro-batches, the first eight. */
 static void assert_names_samples(const middle *m) {
     cleat_global_batch global_batch;
+    char wanted[1024];
+    int named = 0;
     assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
-    const cleat_micro_batch *micro_batch = cleat_batches_get(m->batches, global_batch.first);
-    assert_contains(m->logged, SET("step 2, ", cleat_dataset_id(m->trainer.data.dataset, micro_batch->samples[0])));
+    assert_true(global_batch.micro_batches > 1);
+    size_t used = (size_t)snprintf(wanted, sizeof wanted, "step 2, %lld samples (", (long long)global_batch.samples);
+    for (size_t b = 0; b < global_batch.micro_batches; ++b) {
+        const cleat_micro_batch *micro_batch = cleat_batches_get(m->batches, global_batch.first + b);
+        for (uint32_t i = 0; i < micro_batch->count && named < 8; ++i, ++named)
+            used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%s", named ? ", " : "",
+                                     cleat_dataset_id(m->trainer.data.dataset, micro_batch->samples[i]));
+    }
+    assert_true(used < sizeof wanted);
+    assert_contains(m->logged, SET(wanted));
 }
 
 static void restore(middle *m) {
