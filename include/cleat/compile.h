@@ -21,7 +21,7 @@ typedef struct cleat_compile_helpers {
     /* Ends those that still run, and waits for their end. */
     void (*stop)(void *user);
     void *user;
-    /* Without any progress for that number of seconds, they are stopped; 0: 20. */
+    /* Without any progress for that number of seconds, they are stopped; 0: 60. */
     double patience;
 } cleat_compile_helpers;
 
