@@ -57,12 +57,13 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
-    float line_sum = 0.0f;
+    line_sums line_sum = 0.0f;
     tile_clear(sum);
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
+    const float own_sum = line_sum_of(line_sum, steps);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
-        STOREF((HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum, OWN_SUMS(&tile),
+        STOREF((HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + own_sum, OWN_SUMS(&tile),
                tile.m0 + lid);
 #if LINES_KEPT
     __local int *pixels = (__local int *)(steps + SLICE);

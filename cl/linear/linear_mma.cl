@@ -78,7 +78,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
-    float line_sum = 0.0f;
+    line_sums line_sum = 0.0f;
     struct operands operands = {.m0 = m0, .n0 = n0, .M = M, .N = N, .k = k_first, .k_end = k_end};
     operands_begin(&operands, (__global const ushort *)AT(a), (__global const ushort *)AT(b), K);
     tile_clear(sum);
@@ -89,9 +89,10 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     const long part_size = part_elements(M, N, whole);
     __global float *part = own.in_parts ? AT(partial) + split * part_size - part_begin(N, whole) : 0;
     __global float *line_parts = splits ? AT(partial) + splits * part_size : OR_NULL(sums);
+    const float own_sum = line_sum_of(line_sum, steps);
     if (sums_here && lid < TILE_M && m0 + lid < M)
         line_parts[(long)split * M + m0 + lid] =
-            (HAS(sums_accum) && !splits ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
+            (HAS(sums_accum) && !splits ? AT(sums_accum)[m0 + lid] : 0.0f) + own_sum;
 
     for (int s = 0; s < SLICES; ++s) {
         slice_place(sum, s, steps);

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-# Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills 4 to 36 bytes around the main loop of a few kernels.
+# Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills a few bytes, mostly around the main loop, of a few kernels.
 CARDS = {"t4": 75}
 KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$")
 
@@ -78,7 +78,8 @@ def compile_program(clang, libclc, feature, native, source, options, sm, kernel)
                 "-Xclang", "-mlink-builtin-bitcode", "-Xclang", libclc, "-include", native, "-D__NV_CL_C_VERSION=120", *options, "-S", "-o", ptx, source])
     if done.returncode:
         fail(f"clang {source} {' '.join(options)}: {done.stderr[-1000:]}")
-    size = next(word[5:] for word in options if word.startswith("-DWG="))
+    sizes = dict(word[2:].split("=") for word in options if re.match("-D(WG|THREADS)=", word))
+    size = sizes.get("THREADS", sizes["WG"])
     ptx.write_text(add_group_size(ptx.read_text(), kernel, size))
     return ptx
 

@@ -33,6 +33,14 @@ static cleat_tensor *build_linear(cleat_graph *graph, cleat_dtype type, phase p,
     return cleat_linear(graph, x, weight, NULL, NULL); /* [m, n] */
 }
 
+/* With the gradient of the bias, which the product of dW adds up. */
+static cleat_tensor *build_biased_linear(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
+    cleat_tensor *x = operand(graph, "x", type, false, 2, (int64_t[]){s[0], s[2]});
+    cleat_tensor *weight = operand(graph, "weight", type, p == DW, 2, (int64_t[]){s[1], s[2]});
+    cleat_tensor *bias = operand(graph, "bias", CLEAT_F32, p == DW, 1, (int64_t[]){s[1]});
+    return cleat_linear(graph, x, weight, bias, NULL);
+}
+
 static cleat_tensor *build_attention(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
     const int64_t shape[] = {s[0], s[1], 3 * s[2] * s[3]};
     return cleat_attention(graph, operand(graph, "x", type, p == BOTH, 3, shape), NULL, (int)s[2]);
@@ -56,9 +64,9 @@ typedef struct operation {
 #define CONV "BATCH HEIGHT CHANNELS FEATURES KERNEL STRIDE"
 static const operation operations[] = {
     {"linear", LINEAR, 3, FORWARD, build_linear}, {"linear_dx", LINEAR, 3, DX, build_linear},
-    {"linear_dw", LINEAR, 3, DW, build_linear},   {"attention", "BATCH LENGTH HEADS WIDTH", 4, BOTH, build_attention},
+    {"linear_dw", LINEAR, 3, DW, build_linear},   {"linear_dw_bias", LINEAR, 3, DW, build_biased_linear},
     {"conv", CONV, 6, FORWARD, build_conv},       {"conv_dx", CONV, 6, DX, build_conv},
-    {"conv_dw", CONV, 6, DW, build_conv},
+    {"conv_dw", CONV, 6, DW, build_conv},         {"attention", "BATCH LENGTH HEADS WIDTH", 4, BOTH, build_attention},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 

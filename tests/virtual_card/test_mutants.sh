@@ -32,12 +32,12 @@ expect_death() {
     fresh
 }
 
-# barriers OP ROW FILE [NOT]: leaves out each barrier of the file in turn, except those whose comment is NOT, which this card's kernel
-# does not have.
+# barriers OP ROW FILE [NOT...]: leaves out each barrier of the file in turn, except those whose comment contains a NOT, which this
+# card's kernel does not have.
 barriers() {
-    local line text
+    local line text not
     while IFS=: read -r line text; do
-        [[ $# -lt 4 || $text != *"$4"* ]] || continue
+        for not in "${@:4}"; do [[ $text != *"$not"* ]] || continue 2; done
         sed -i "${line}s/barrier(CLK_LOCAL_MEM_FENCE);//" "$work/cl/$3"
         expect_death "$3:$line without barrier" "$1" "$2"
     done < <(grep -n 'barrier(CLK_LOCAL_MEM_FENCE);' "$source/cl/$3")
@@ -76,7 +76,8 @@ for case in linear:$linear attention:$attention conv:$conv; do
     }
 done
 
-# Operands are loaded ahead of their products in the linear layers of a T4 and an A100.
+# Operands are loaded ahead of their products in the linear layers of a T4 and an A100. In the convolution a line is summed by one work-item.
+parts='the parts of lines'
 ahead='the first step is complete' not_ahead='the last step is no longer read'
 gemm=lib/gemm_mma.clh
 if [[ $card != t4 && $card != a100 ]]; then
@@ -88,7 +89,7 @@ else
         'step_send(&transit, operands, A_STAGE(s + 1), B_STAGE(s + 1));'
 fi
 if [[ $card == t4 ]]; then
-    barriers conv $conv $gemm "$ahead"
+    barriers conv $conv $gemm "$ahead" "$parts"
     barriers linear $linear linear/linear_mma.cl
     barriers attention $attention attention/attention_mma_rows_forward.cl
     barriers attention $attention attention/attention_mma_rows_backward.cl
@@ -141,7 +142,7 @@ wrong() {
 }
 if [[ $card == mi210 || $card == rx7900xt ]]; then
     barriers linear $linear linear/linear_mma.cl
-    barriers conv $conv $gemm "$ahead"
+    barriers conv $conv $gemm "$ahead" "$parts"
     barriers conv $conv conv/conv_mma.cl
     mutant linear $linear lib/mma.clh '(MMA_A_AT(r)[0], MMA_A_AT(r)[ld])' '(MMA_A_AT(r)[ld], MMA_A_AT(r)[0])'
     mutant linear $linear lib/mma.clh '(MMA_B_AT(r)[0], MMA_B_AT(r)[depth])' '(MMA_B_AT(r)[depth], MMA_B_AT(r)[0])'
@@ -153,7 +154,7 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
 fi
 if [[ $card == rx6800xt ]]; then
     barriers linear $linear linear/linear_mma.cl
-    barriers conv $conv $gemm "$ahead"
+    barriers conv $conv $gemm "$ahead" "$parts"
     barriers conv $conv conv/conv_mma.cl
     barriers attention $attention attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
     barriers attention $attention attention/attention_mma_backward.cl
