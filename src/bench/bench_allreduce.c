@@ -78,15 +78,24 @@ static cleat_status measure(cleat_ranks *ranks, float *values, int64_t bytes, do
     return status;
 }
 
-/* Sizes grow until the runs of the next one would take far longer than `seconds`. All ranks know the same times. */
+static cleat_status fit(cleat_allreduce_bench *bench, cleat_error *error) {
+    cleat_allreduce_time measured[CLEAT_ALLREDUCE_POINTS];
+    for (size_t i = 0; i < bench->count; ++i) measured[i] = bench->points[i].time;
+    return cleat_network_fit(bench->ranks, bench->count, measured, &bench->network, &bench->worst, error);
+}
+
+/* Sizes grow until the runs of the next one would take far longer than `seconds`; and until a network explains the times: other
+ * load may hide what a few small sizes take. All ranks know the same times. */
 static cleat_status measure_all(cleat_ranks *ranks, double seconds, float *values, double *times, double *of_ranks,
                                 cleat_allreduce_bench *bench, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int64_t bytes = SMALLEST; bytes <= LARGEST && !status; bytes *= GROWTH) {
         cleat_allreduce_point *point = &bench->points[bench->count];
         status = measure(ranks, values, bytes, seconds, times, of_ranks, point, error);
-        if (!status) ++bench->count;
-        if (GROWTH * MIN_RUNS * point->time.seconds > 3 * seconds && bench->count >= MIN_SIZES) break;
+        if (status) break;
+        ++bench->count;
+        const bool long_enough = GROWTH * MIN_RUNS * point->time.seconds > 3 * seconds && bench->count >= MIN_SIZES;
+        if (long_enough && !fit(bench, NULL)) break;
     }
     return status;
 }
@@ -108,9 +117,7 @@ cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_all
                              &(cleat_ranks_timeouts){.seconds = LONGEST_WAIT, .silence = INFINITY, .stopped = STOPPED});
     status = cleat_ranks_agree(ranks, status, error); /* from here on no sign of life delays a sum */
     if (!status) status = measure_all(ranks, seconds, values, times, of_ranks, &made, error);
-    cleat_allreduce_time measured[CLEAT_ALLREDUCE_POINTS];
-    for (size_t i = 0; i < made.count; ++i) measured[i] = made.points[i].time;
-    if (!status) status = cleat_network_fit(made.ranks, made.count, measured, &made.network, &made.worst, error);
+    if (!status) status = fit(&made, error);
     cleat_free(of_ranks);
     cleat_free(times);
     if (!cleat_ranks_are_broken(ranks)) cleat_free(values); /* else MPI may still write */

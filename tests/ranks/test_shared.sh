@@ -11,45 +11,45 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 
-# start RANKS COMMAND...: sets $processes.
+declare -A processes=()
+
+# start NAME RANKS COMMAND...: in the background; sets ${processes[NAME.RANK]}.
 start() {
-    local rank ranks=$1
-    shift
-    processes=()
-    rm -f "$scratch/area"
+    local rank name=$1 ranks=$2
+    shift 2
+    mkdir "$scratch/ranks_$name"
     for ((rank = 0; rank < ranks; ++rank)); do
-        OMPI_COMM_WORLD_SIZE=$ranks CLEAT_TEST_RANK=$rank/$ranks CLEAT_TEST_SHARED=$scratch/area timeout -s KILL 300 "$@" >"$scratch/$rank" 2>&1 &
-        processes+=($!)
+        OMPI_COMM_WORLD_SIZE=$ranks CLEAT_TEST_RANK=$rank/$ranks CLEAT_TEST_SHARED=$scratch/ranks_$name/area \
+            timeout -s KILL 300 "$@" >"$scratch/ranks_$name/$rank" 2>&1 &
+        processes[$name.$rank]=$!
     done
 }
 
-# ends CASE STATUS...: the exit status of each rank
+# ends NAME STATUS...: the exit status of each rank
 ends() {
-    local name=$1 rank status
+    local name=$1 rank=0 status expected
     shift
-    for rank in "${!processes[@]}"; do
+    for expected; do
         status=0
-        wait "${processes[rank]}" || status=$?
-        if ((status != $1)); then
-            cat "$scratch/$rank"
-            echo "FAILED: $name: rank $rank ended with $status instead of $1" && failed=1
+        wait "${processes[$name.$rank]}" || status=$?
+        if ((status != expected)); then
+            cat "$scratch/ranks_$name/$rank"
+            echo "FAILED: $name: rank $rank ended with $status instead of $expected" && failed=1
         fi
-        shift
+        rank=$((rank + 1))
     done
 }
 
+# Side by side: most of them wait for most of their time.
+for case in sums rows data agreement work kill mute silence; do start "$case" 3 "$worker" "$case"; done
 for case in sums rows data agreement work; do
-    start 3 "$worker" "$case"
     ends "$case" 0 0 0
-    grep -qx ok "$scratch/0" || { echo "FAILED: $case: rank 0 does not say ok" && failed=1; }
+    grep -qx ok "$scratch/ranks_$case/0" || { echo "FAILED: $case: rank 0 does not say ok" && failed=1; }
 done
-start 3 "$worker" kill
 ends kill 0 0 137
-start 3 "$worker" mute
-while kill -0 "${processes[0]}" 2>/dev/null || kill -0 "${processes[1]}" 2>/dev/null; do sleep 0.2; done
-pkill -KILL -P "${processes[2]}" # the stopped process never ends by itself
+while kill -0 "${processes[mute.0]}" 2>/dev/null || kill -0 "${processes[mute.1]}" 2>/dev/null; do sleep 0.2; done
+pkill -KILL -P "${processes[mute.2]}" # the stopped process never ends by itself
 ends mute 0 0 137
-start 3 "$worker" silence
 ends silence 0 0 0
 
 fail() {
@@ -72,7 +72,7 @@ train_texts() {
     awk 'BEGIN { print "text,label"; for (i = 0; i < 96; ++i) { line = ""; for (w = 0; w < 24; ++w) line = line " w" (i * 31 + w * w * 7) % 900; print line "," i % 2 } }' >"$scratch/texts.csv"
     local settings=(--quiet --set data.path="$scratch/texts.csv" --set data.max_length=24 --set model.d_model=256 --set model.heads=4 --set model.layers=3
         --set model.d_ff=1024 --set train.epochs=2 --set train.effective_batch_size=8 --set train.batch_size=2 --set run.self_check=never --set run.monitor=0.1s)
-    start 2 "$cleat" train "$source/profiles/text_classify.ini" --out "$scratch/run" "${settings[@]}"
+    start training 2 "$cleat" train "$source/profiles/text_classify.ini" --out "$scratch/run" "${settings[@]}"
     ends training 0 0
     grep -q '^ckpt-E002-' "$scratch/run/last" || fail "training has no last checkpoint"
     "$cleat" train "$source/profiles/text_classify.ini" --out "$scratch/alone" "${settings[@]}"
@@ -94,7 +94,7 @@ for part, count in (("train", 16), ("t10k", 4)):
 END
     local settings=(--quiet --set data.path="$scratch/images" --set data.image_size=8 --set data.flip=false --set data.shift=0 --set model.width=8 --set train.epochs=2 --set train.learning_rate=1e-6 --set train.min_learning_rate=0
         --set train.effective_batch_size=8 --set train.batch_size=4 --set run.self_check=never --set run.monitor=none)
-    start 2 "$cleat" train "$source/profiles/image_fashion.ini" --out "$scratch/images_run" "${settings[@]}"
+    start images 2 "$cleat" train "$source/profiles/image_fashion.ini" --out "$scratch/images_run" "${settings[@]}"
     ends images 0 0
     "$cleat" train "$source/profiles/image_fashion.ini" --out "$scratch/images_alone" "${settings[@]}"
     close images_alone images_run 0.3
