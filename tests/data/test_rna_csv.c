@@ -122,6 +122,8 @@ static void refuses_bad_tables(void **state) {
         {ONE, LAB "X_A_1,A,2,1,2,3\n", "labels.csv:2:", "ID ends in 1, but resid is 2"},
         {ONE, LAB "X_A_one,A,1,1,2,3\n", "labels.csv:2:", "not a whole number"},
         {ONE, LAB "X_A_1,A,1.5,1,2,3\n", "labels.csv:2:", "not a whole number"},
+        {ONE, LAB "X_A_2147483647,A,2147483647,1,2,3\n", "labels.csv:2:", "has 3 residues"},
+        {ONE, LAB "X_A_2147483648,A,2147483648,1,2,3\n", "labels.csv:2:", "not a whole number"},
         {ONE, LAB "XA1,A,1,1,2,3\n", "labels.csv:2:", "target_id, '_' and resid"},
         {ONE, LAB "Z_A_1,A,1,1,2,3\n", "labels.csv:2:", "no sequence has the target_id 'Z_A'"},
         {ONE, LAB "X_A_1,C,1,1,2,3\n", "labels.csv:2:", "resname is 'C'"},

@@ -258,6 +258,13 @@ static void fits_on_training_only(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+static int splits_said;
+
+static void count_splits(void *user, cleat_log_level level, const char *text) {
+    (void)user, (void)level;
+    splits_said += strstr(text, "training split: ") != NULL;
+}
+
 static void opens_with_the_fitted_preprocessor(void **state) {
     (void)state;
     char fitted[512], path[600];
@@ -266,7 +273,9 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     options.vocabulary = NULL;
     options.vocabulary_size = 60;
     snprintf(fitted, sizeof fitted, "%s", test_folder("learnt"));
+    cleat_set_log(count_splits, NULL, CLEAT_LOG_INFO);
     cleat_dataset *first = open_text("good\tB-x\nday\tI-x\nbad\tB-y\ngood\tO\nbad\tO\n", &options);
+    assert_int_equal(splits_said, 1); /* of what is fitted, and of nothing else */
     assert_int_equal(cleat_dataset_save(first, fitted, NULL), CLEAT_OK);
     snprintf(path, sizeof path, "%s/labels.txt", fitted);
     char *labels = test_read(path, &size);
@@ -281,6 +290,8 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     /* Other words with one of the types: the same ids, and the samples used for fitting. */
     options.fitted = fitted;
     cleat_dataset *second = open_text("bad\tB-y\ngood\tO\n", &options);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    assert_int_equal(splits_said, 1);
     for (size_t i = 0; i < 5; ++i)
         assert_int_equal(cleat_text_label_samples(second, i), cleat_text_label_samples(first, i));
     assert_int_equal(cleat_text_labels_count(second), 5);

@@ -46,7 +46,11 @@ fuzz() {
 
 has_fuzzer || { echo "clang with libFuzzer is not installed" && exit 77; }
 make_fuzzer
-if (($#)); then targets=("$@"); else mapfile -t targets < <(CLEAT_FUZZ_TARGET=list "$build/tests/fuzz"); fi
+mapfile -t targets < <(CLEAT_FUZZ_TARGET=list "$build/tests/fuzz")
+for target in "$@"; do
+    [[ " ${targets[*]} " == *" $target "* ]] || { echo "no target $target; there are: ${targets[*]}" && exit 2; }
+done
+(($# == 0)) || targets=("$@")
 found=0
 for target in "${targets[@]}"; do
     fuzz "$target" &

@@ -206,6 +206,33 @@ static void resume_gives_the_same_bits(void **state) {
     }
 }
 
+/* After one epoch the mean is what the parameters were then; before it there is none. */
+static void a_mean_begins_with_the_first_epoch(void **state) {
+    cleat_error error = {0};
+    run r;
+    run_open(&r, *state, "first_mean", 0.9);
+    cleat_average *average = &r.trainer.engine.average;
+    float *values[5];
+    const size_t bytes = (size_t)average->elements * sizeof **values;
+    run_step(&r);
+    values[0] = values_of(&r);
+    check(cleat_average_apply(average, r.trainer.engine.session, &error), &error);
+    values[1] = values_of(&r);
+    check(cleat_average_add(average, r.trainer.engine.session, &error), &error);
+    run_step(&r);
+    values[2] = values_of(&r);
+    check(cleat_average_apply(average, r.trainer.engine.session, &error), &error);
+    values[3] = values_of(&r);
+    check(cleat_average_restore(average, r.trainer.engine.session, &error), &error);
+    values[4] = values_of(&r);
+    assert_memory_equal(values[1], values[0], bytes);
+    assert_memory_not_equal(values[2], values[0], bytes);
+    assert_memory_equal(values[3], values[0], bytes);
+    assert_memory_equal(values[4], values[2], bytes);
+    for (int i = 0; i < 5; ++i) cleat_free(values[i]);
+    run_close(&r);
+}
+
 /* The model of an averaged run has the averaged statistics; the state from which training continues is saved
  * beside it. */
 static void averages_hold_them(void **state) {
@@ -343,6 +370,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_start_as_declared_and_move),
         cmocka_unit_test(resume_gives_the_same_bits),
+        cmocka_unit_test(a_mean_begins_with_the_first_epoch),
         cmocka_unit_test(averages_hold_them),
         cmocka_unit_test(other_buffers_are_refused),
         cmocka_unit_test(moments_have_none),

@@ -180,6 +180,16 @@ static void a_log_gets_lines(void **state) {
                                "step 400/400 (100%)  done  ETA 0 s\n");
 }
 
+static void a_run_of_one_step_begins_at_0_percent(void **state) {
+    (void)state;
+    cleat_progress progress;
+    shown[0] = 0;
+    cleat_progress_start(&progress, capture_text, NULL, false, 80, 0, 1, 100);
+    cleat_progress_update(&progress, 0, "start", 100, true);
+    cleat_progress_update(&progress, 1, "done", 101, true);
+    assert_ptr_equal(strstr(shown, "step 0/1 (0%)  start\nstep 1/1 (100%)  done"), shown);
+}
+
 /* The first steps waited 100 seconds for kernels, the 100 steps after them 1 second each; later ones take 2. */
 static void the_remaining_time_counts_no_compilation(void **state) {
     (void)state;
@@ -285,6 +295,7 @@ int main(void) {
         cmocka_unit_test(missing_records_are_only_a_warning),
         cmocka_unit_test(a_record_that_fits_only_in_part_is_taken_back),
         cmocka_unit_test(a_log_gets_lines),
+        cmocka_unit_test(a_run_of_one_step_begins_at_0_percent),
         cmocka_unit_test(the_remaining_time_counts_no_compilation),
         cmocka_unit_test(lines_become_rarer),
         cmocka_unit_test(a_terminal_gets_a_bar),
