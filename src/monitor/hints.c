@@ -12,7 +12,7 @@ typedef struct row {
     const char *name;
     bool (*applies)(const cleat_hint_facts *facts, const cleat_hint_stats *stats);
     void (*write)(const cleat_hint_facts *facts, const cleat_hint_stats *stats, char text[CLEAT_HINT_TEXT]);
-    const char *command;        /* %s: the profile; "": none */
+    const char *command;        /* write_command; "": none */
     const char *command_on_cpu; /* where the device is the CPU; NULL: the same */
 } row;
 
@@ -201,15 +201,19 @@ size_t cleat_hint_count(void) {
     return ROWS;
 }
 
-/* Replaces the first %s of `form` by the profile and the second one by the run folder, as words of a shell. No command
- * rather than one that is cut. */
+/* Replaces the first %s of `form` by the profile, with its options, and the second one by the run folder, as words of a
+ * shell. No command rather than one that is cut. */
 static void write_command(const char *form, const cleat_hint_facts *facts, char command[CLEAT_HINT_COMMAND]) {
-    const char *values[] = {facts->profile, facts->folder};
+    const char *values[] = {facts->profile, facts->folder}, *options[] = {facts->options ? facts->options : "", ""};
     size_t used = 0, next = 0;
     for (; *form && used + 1 < CLEAT_HINT_COMMAND; ++form) {
         if (form[0] == '%' && form[1] == 's' && next < 2) {
-            if (!cleat_shell_word(values[next++], command + used, CLEAT_HINT_COMMAND - used)) break;
+            if (!cleat_shell_word(values[next], command + used, CLEAT_HINT_COMMAND - used)) break;
             used += strlen(command + used);
+            const size_t more = strlen(options[next]);
+            if (used + more >= CLEAT_HINT_COMMAND) break;
+            memcpy(command + used, options[next++], more);
+            used += more;
             ++form;
         } else {
             command[used++] = *form;

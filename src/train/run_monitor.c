@@ -77,6 +77,7 @@ static cleat_hint_facts hint_facts(const cleat_run_monitor *monitor, const cleat
     const cleat_bucket *longest = &work->buckets[work->n_buckets - 1];
     const cleat_device_facts *device = cleat_device_get_facts(monitor->device);
     cleat_hint_facts facts = {.profile = monitor->profile,
+                              .options = monitor->options,
                               .folder = parts->run->folder,
                               .is_gpu = device->kind == CLEAT_DEVICE_GPU,
                               .launches = forecast->launches,
@@ -93,10 +94,11 @@ static cleat_hint_facts hint_facts(const cleat_run_monitor *monitor, const cleat
 /* The profile that the user gave, with the settings and the device given besides; or the one in the run folder if its
  * path is unknown. */
 static void name_profile(cleat_run_monitor *monitor, const cleat_run *run) {
-    char options[512] = "";
-    if (run->options->command) cleat_command_options(run->options->command, options, sizeof options);
+    monitor->options[0] = 0;
+    if (run->options->profile_path && run->options->command)
+        cleat_command_options(run->options->command, monitor->options, sizeof monitor->options);
     if (run->options->profile_path)
-        snprintf(monitor->profile, sizeof monitor->profile, "%s%s", run->options->profile_path, options);
+        snprintf(monitor->profile, sizeof monitor->profile, "%s", run->options->profile_path);
     else
         snprintf(monitor->profile, sizeof monitor->profile, "%s/resolved.ini", run->folder);
 }

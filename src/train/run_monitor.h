@@ -20,8 +20,8 @@ typedef struct cleat_run_monitor {
     cleat_routes *routes;   /* NULL while no thread runs, as `monitor` */
     cleat_monitor *monitor;
     cleat_gauge gauges[CLEAT_ROUTE_FIGURES];
-    char profile[CLEAT_PATH + 544]; /* the profile in the commands of hints, with its options */
-    bool has_rates;                 /* as of the engine */
+    char profile[CLEAT_PATH + 32], options[512]; /* for the commands of hints: the profile's path, what follows it */
+    bool has_rates;                              /* as of the engine */
     /* Of the training graph of each bucket, and of the update; zero without rates. */
     cleat_roofline train[CLEAT_BUCKETS], update;
     cleat_monitor_totals totals;

@@ -230,8 +230,14 @@ static void paths_are_words_of_a_shell(void **state) {
     facts.profile = "my profiles/it's.ini";
     expect(&facts, &stats, "loader_bound", (const char *[3]){0},
            "cleat find-workers 'my profiles/it'\\''s.ini' --write");
+    facts.options = " --set train.seed=2 --device gpu"; /* are words already */
+    expect(&facts, &stats, "loader_bound", (const char *[3]){0},
+           "cleat find-workers 'my profiles/it'\\''s.ini' --set train.seed=2 --device gpu --write");
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = 0;
+    facts.options = path;
+    expect(&facts, &stats, "loader_bound", (const char *[3]){0}, "");
+    facts.options = NULL;
     facts.profile = path;
     expect(&facts, &stats, "loader_bound", (const char *[3]){0}, "");
 }

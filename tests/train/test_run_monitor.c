@@ -322,12 +322,36 @@ static void a_slow_loader_is_the_cause(void **state) {
     }
 }
 
+/* What a run was started with is in the commands of its hints. */
+static void hints_name_the_profile(void **state) {
+    const tiny *t = *state;
+    for (int known = 0; known < 2; ++known) {
+        char out[TINY_PATH], resolved[TINY_PATH];
+        cleat_error error = {0};
+        cleat_train_report report = {0};
+        cleat_profile *profile = tiny_profile(t, SET("run.monitor=1s"));
+        const cleat_train_options options = {.out = tiny_path(t, known ? "named" : "unnamed", out),
+                                             .command = "cleat train 'my rna.ini' --quiet --set train.seed=7",
+                                             .profile_path = known ? "my rna.ini" : NULL};
+        cleat_trainer trainer = {.settings = {.given = profile, .profile = profile},
+                                 .run = {.options = &options, .report = &report}};
+        if (cleat_trainer_open(&trainer, &error)) fail_msg("%s", error.text);
+        assert_string_equal(trainer.monitor.profile,
+                            known ? "my rna.ini" : tiny_path(t, "unnamed/resolved.ini", resolved));
+        assert_string_equal(trainer.monitor.options, known ? " --set train.seed=7" : "");
+        cleat_run_monitor_end(&trainer.monitor, 0, CLEAT_OK, "", 0);
+        cleat_trainer_close(&trainer);
+        cleat_profile_destroy(profile);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_recorded),          cmocka_unit_test(the_start_says_what_is_trained),
         cmocka_unit_test(every_auto_has_an_answer),   cmocka_unit_test(the_monitor_does_not_change_a_run),
         cmocka_unit_test(a_resumed_run_appends),      cmocka_unit_test(a_failed_run_ends_with_its_error),
         cmocka_unit_test(a_smaller_plan_is_an_event), cmocka_unit_test(a_slow_loader_is_the_cause),
+        cmocka_unit_test(hints_name_the_profile),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
