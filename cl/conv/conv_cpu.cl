@@ -144,21 +144,20 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 #endif
 }
 
-/* A work-item processes (block of pixels, phase of dx, block of columns), columns innermost, so that
- * neighbours read the same patches. The work of phases is unequal; a thread that runs many work-items gets
- * some of each phase. */
+/* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with most taps last: their
+ * work is unequal (a kernel of 1 x 1 has one phase with taps), and a thread takes half of the work-items that are left at once, so
+ * each gets its share of all phases. Columns come next, so that neighbours read the same patches. */
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
                               const int block_panels MOMENTS_TENSORS) {
     const int to_channels = CONV_KIND == CONV_FORWARD ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
-    const int n0 = get_group_id(0) % across * width, cols = min(width, to_channels - n0);
+    const int phases = CONV_KIND == CONV_FORWARD ? 1 : stride * stride;
+    const int phase = phases - 1 - get_group_id(0) % phases, item = get_group_id(0) / phases;
+    const int n0 = item % across * width, cols = min(width, to_channels - n0), block = item / across;
 #if CONV_KIND == CONV_FORWARD
-    const int block = get_group_id(0) / across, phase = 0;
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
 #else
-    const int phases = stride * stride, block = get_group_id(0) / across / phases,
-              phase = get_group_id(0) / across % phases;
     const grid g = grid_phase(phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding);
 #endif
     const int rows = min(block_rows, B * g.rows * g.columns - block * block_rows);
