@@ -3,12 +3,19 @@
  * No tensor of patches is materialized: the patches that a work-item multiplies next are copied to private
  * memory (patches_load), with zeros for pixels outside the image.
  *
+ *   BY_POSITION   1: small images, where much of the patches lies outside: pixels are ordered by their position, so that all of a
+ *                 tile reach the same taps, and tiles that do not reach a tap are left out. CHUNK divides the source's channels;
+ *                 no MOMENTS.
+ *
  *   CONV_FORWARD   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
  *   CONV_DX        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
  *   CONV_DW        C = dw [N, R S C]     A = dy^T            B = patches of x; sums = row sums of A
  *
  * Everything else is as in gemm_cpu.clh. */
 #include "lib/shared_numbers.clh"
+#ifndef BY_POSITION
+#define BY_POSITION 0
+#endif
 #define TRANS_A (CONV_KIND == CONV_DW)
 #define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define PACKS_A 1
@@ -37,21 +44,47 @@ typedef struct patch {
     int top, left, corner, to;
 } patch;
 
-/* Finds the patches of results m .. m + count of a grid, where the images are numbered consecutively. */
-static inline void patches_find(grid g, int m, int count, patch *found) {
+static inline patch patch_at(grid g, int b, int u, int v) {
+    const int top = g.top + u * g.step, left = g.left + v * g.step;
+    const patch p = {top, left, (b * g.height + top) * g.width + left,
+                     (b * g.to_height + g.to_top + u * g.to_step) * g.to_width + g.to_left + v * g.to_step};
+    return p;
+}
+
+/* Finds the patches of results m .. m + count of a grid: numbered image after image, or at one position in all images after
+ * another. */
+static inline void patches_find(grid g, int images, int m, int count, patch *found) {
+#if BY_POSITION
+    for (int i = 0; i < count; ++i)
+        found[i] = patch_at(g, (m + i) % images, (m + i) / images / g.columns, (m + i) / images % g.columns);
+#else
     int v = m % g.columns, u = m / g.columns % g.rows, b = m / g.columns / g.rows;
     for (int i = 0; i < count; ++i) {
-        found[i].top = g.top + u * g.step;
-        found[i].left = g.left + v * g.step;
-        found[i].corner = (b * g.height + found[i].top) * g.width + found[i].left;
-        found[i].to = (b * g.to_height + g.to_top + u * g.to_step) * g.to_width + g.to_left + v * g.to_step;
+        found[i] = patch_at(g, b, u, v);
         if (++v < g.columns) continue;
         v = 0;
         if (++u < g.rows) continue;
         u = 0;
         ++b;
     }
+#endif
 }
+
+#if BY_POSITION
+/* Whether the pixel that tap `tap` takes of a patch lies in the image. */
+static inline bool is_inside(grid g, int tap, patch p) {
+    const int row = p.top + tap / g.taps_along, column = p.left + tap % g.taps_along;
+    return row >= 0 && row < g.height && column >= 0 && column < g.width;
+}
+
+/* depths[i] = depth, or 0 where the tap takes no pixel of the patches of tile i. */
+static inline void depths_find(grid g, int tap, int depth, const patch *patches, int count, int *depths) {
+    for (int i = 0; i < count; ++i) {
+        const bool before = i % TILE_ROWS && depths[i / TILE_ROWS];
+        depths[i / TILE_ROWS] = depth && (before || is_inside(g, tap, patches[i])) ? depth : 0;
+    }
+}
+#endif
 
 /* Copies whole vectors: up to VEC - 1 floats past `count` are also written. `end` is the end of the source;
  * nothing is read past it. */
@@ -169,7 +202,10 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     floatv sums[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS], between chunks */
     float *panel = (float *)panel_vectors, *copy = (float *)copy_vectors;
     if (cols % TILE_COLS) panel_clear(panel);
-    patches_find(g, block * block_rows, rows, patches);
+#if BY_POSITION
+    int depths[(BLOCK_ROWS + TILE_ROWS - 1) / TILE_ROWS];
+#endif
+    patches_find(g, B, block * block_rows, rows, patches);
 #if MOMENTS /* of y, whose pixels are numbered as the rows of blocks are */
     const int counted = clamp(COUNTED_IMAGES(batch) * (P * Q) - block * block_rows, 0, rows);
     __global float *mine = AT(moments) + (long)block * 2 * N;
@@ -182,6 +218,12 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
         const int depth = min(CHUNK, K - k);
         const bool first = k == 0, last = k + CHUNK >= K;
         patches_load(AT(source), g, B, patches, rows, k, depth, copy, CHUNK);
+#if BY_POSITION /* a chunk has channels of one tap */
+        depths_find(g, K ? k / g.channels : 0, depth, patches, rows, depths);
+#define DEPTH(m) depths[(m) / TILE_ROWS]
+#else
+#define DEPTH(m) depth
+#endif
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, to_channels - n);
             const bool more = (p + 1) * TILE_COLS < cols;
@@ -201,7 +243,7 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
                              next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
                              m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
                 tile_begin(first ? 0 : kept, sum);
-                tile_multiply(row, 1, panel, depth, sum);
+                tile_multiply(row, 1, panel, DEPTH(m), sum);
                 if (FROM_REGISTERS && last && here == TILE_COLS && m + TILE_ROWS <= rows) {
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
@@ -261,7 +303,7 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
         const int depth = min(CHUNK, m_end - m);
         const bool first = m == m_first, last = m + CHUNK >= m_end;
         rows_load(AT(dy) + (long)m * N + n0, N, depth, rows, copy, row_sums);
-        patches_find(g, m, depth, patches);
+        patches_find(g, B, m, depth, patches);
         patches_load(AT(x), g, B, patches, depth, e0, cols, panels, PANEL_PITCH);
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int e = e0 + p * TILE_COLS, here = min(TILE_COLS, elements - e);

@@ -126,6 +126,8 @@ static const op_row rows[] = {
     {1, 4, 5, 64, 62, 3, 3, 1, 1, BIAS},   /* inner dimension larger than a panel */
     {1, 5, 4, 36, 126, 3, 3, 2, 1},        /* the same with phases */
     {2, 9, 13, 35, 50, 3, 3, 1, 1, BIAS},  /* Winograd's tiles: partial, and several vectors of channels */
+    {11, 2, 2, 64, 96, 3, 3, 1, 1, BIAS},  /* on CPUs ordered by position: five ninths of the taps are outside */
+    {9, 4, 3, 64, 64, 3, 3, 2, 1, BIAS},   /* the same, with phases */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
