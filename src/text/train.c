@@ -29,6 +29,7 @@ typedef struct pair {
 
 typedef struct heaped {
     uint64_t count;
+    int32_t left, right; /* of the pair: most pairs are equally rare, and are compared by them */
     uint32_t pair;
 } heaped;
 
@@ -51,20 +52,19 @@ typedef struct trainer {
 
 /* --- the heap ------------------------------------------------------------------------------------------------- */
 
-static bool comes_before(const trainer *t, heaped a, heaped b) {
-    const pair *p = &t->pairs[a.pair], *q = &t->pairs[b.pair];
+static bool comes_before(heaped a, heaped b) {
     if (a.count != b.count) return a.count > b.count;
-    if (p->left != q->left) return p->left < q->left;
-    return p->right < q->right;
+    if (a.left != b.left) return a.left < b.left;
+    return a.right < b.right;
 }
 
 static cleat_status push(trainer *t, uint32_t index, cleat_error *error) {
     cleat_status status = cleat_grow(&t->heap, t->n_heap, &t->heap_capacity, sizeof *t->heap, error);
     if (status != CLEAT_OK) return status;
-    heaped item = {t->pairs[index].count, index};
+    const pair *p = &t->pairs[index];
+    const heaped item = {p->count, p->left, p->right, index};
     size_t at = t->n_heap++;
-    for (; at > 0 && comes_before(t, item, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        t->heap[at] = t->heap[(at - 1) / 2];
+    for (; at > 0 && comes_before(item, t->heap[(at - 1) / 2]); at = (at - 1) / 2) t->heap[at] = t->heap[(at - 1) / 2];
     t->heap[at] = item;
     return CLEAT_OK;
 }
@@ -73,8 +73,8 @@ static heaped pop(trainer *t) {
     heaped top = t->heap[0], last = t->heap[--t->n_heap];
     size_t at = 0;
     for (size_t child = 1; child < t->n_heap; child = 2 * at + 1) {
-        if (child + 1 < t->n_heap && comes_before(t, t->heap[child + 1], t->heap[child])) ++child;
-        if (!comes_before(t, t->heap[child], last)) break;
+        if (child + 1 < t->n_heap && comes_before(t->heap[child + 1], t->heap[child])) ++child;
+        if (!comes_before(t->heap[child], last)) break;
         t->heap[at] = t->heap[child];
         at = child;
     }
