@@ -17,6 +17,7 @@
 
 #include "core/files.h"
 #include "core/half.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "core/philox.h"
 #include "core/text.h"
@@ -687,9 +688,19 @@ static void fields_of_tables_are_quoted(void **state) {
     cleat_text_free(&text);
 }
 
+static void strings_of_json_are_quoted(void **state) {
+    (void)state;
+    cleat_text text = {0};
+    cleat_json_add_string(&text, "plain ~ \xc3\xa9");
+    cleat_json_add_string(&text, "\"\\ \x1f\n\x7f");
+    assert_string_equal(text.data, "\"plain ~ \xc3\xa9\"\"\\\"\\\\ \\u001f\\u000a\\u007f\"");
+    cleat_text_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
+        cmocka_unit_test(strings_of_json_are_quoted),
         cmocka_unit_test(error_may_be_null),
         cmocka_unit_test(error_text_is_cut),
         cmocka_unit_test(every_status_has_a_text),

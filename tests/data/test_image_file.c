@@ -70,6 +70,23 @@ static void every_kind_of_png_is_read(void **state) {
     assert_int_equal(tried, 30);
 }
 
+/* Predicted masks: ids in the colours of their classes. */
+static void ids_have_the_colours_of_their_palette(void **state) {
+    (void)state;
+    enum { SIDE = 16, COLOURS = SIDE * SIDE };
+    uint8_t ids[COLOURS], palette[3 * COLOURS];
+    for (int i = 0; i < COLOURS; ++i) {
+        ids[i] = (uint8_t)(i * 7); /* each once */
+        for (int c = 0; c < 3; ++c) palette[3 * i + c] = (uint8_t)(i * (2 * c + 3) + 50 * c);
+    }
+    const cleat_image image = {.height = SIDE, .width = SIDE, .channels = 1, .pixels = ids};
+    const char *path = test_path("ids.png");
+    assert_int_equal(cleat_image_write_png_ids(path, &image, palette, NULL), CLEAT_OK);
+    cleat_image back = read_ok(path, 3);
+    for (int i = 0; i < COLOURS; ++i) assert_memory_equal(back.pixels + 3 * i, palette + 3 * ids[i], 3);
+    cleat_image_free(&back);
+}
+
 static void channels_are_converted(void **state) {
     (void)state;
     const char *path = test_path("colour.png");
@@ -413,6 +430,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_png_is_read),
         cmocka_unit_test(channels_are_converted),
+        cmocka_unit_test(ids_have_the_colours_of_their_palette),
         cmocka_unit_test(jpegs_are_read),
         cmocka_unit_test(large_jpegs_are_decoded_smaller),
         cmocka_unit_test(bytes_to_spare_at_the_end_do_no_harm),

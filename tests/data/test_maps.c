@@ -359,28 +359,33 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
 
 static void a_spoilt_preprocessor_file_is_refused(void **state) {
     (void)state;
-    static const char *const texts[] = {
-        "nonsense",
-        "[]",
-        "{\"channels\": [], \"target\": \"heat\"}",
-        "{\"channels\": [\"heat\", \"heat\"], \"target\": \"heat\"}",
-        "{\"channels\": [\"heat\", \"rain\"]}",
-        "{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"square\"}",
-        "{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0]}",
-        "{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0], \"deviations\": "
-        "[0]}",
-        "{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0, 1], \"deviations\": "
-        "[1]}",
-        "{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0], \"deviations\": "
-        "[1], "
-        "\"positive\": 2}",
+    static const char again[] = "copy it from the run folder again",
+                      missing[] = "the channels, or the target, are missing";
+    static const char *const texts[][2] = {
+        {"nonsense", again},
+        {"[]", "not a JSON object"},
+        {"{\"channels\": [], \"target\": \"heat\"}", missing},
+        {"{\"channels\": [\"heat\", \"heat\"], \"target\": \"heat\"}", "duplicate channel"},
+        {"{\"channels\": [\"heat\", \"rain\"]}", missing},
+        {"{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"square\"}", again},
+        {"{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0]}", again},
+        {"{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0], \"deviations\": "
+         "[0]}",
+         again},
+        {"{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0, 1], "
+         "\"deviations\": [1]}",
+         again},
+        {"{\"channels\": [\"heat\"], \"target\": \"heat\", \"transform\": \"log1p\", \"means\": [0], \"deviations\": "
+         "[1], \"positive\": 2}",
+         again},
     };
     cleat_maps_options options = grid_options();
     const char *folder = write_grids("grids");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
         options.fitted = make_folder("spoilt");
-        test_write_text(test_path("spoilt/maps.json"), texts[i]);
-        expect_refused(folder, &options, CLEAT_ERR_FORMAT, "copy it from the run folder again");
+        test_write_text(test_path("spoilt/maps.json"), texts[i][0]);
+        expect_refused(folder, &options, CLEAT_ERR_FORMAT, again);
+        expect_refused(folder, &options, CLEAT_ERR_FORMAT, texts[i][1]);
     }
     options.fitted = make_folder("nothing");
     expect_refused(folder, &options, CLEAT_ERR_NOT_FOUND, "maps.json");

@@ -127,6 +127,25 @@ static void samples_hold_standardised_windows(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* Rows are copied at once where every column is a feature. */
+static void all_columns_may_be_features(void **state) {
+    (void)state;
+    cleat_series_options options = small_options();
+    options.targets = "b";
+    cleat_dataset *dataset = open_series(write_series(ROWS, ROWS), &options);
+    double mean[3], std[3];
+    for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &std[c]);
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
+        sample s;
+        fill(dataset, i, &s);
+        const int last = (int)((cleat_series_time(dataset, i, 0) - 1467331200) / HOUR);
+        for (int t = 0; t < 6; ++t)
+            for (int c = 0; c < 3; ++c)
+                assert_true(fabs(s.x[3 * t + c] - (value_at(last - 5 + t, c, ROWS) - mean[c]) / std[c]) < 1e-4);
+    }
+    cleat_dataset_destroy(dataset);
+}
+
 static void splits_keep_their_targets(void **state) {
     (void)state;
     cleat_series_options options = small_options();
@@ -628,6 +647,7 @@ static void persistence_of_the_oil_prices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_hold_standardised_windows),
+        cmocka_unit_test(all_columns_may_be_features),
         cmocka_unit_test(splits_keep_their_targets),
         cmocka_unit_test(resamples_are_means_up_to_the_last_row),
         cmocka_unit_test(nothing_looks_ahead),
