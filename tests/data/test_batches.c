@@ -294,6 +294,30 @@ static void chooses_the_best_buckets(void **state) {
     assert_int_equal(choose(all, 1, 8, 0, edges, &n, &error), CLEAT_ERR_ARGUMENT);
 }
 
+/* More different lengths than are compared: they are rounded up to multiples of 4. */
+static void many_lengths_are_rounded(void **state) {
+    (void)state;
+    enum { MANY = 5000, CHOSEN = 4 };
+    static int64_t each[MANY];
+    static uint32_t every[MANY];
+    for (uint32_t i = 0; i < MANY; ++i) {
+        each[i] = i + 1;
+        every[i] = MANY - 1 - i;
+    }
+    fake_dataset many = fake_make(each, MANY);
+    cleat_error error = {0};
+    int64_t edges[CHOSEN];
+    size_t n = 0;
+    const cleat_buckets_spec spec = {
+        .dataset = &many.base, .samples = every, .n_samples = MANY, .max_buckets = CHOSEN, .multiple = 1};
+    assert_int_equal(cleat_buckets_choose(&spec, edges, &n, &error), CLEAT_OK);
+    assert_int_equal(n, CHOSEN);
+    for (int i = 0; i < CHOSEN; ++i) {
+        assert_int_equal(edges[i] % 4, 0);
+        assert_in_range(edges[i], MANY / CHOSEN * (i + 1) - 8, MANY / CHOSEN * (i + 1) + 8);
+    }
+}
+
 static void dataset_pads_and_checks(void **state) {
     (void)state;
     const cleat_field *matrix = cleat_dataset_field(&fake.base, 2);
@@ -332,6 +356,7 @@ int main(void) {
         cmocka_unit_test(global_batches_do_not_depend_on_the_cut),
         cmocka_unit_test(evaluation_has_a_global_batch_each),
         cmocka_unit_test(chooses_the_best_buckets),
+        cmocka_unit_test(many_lengths_are_rounded),
         cmocka_unit_test(dataset_pads_and_checks),
     };
     return cmocka_run_group_tests(tests, make_samples, NULL);
