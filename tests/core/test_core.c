@@ -697,10 +697,21 @@ static void strings_of_json_are_quoted(void **state) {
     cleat_text_free(&text);
 }
 
+static void times_of_json_have_milliseconds(void **state) {
+    (void)state;
+    cleat_text text = {0};
+    cleat_json_add_time(&text, 1764.5678);
+    cleat_text_add(&text, " ");
+    cleat_json_add_time(&text, 0.0009);
+    assert_string_equal(text.data, "1764.568 0.001");
+    cleat_text_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
         cmocka_unit_test(strings_of_json_are_quoted),
+        cmocka_unit_test(times_of_json_have_milliseconds),
         cmocka_unit_test(error_may_be_null),
         cmocka_unit_test(error_text_is_cut),
         cmocka_unit_test(every_status_has_a_text),

@@ -501,10 +501,24 @@ static void memory_that_runs_out_is_an_error(void **state) {
     images_expect_memory_errors(make_classes("memory", 2), &options);
 }
 
+/* Values of 2 alone, and of 1 to 4. */
+static void a_constant_channel_has_std_one(void **state) {
+    (void)state;
+    const cleat_channel_sums sums = {.pixels = 4, .values = {8, 10}, .squares = {16, 30}};
+    cleat_image_preprocessor fitted = {0};
+    images_warnings[0] = 0;
+    cleat_image_preprocessor_fit(&fitted, "photos", 2, &sums);
+    assert_true(fabs(fitted.mean[0] - 2.0 / 255) < 1e-12 && fitted.std[0] == 1);
+    assert_true(fabs(fitted.mean[1] - 2.5 / 255) < 1e-12 && fabs(fitted.std[1] - sqrt(1.25) / 255) < 1e-12);
+    assert_non_null(strstr(images_warnings, "photos: channel 0 is constant"));
+    assert_null(strstr(images_warnings, "channel 1"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_classes),
         cmocka_unit_test(samples_are_centred_squares),
+        cmocka_unit_test(a_constant_channel_has_std_one),
         cmocka_unit_test(named_parts_are_splits),
         cmocka_unit_test(a_class_called_train_is_a_class),
         cmocka_unit_test(hashes_split_what_names_no_parts),

@@ -59,9 +59,21 @@ static void other_batch_size_is_a_warning(void **state) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
 }
 
+/* --resume with the folder above the run's would begin another run. */
+static void a_folder_of_runs_is_not_resumed(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "above/below", NULL, false, 1);
+    tiny_result result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "above", NULL, true, 1);
+    assert_non_null(strstr(result.error.text, "above/below is a run: give that one as --out"));
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "above/below", NULL, true, 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(removed_folder_does_not_come_back),
-                                       cmocka_unit_test(other_batch_size_is_a_warning)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(removed_folder_does_not_come_back),
+        cmocka_unit_test(other_batch_size_is_a_warning),
+        cmocka_unit_test(a_folder_of_runs_is_not_resumed),
+    };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }
