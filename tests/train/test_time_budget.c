@@ -17,6 +17,7 @@
 #include "cleat/exec.h"
 #include "core/clock.h"
 #include "core/memory.h"
+#include "train/trainer.h"
 
 /* Each run of a graph takes 5 ms (or what a test sets), each look of the training thread at the clock a microsecond, all else no time. It starts
  * later than any machine's clock: the monitor waits for a time of this clock on the system's, and would not wait at all. */
@@ -328,6 +329,30 @@ static void checkpoints_are_written_by_the_minute(void **state) {
         fail_msg("%zu checkpoints in %.1f minutes", three, minutes);
 }
 
+/* Before the first checkpoint its time is guessed: weights, the moments of those that are trained, and the mean, at 100 MB/s. */
+static void a_checkpoint_is_guessed_by_its_bytes(void **state) {
+    const tiny *t = *state;
+    for (int averages = 0; averages < 2; ++averages) {
+        char out[TINY_PATH];
+        cleat_error error = {0};
+        cleat_train_report report = {0};
+        cleat_profile *profile =
+            tiny_profile(t, SET("run.monitor=none", "run.time_budget=1h",
+                                averages ? "train.average_decay=0.5" : "train.average_decay=none"));
+        const cleat_train_options options = {.out = tiny_path(t, averages ? "guess_mean" : "guess", out)};
+        cleat_trainer trainer = {.settings = {.given = profile, .profile = profile},
+                                 .run = {.options = &options, .report = &report}};
+        if (cleat_trainer_open(&trainer, &error)) fail_msg("%s", error.text);
+        const cleat_session *session = trainer.engine.session;
+        const double values =
+            (double)(1 + averages) * (double)cleat_session_flat(session) + 2 * (double)cleat_session_trained(session);
+        assert_true(values > 1000);
+        assert_true(fabs(trainer.deadline.budget.checkpoint.guess / (4 * values / 100e6) - 1) < 1e-12);
+        cleat_trainer_close(&trainer);
+        cleat_profile_destroy(profile);
+    }
+}
+
 int main(void) {
     tiny_require_device();
     trains = true;
@@ -341,6 +366,7 @@ int main(void) {
         cmocka_unit_test(shortened_schedule_stays_as_it_is),
         cmocka_unit_test(shortened_run_ends_within_its_budget),
         cmocka_unit_test(warm_up_is_not_cut),
+        cmocka_unit_test(a_checkpoint_is_guessed_by_its_bytes),
     };
     return cmocka_run_group_tests_name("time_budget", tests, tiny_setup, tiny_teardown);
 }
