@@ -77,6 +77,19 @@ __kernel void conv_winograd_weights(TENSOR(const T, weight), TENSOR(float, resul
 }
 #endif
 
+/* Prefetches part `i` of `parts` of the results of `tiles` tiles that will be stored, columns [n, n + cols): all of them are
+ * stored at once, after the products. */
+static inline void results_soon(__global T *result, int rows, int columns, int features, const tile_place *places,
+                                int tiles, int n, int cols, int i, int parts) {
+    const int pixels = tiles * (WINOGRAD_SIDE * WINOGRAD_SIDE);
+    for (int j = pixels * i / parts, end = pixels * (i + 1) / parts; j < end; ++j) {
+        const tile_place place = places[j / (WINOGRAD_SIDE * WINOGRAD_SIDE)];
+        const int h = place.top + j / WINOGRAD_SIDE % WINOGRAD_SIDE, w = place.left + j % WINOGRAD_SIDE;
+        __global T *pixel = result + (((long)place.image * rows + h) * columns + w) * features + n;
+        for (int c = 0; c < cols && h < rows && w < columns; c += LINE) SOON_STORED(pixel + c);
+    }
+}
+
 /* result = accum + bias + the convolution of source with the kernel of U. A work-item processes (block of tiles,
  * block of columns), columns innermost, so that neighbours read the same patches. */
 __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),
@@ -131,7 +144,10 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
                     patches_soon(AT(source), height, width, channels, to, next_k ? places : next_places,
-                                 next_k ? tiles : next_tiles, next_k, min(CHUNK, channels - next_k), call++, calls);
+                                 next_k ? tiles : next_tiles, next_k, min(CHUNK, channels - next_k), call, calls);
+                    if (!next_k)
+                        results_soon(AT(result), rows, columns, features, places, tiles, n0, cols, call, calls);
+                    ++call;
 #if !GLOBAL_PANELS
                     weights_soon(AT(weight), CONV_KIND == CONV_FORWARD ? channels : features, weights_k, weights_rows,
                                  weights_n, min(TILE_COLS, features - weights_n), point * row_tiles + m / TILE_ROWS,
