@@ -10,7 +10,7 @@ enum { CLEAT_HINT_TEXT = 384, CLEAT_HINT_COMMAND = 1536, CLEAT_HINTS_MAX = 32 };
 /* What a run knows about itself before its first step. */
 typedef struct cleat_hint_facts {
     const char *profile; /* its path, for commands; borrowed */
-    const char *options; /* that follow it, as words of a shell after a space each; NULL: none; borrowed */
+    const char *options; /* follow it in commands: words of a shell, each after a space; NULL: none; borrowed */
     const char *folder;  /* the run folder; borrowed */
     double min_seconds;  /* of measured steps before a hint is given; 0: 30 s */
     bool is_gpu;

@@ -29,7 +29,7 @@ typedef struct pair {
 
 typedef struct heaped {
     uint64_t count;
-    int32_t left, right; /* of the pair: most pairs are equally rare, and are compared by them */
+    int32_t left, right; /* copied from the pair: they order equally rare pairs, which most are */
     uint32_t pair;
 } heaped;
 

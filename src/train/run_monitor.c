@@ -95,12 +95,12 @@ static cleat_hint_facts hint_facts(const cleat_run_monitor *monitor, const cleat
  * path is unknown. */
 static void name_profile(cleat_run_monitor *monitor, const cleat_run *run) {
     monitor->options[0] = 0;
-    if (run->options->profile_path && run->options->command)
-        cleat_command_options(run->options->command, monitor->options, sizeof monitor->options);
-    if (run->options->profile_path)
-        snprintf(monitor->profile, sizeof monitor->profile, "%s", run->options->profile_path);
-    else
+    if (!run->options->profile_path) {
         snprintf(monitor->profile, sizeof monitor->profile, "%s/resolved.ini", run->folder);
+        return;
+    }
+    snprintf(monitor->profile, sizeof monitor->profile, "%s", run->options->profile_path);
+    if (run->options->command) cleat_command_options(run->options->command, monitor->options, sizeof monitor->options);
 }
 
 /* Called by the training thread. The feed has logged the change. */

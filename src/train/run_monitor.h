@@ -20,7 +20,7 @@ typedef struct cleat_run_monitor {
     cleat_routes *routes;   /* NULL while no thread runs, as `monitor` */
     cleat_monitor *monitor;
     cleat_gauge gauges[CLEAT_ROUTE_FIGURES];
-    char profile[CLEAT_PATH + 32], options[512]; /* for the commands of hints: the profile's path, what follows it */
+    char profile[CLEAT_PATH + 32], options[512]; /* for the commands of hints: path, and options */
     bool has_rates;                              /* as of the engine */
     /* Of the training graph of each bucket, and of the update; zero without rates. */
     cleat_roofline train[CLEAT_BUCKETS], update;
