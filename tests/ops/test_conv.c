@@ -97,22 +97,26 @@ static bool by_winograd(const op_case *c, const char *op) {
 
 /* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding errors.
  *
- * Winograd's algorithm has sums at 36 points; their terms are, as the root of the sum of squares, `growth` times as
+ * Winograd's algorithm has sums at 25 or 36 points; their terms are, as the root of the sum of squares, `growth` times as
  * large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The transforms before and after
  * add 5 roundings, as the root of 24. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
+    static const double growth_of_y[] = {[2] = 9.5, [3] = 7.2, [4] = 6}, growth_of_dw[] = {[2] = 6, [3] = 6, [4] = 7.2};
     const int64_t *d = c->dims;
     const extents e = output_of(d);
     const char *op = !of_gradient ? "conv2d" : tensor == 0 ? "conv2d_dx" : "conv2d_dw";
-    const bool winograd = (!of_gradient || tensor < 2) && by_winograd(c, op);
-    int64_t length = d[R] * d[S] * d[C], sums = d[C];
-    double growth = 7.2;
+    int64_t length = d[R] * d[S] * d[C];
     if (of_gradient) length = tensor == 0 ? d[R] * d[S] * d[N] : pixels_of(d);
-    if (of_gradient) sums = tensor == 0 ? d[N] : d[B] * ((e.p + 3) / 4) * ((e.q + 3) / 4);
-    if (of_gradient && tensor == 1) growth = 6;
-    if (!winograd)
+    if ((of_gradient && tensor >= 2) || !by_winograd(c, op))
         return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
-    return (compare_tolerance){.scale = growth, .length = (double)length, .f32_units = 8 + 2 * sqrt((double)sums)};
+
+    const int64_t taps = d[STRIDE] == 1 ? d[R] : (d[R] + 1) / 2, side = taps == 4 ? 3 : 4;
+    const bool dw = of_gradient && tensor == 1;
+    int64_t sums = d[C] * d[STRIDE] * d[STRIDE];
+    if (of_gradient) sums = dw ? d[B] * ((e.p + side - 1) / side) * ((e.q + side - 1) / side) : d[N];
+    return (compare_tolerance){.scale = dw ? growth_of_dw[taps] : growth_of_y[taps],
+                               .length = (double)length,
+                               .f32_units = 8 + 2 * sqrt((double)sums)};
 }
 
 /* Rows for any storage type. */
@@ -128,6 +132,10 @@ static const op_row rows[] = {
     {2, 9, 13, 35, 50, 3, 3, 1, 1, BIAS},  /* Winograd's tiles: partial, and several vectors of channels */
     {11, 2, 2, 64, 96, 3, 3, 1, 1, BIAS},  /* on CPUs ordered by position: five ninths of the taps are outside */
     {9, 4, 3, 64, 64, 3, 3, 2, 1, BIAS},   /* the same, with phases */
+    {2, 15, 18, 32, 50, 3, 3, 2, 1, BIAS}, /* Winograd's blocks of pixels: partial tiles and blocks */
+    {1, 16, 17, 48, 32, 3, 3, 2, 2},       /* the same with even padding: the blocks of dx begin before the image */
+    {1, 14, 16, 16, 48, 5, 5, 2, 2, BIAS}, /* 3 taps a phase */
+    {1, 13, 15, 32, 20, 7, 7, 2, 3},       /* 4 taps a phase */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
@@ -136,6 +144,7 @@ static const op_row param_rows[] = {
     {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM},  /* the sum over pixels is split */
     {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},   /* several blocks of filters */
     {9, 16, 17, 16, 80, 3, 3, 1, 2, BIAS | PARAM}, /* Winograd: several splits, tiles and filters; no padding of dx */
+    {6, 37, 36, 3, 80, 7, 7, 2, 3, BIAS | PARAM},  /* the same of a stem: a vector has both pixels of a block's row */
 };
 
 /* Channels and features are multiples of 8, as matrix units require. */
@@ -158,6 +167,8 @@ static const op_row f32_rows[] = {
     {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels per block */
     {1, 3, 3, 64, 160, 3, 3, 1, 1, BIAS | PARAM},   /* few pixels, large weight */
     {1, 29, 30, 80, 65, 3, 3, 1, 0, PARAM},         /* Winograd: several chunks and blocks of channels, no padding */
+    {9, 35, 32, 80, 70, 3, 3, 2, 0, PARAM},         /* the same of blocks */
+    {1, 29, 29, 64, 128, 3, 3, 2, 1, BIAS},         /* a chunk is of one phase, whose points are left out */
 };
 
 enum {
