@@ -58,10 +58,12 @@ static bool comes_before(heaped a, heaped b) {
     return a.right < b.right;
 }
 
+/* A pair that is too rare to be merged is pushed when it is met again. */
 static cleat_status push(trainer *t, uint32_t index, cleat_error *error) {
+    const pair *p = &t->pairs[index];
+    if (p->count < t->min_count) return CLEAT_OK;
     cleat_status status = cleat_grow(&t->heap, t->n_heap, &t->heap_capacity, sizeof *t->heap, error);
     if (status != CLEAT_OK) return status;
-    const pair *p = &t->pairs[index];
     const heaped item = {p->count, p->left, p->right, index};
     size_t at = t->n_heap++;
     for (; at > 0 && comes_before(item, t->heap[(at - 1) / 2]); at = (at - 1) / 2) t->heap[at] = t->heap[(at - 1) / 2];
@@ -154,9 +156,10 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
     r->size = kept;
 }
 
-/* Counts the pairs of a row after a merge. Pairs without the new piece are known and are in the heap; pairs
- * with it are pushed now. */
-static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, cleat_error *error) {
+/* Counts the pairs of a row after a merge. Pairs without the joined piece are known and are in the heap. Of pairs with it,
+ * those from `first` on are new, and are pushed when all rows are counted; the others, of a piece that was joined from other
+ * halves before, are pushed now: they have become more frequent. */
+static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, size_t first, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;
     for (uint32_t i = 0; i + 1 < here->size && status == CLEAT_OK; ++i) {
@@ -167,7 +170,7 @@ static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, cleat_
             continue;
         }
         status = add_pair(t, left, right, r, &index, error);
-        if (status == CLEAT_OK) status = push(t, index, error);
+        if (status == CLEAT_OK && index < first) status = push(t, index, error);
     }
     return status;
 }
@@ -185,6 +188,7 @@ static cleat_status add_joined(trainer *t, int32_t left, int32_t right, int32_t 
 
 static cleat_status merge_pair(trainer *t, uint32_t index, cleat_error *error) {
     pair merged = t->pairs[index];
+    const size_t first = t->n_pairs;
     int32_t joined = -1;
     cleat_status status = add_joined(t, merged.left, merged.right, &joined, error);
     /* The list now belongs to this function, because the array of pairs moves when it grows. */
@@ -195,8 +199,9 @@ static cleat_status merge_pair(trainer *t, uint32_t index, cleat_error *error) {
         if (!has_pair(r, merged.left, merged.right)) continue;
         remove_row_pairs(t, r);
         join(r, merged.left, merged.right, joined);
-        status = add_row_pairs(t, merged.rows[i], joined, error);
+        status = add_row_pairs(t, merged.rows[i], joined, first, error);
     }
+    for (size_t p = first; p < t->n_pairs && status == CLEAT_OK; ++p) status = push(t, (uint32_t)p, error);
     cleat_free(merged.rows);
     return status;
 }
