@@ -113,6 +113,8 @@ void cleat_programs_destroy(cleat_programs *programs);
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
 /* The same of a file whose text is given; NULL: as above. */
 cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error);
+/* Whether all kernels are embedded ones, none from $CLEAT_KERNEL_DIR. */
+bool cleat_kernels_are_embedded(void);
 
 /* The source of a program of several parts (joined_source.c): each has the macros of its options (other options are the program's),
  * and names that no other part knows. The caller frees it. */

@@ -22,6 +22,11 @@ static void append_line_marker(assembly *out, const char *file, int line) {
     cleat_text_add(&out->text, "#line %d \"%s\"\n", line, file);
 }
 
+bool cleat_kernels_are_embedded(void) {
+    const char *folder = getenv("CLEAT_KERNEL_DIR");
+    return !folder || !folder[0];
+}
+
 static const char *find_embedded(const char *file) {
     for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
         if (strcmp(kernel->name, file) == 0) return kernel->text;

@@ -31,15 +31,17 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
 }
 
 /* Hashes all kernels: a table measured with other kernels is not used. The C code that launches them is
- * represented by the version only. */
+ * represented by the version only. A folder of kernels may have further files, so that includes are resolved there. */
 cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_text joined = {0};
     cleat_status status = CLEAT_OK;
     cleat_text_add(&joined, "cleat %s, tuned tables of format %d\n", cleat_version(), (int)TUNED_FORMAT);
     for (const cleat_embedded *file = cleat_embedded_kernels; file->name && status == CLEAT_OK; ++file) {
         char *source = NULL;
-        status = cleat_kernel_source(file->name, &source, error);
-        if (status == CLEAT_OK) cleat_text_add_bytes(&joined, source, strlen(source));
+        const bool embedded = cleat_kernels_are_embedded();
+        if (!embedded) status = cleat_kernel_source(file->name, &source, error);
+        const char *text = embedded ? file->text : source;
+        if (status == CLEAT_OK) cleat_text_add_bytes(&joined, text, strlen(text));
         cleat_free(source);
     }
     char *text = NULL;
