@@ -220,7 +220,7 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
 #define TO_RESULT(i, j, value) tile[(i)*WINOGRAD_SIDE + (j)] = value
             BOTH_DIMENSIONS(tile_results, WINOGRAD_PATCH, WINOGRAD_SIDE, PRODUCT, TO_RESULT);
 #pragma nounroll
-            for (int r = 0; r < WINOGRAD_SIDE * WINOGRAD_SIDE; ++r) { /* rolled: a quarter of the time to compile */
+            for (int r = 0; r < WINOGRAD_SIDE * WINOGRAD_SIDE; ++r) { /* unrolled, it takes a third longer to compile */
                 const int i = r / WINOGRAD_SIDE, j = r % WINOGRAD_SIDE;
                 if (result_exists(corner, i, j, rows, columns))
                     write_row(tile[r], OR_NULL(bias), OR_NULL(accum), 0, AT(result), corner.at + RESULT_AT(i, j),
