@@ -1,6 +1,6 @@
 /* y or dx of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG == 1). dx is the
- * convolution of dy with the kernel turned round. With stride 2, x is an image of blocks: K = 4 channels of y, N = 4 channels
- * of dx.
+ * convolution of dy with the kernel turned round. With stride 2, x is an image of blocks: for y, K is four times its
+ * channels; for dx, N is.
  *
  *   conv_winograd_weights  the kernel's points, once a launch: U [panel of columns][points][pitch], a
  *                          point is [K][TILE_COLS], f32

@@ -1,5 +1,5 @@
 /* dw of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG == 1): a sum over tiles
- * of dy and their patches of x. With stride 2, x is an image of blocks with K = 4 C channels; otherwise K = C.
+ * of dy and their patches of x. With stride 2, x is an image of blocks, which have K = 4 C channels; with stride 1, K = C.
  *
  * A work-item processes a split of the tiles, CHUNK tiles at a time: the points of dy Y [points][tiles][N] and of x
  * X [points][tiles][K] are multiplied, M [points][N][K] += Y^T X; at the end the results are interpolated. All are in private

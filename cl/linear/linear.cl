@@ -109,7 +109,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
 #endif
                 tile_keep(sum, kept);
                 if (last && here == TILE_COLS) {
-                    /* Unrolled, the kernel takes a fifth longer to compile, and is at most a hundredth faster. */
+                    /* Unrolled, a first start takes 0.3 s longer (5.2 instead of 4.9 s), and a step is at most 0.6 % faster. */
 #pragma nounroll
                     for (int i = 0; i < min(TILE_ROWS, rows - r); ++i) {
 #pragma unroll

@@ -17,13 +17,13 @@ static int64_t taps_of(const cleat_conv *c) {
 static int64_t side_of(const cleat_conv *c) {
     return taps_of(c) == 4 ? 3 : 4;
 }
-static int64_t points_of(const cleat_conv *c) {
-    const int64_t patch = side_of(c) + taps_of(c) - 1;
-    return patch * patch;
+/* Points along a dimension: as many as the patch has pixels. */
+static int64_t patch_of(const cleat_conv *c) {
+    return side_of(c) + taps_of(c) - 1;
 }
 /* Products of a tile, for each channel of x and of y: short kernels have one point less along a dimension. */
 static int64_t products_of(const cleat_conv *c) {
-    const int64_t patch = side_of(c) + taps_of(c) - 1, along = c->stride == 1 ? patch : 2 * patch - 1;
+    const int64_t along = c->stride == 1 ? patch_of(c) : 2 * patch_of(c) - 1;
     return along * along;
 }
 
@@ -69,7 +69,7 @@ typedef struct pixel_shape {
 
 /* Bytes of U. */
 static int64_t points_bytes(const cleat_conv *c, const pixel_shape *s) {
-    return s->all_panels * points_of(c) * s->pitch * FLOAT_BYTES;
+    return s->all_panels * patch_of(c) * patch_of(c) * s->pitch * FLOAT_BYTES;
 }
 
 /* A work-item has less than 1.25 MiB in private memory: with 66 tiles and 64 columns, the sums take 594 KiB, the points of
