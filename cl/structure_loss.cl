@@ -21,6 +21,7 @@
  *   BASE_PAIR   huber_1(d - p0) of paired residues */
 #include "lib/common.clh"
 #include "lib/last_group.clh"
+#include "lib/relu.clh"
 #include "lib/shared_numbers.clh"
 
 #define PAIR_EPS 1e-4f
@@ -131,7 +132,7 @@ static floatv pair_value(pair_block p, int kind, float p0) {
     if (kind == LOSS_DISTANCE) return select(a - 0.5f, 0.5f * p.e * p.e, a < (floatv)(1.0f));
     if (kind == LOSS_LDDT)
         return 1.0f - 0.25f * (logistic(0.5f - a) + logistic(1.0f - a) + logistic(2.0f - a) + logistic(4.0f - a));
-    floatv overlap = fmax(p0 - p.d, 0.0f);
+    floatv overlap = relu_of(p0 - p.d);
     return 0.5f * overlap * overlap; /* every pair occurs twice */
 }
 
@@ -143,13 +144,13 @@ static floatv logistic_slope(floatv z) {
 /* d value / d d. */
 static floatv pair_slope(pair_block p, int kind, float p0) {
     floatv a = fabs(p.e);
-    if (kind == LOSS_DISTANCE) return clamp(p.e, -1.0f, 1.0f);
+    if (kind == LOSS_DISTANCE) return select(p.e, copysign((floatv)(1.0f), p.e), a >= (floatv)(1.0f));
     if (kind == LOSS_LDDT) {
         floatv slope = 0.25f * (logistic_slope(0.5f - a) + logistic_slope(1.0f - a) + logistic_slope(2.0f - a) +
                                 logistic_slope(4.0f - a));
         return copysign(slope, p.e);
     }
-    return -fmax(p0 - p.d, 0.0f);
+    return -relu_of(p0 - p.d);
 }
 
 /* One group per residue. */
@@ -223,7 +224,12 @@ static float huber(float e, float k) {
 }
 
 static float huber_slope(float e, float k) {
-    return clamp(e / k, -1.0f, 1.0f);
+    return fabs(e) >= k ? copysign(1.0f, e) : e / k;
+}
+
+/* max(x, 0); NaN stays NaN. */
+static float above(float x) {
+    return x <= 0.0f ? 0.0f : x;
 }
 
 /* An item has `members` residues, `step` apart, from i on; a base pair is anchored at its first residue. The
@@ -241,7 +247,7 @@ static int bond_item(chain c, int i, int m, float *value, float3 *gradient) {
     if (i + 1 >= c.length) return 0;
     float3 a = place(c.x, i + 1) - place(c.x, i);
     float d = sqrt(dot(a, a) + c.eps);
-    float over = fmax(d - c.p1, 0.0f), under = fmax(c.p0 - d, 0.0f);
+    float over = above(d - c.p1), under = above(c.p0 - d);
     *value = over * over + under * under;
     *gradient = a * ((m ? 2.0f : -2.0f) * (over - under) / d);
     return 1;
@@ -252,7 +258,7 @@ static int angle_item(chain c, int i, int m, float *value, float3 *gradient) {
     float3 a = place(c.x, i + 1) - place(c.x, i), b = place(c.x, i + 2) - place(c.x, i + 1);
     float la = sqrt(dot(a, a) + c.eps), lb = sqrt(dot(b, b) + c.eps);
     float cosine = dot(a, b) / (la * lb);
-    float over = fmax(c.p0 - cosine, 0.0f);
+    float over = above(c.p0 - cosine);
     float3 da = (b / (la * lb) - a * (cosine / (la * la))) * (-2.0f * over);
     float3 db = (a / (la * lb) - b * (cosine / (lb * lb))) * (-2.0f * over);
     *value = over * over;

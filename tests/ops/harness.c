@@ -388,6 +388,128 @@ static bool check_definitions(op_case *c, op_rig *rig) {
     return status ? complain(c, "%s", error.text) : true;
 }
 
+/* --- NaN ------------------------------------------------------------------------------------------------------ */
+
+enum { NAN_TRIES = 6, NAN_SMALL = 4096 };
+
+/* The canonical NaN of NVIDIA's arithmetic, that of x86, and others. */
+static const uint32_t nan_patterns[] = {0x7fffffffu, 0xffc00000u, 0x7fc02001u, 0xffe00000u};
+
+/* Bit sets over the rows of a test: inputs, and from OP_TENSORS on incoming gradients, in which a NaN was tried, and those
+ * from which one reached a result. Small rows may have inputs without influence. */
+static uint32_t nans_tried, nans_arrived;
+
+static void nan_arrived(int tensor, bool arrived) {
+    nans_tried |= 1u << tensor;
+    if (arrived) nans_arrived |= 1u << tensor;
+}
+
+/* The place of a NaN: element `at` of an input, or of a gradient that arrives at an output. */
+typedef struct nan_place {
+    const cleat_tensor *tensor;
+    int64_t count, at;
+    int tries; /* so far */
+} nan_place;
+
+/* The next element to try: both ends, then random ones. */
+static bool next_place(const op_case *c, nan_place *place) {
+    cleat_random random = cleat_random_stream(c->seed, (uint32_t)c->row, 3000u + (uint32_t)place->tries);
+    if (place->tries == NAN_TRIES) return false;
+    place->at =
+        place->tries < 2 ? place->tries * (place->count - 1) : cleat_random_below(&random, (uint32_t)place->count);
+    ++place->tries;
+    return true;
+}
+
+static void run_with_nan(op_case *c, op_rig *rig, const nan_place *place) {
+    op_rig_poison(rig);
+    write_inputs(c, rig);
+    write_gradients(c, rig);
+    op_rig_write_nan(rig, place->tensor, place->at, nan_patterns[(c->row + c->variant + place->tries) % 4]);
+    op_rig_run(rig, 0, -1);
+}
+
+/* Number of NaNs among the `count` values. */
+static int64_t count_nans(const double *values, int64_t count) {
+    int64_t nans = 0;
+    for (int64_t i = 0; i < count; ++i) nans += isnan(values[i]) != 0;
+    return nans;
+}
+
+/* Runs with a NaN in place, and compares the NaNs of all outputs with those of the reference, `want`. */
+static bool compare_nans(op_case *c, op_rig *rig, const nan_place *place, double *const *want) {
+    bool good = true;
+    run_with_nan(c, rig, place);
+    for (int k = 0; k < c->output_count && good; ++k) {
+        double *got = calloc((size_t)c->outputs[k].count, sizeof *got);
+        op_rig_read(rig, c->outputs[k].tensor, got);
+        for (int64_t e = 0; e < c->outputs[k].count && good; ++e)
+            if (isnan(want[k][e]) && !isnan(got[e]))
+                good = complain(c, "NaN in %s[%lld]: output %s[%lld] is %.9g", place->tensor->name,
+                                (long long)place->at, c->outputs[k].tensor->name, (long long)e, got[e]);
+        free(got);
+    }
+    return good;
+}
+
+static bool check_nan_of_input(op_case *c, op_rig *rig, int i) {
+    op_tensor *t = &c->inputs[i];
+    nan_place place = {.tensor = t->tensor, .count = t->count};
+    const double *in[OP_TENSORS];
+    double *want[OP_TENSORS];
+    int64_t reached = 0;
+    bool good = true;
+    input_values(c, in);
+    for (int k = 0; k < c->output_count; ++k) want[k] = calloc((size_t)c->outputs[k].count, sizeof(double));
+    while (reached == 0 && next_place(c, &place)) {
+        const double before = t->values[place.at];
+        t->values[place.at] = NAN;
+        c->test->reference(c, in, want);
+        t->values[place.at] = before;
+        for (int k = 0; k < c->output_count; ++k) reached += count_nans(want[k], c->outputs[k].count);
+    }
+    if (reached > 0) good = compare_nans(c, rig, &place, want);
+    if (t->wants_grad) nan_arrived(i, reached > 0);
+    for (int k = 0; k < c->output_count; ++k) free(want[k]);
+    return good;
+}
+
+/* Elements that the test silenced by a gradient of 0 reach nothing. */
+static void check_nan_of_gradient(op_case *c, op_rig *rig, int k) {
+    nan_place place = {.tensor = c->outputs[k].dout, .count = c->outputs[k].count};
+    while (next_place(c, &place)) {
+        if (c->outputs[k].dvalues[place.at] == 0) continue;
+        run_with_nan(c, rig, &place);
+        for (int i = 0; i < c->input_count; ++i) {
+            const cleat_tensor *gradient = gradient_of(c, i);
+            if (!gradient) continue;
+            double *got = calloc((size_t)c->inputs[i].count, sizeof *got);
+            op_rig_read(rig, gradient, got);
+            const int64_t nans = count_nans(got, c->inputs[i].count);
+            free(got);
+            nan_arrived(OP_TENSORS + k, nans > 0);
+            if (nans > 0) return;
+        }
+    }
+}
+
+static bool check_nans(op_case *c, op_rig *rig) {
+    static int turn;
+    const int tensors = c->input_count + c->output_count;
+    const bool all = collect(c, rig, NULL) <= NAN_SMALL;
+    bool good = true;
+    ++turn;
+    for (int n = 0; n < tensors && good; ++n) {
+        const int k = n - c->input_count;
+        if (!all && n != turn % tensors) continue;
+        if (k < 0 && is_float(c->inputs[n].tensor->dtype)) good = check_nan_of_input(c, rig, n);
+        if (k >= 0 && c->outputs[k].dout) check_nan_of_gradient(c, rig, k);
+    }
+    return good;
+}
+
+/* --- a case --------------------------------------------------------------------------------------------------- */
+
 static bool run_case(op_case *c) {
     op_rig rig;
     if (!op_rig_open(&rig, c->graph, c->shape, c->test->op, c->variant)) return complain(c, "not run");
@@ -411,6 +533,7 @@ static bool run_case(op_case *c) {
         good = check_gradients(c, &rig, 2);
     }
     if (good) good = check_definitions(c, &rig);
+    if (good) good = check_nans(c, &rig);
     free(first);
     free(second);
     op_rig_close(&rig);
@@ -569,6 +692,7 @@ static void run_described(void **state) {
     static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
     int failed = 0;
     failures_printed = 0;
+    nans_tried = nans_arrived = 0;
     cover_begin();
     for (int row = 0; row < test->row_count && !is_last(failed == 0); ++row) {
         if (only_row && atoi(only_row) != row) continue;
@@ -579,6 +703,9 @@ static void run_described(void **state) {
         }
     }
     assert_int_equal(failed, 0);
+    if (!only_row && nans_tried != nans_arrived)
+        fail_msg("NaNs reach no result: bits of inputs, and from %d on of gradients: 0x%x", OP_TENSORS,
+                 nans_tried & ~nans_arrived);
 }
 
 static void print_log(void *user, cleat_log_level level, const char *text) {

@@ -13,6 +13,9 @@
  *   (cleat_op.inplace_inputs).
  * - repeatability: two runs give the same bits.
  * - definitions: sampled elements of every node whose op has one (cleat_op.define) are what it says.
+ * - NaN: a NaN of any sign and payload in one element of an input makes NaN of every output element of which the
+ *   reference makes one; one in an incoming gradient reaches a gradient. In some row each input and each incoming gradient
+ *   must reach something. Of large cases one tensor is tried, in turn.
  * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
  *   every slab) is bit-equal afterwards. Memory that nodes write, and the gaps, hold NaN beforehand: a read past
  *   the end or an incomplete write shows.
@@ -180,6 +183,8 @@ void op_rig_close(op_rig *rig);
 /* Writes or reads a tensor as doubles (rounded to its type). Fails the CMocka test on an error. */
 void op_rig_write(op_rig *rig, const cleat_tensor *tensor, const double *values);
 void op_rig_read(op_rig *rig, const cleat_tensor *tensor, double *values);
+/* Makes element `at` of a floating-point tensor the NaN with the upper bits of `pattern`, an f32. */
+void op_rig_write_nan(op_rig *rig, const cleat_tensor *tensor, int64_t at, uint32_t pattern);
 /* Runs the nodes [first, last) and waits; last -1: all remaining nodes. */
 void op_rig_run(op_rig *rig, int64_t first, int64_t last);
 /* Fills activations, inputs, workspace and the gaps between them with NaN. Call it before inputs are

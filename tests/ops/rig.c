@@ -163,6 +163,19 @@ void op_rig_read(op_rig *rig, const cleat_tensor *tensor, double *values) {
     free(bytes);
 }
 
+void op_rig_write_nan(op_rig *rig, const cleat_tensor *tensor, int64_t at, uint32_t pattern) {
+    void *bytes = malloc((size_t)cleat_tensor_bytes(tensor));
+    read_bytes(rig, tensor, bytes);
+    if (tensor->dtype == CLEAT_F32)
+        ((uint32_t *)bytes)[at] = pattern;
+    else
+        ((uint16_t *)bytes)[at] =
+            (uint16_t)(tensor->dtype == CLEAT_BF16 ? pattern >> 16
+                                                   : (pattern >> 16 & 0x8000u) | (pattern >> 13 & 0x7fffu));
+    write_bytes(rig, tensor, bytes);
+    free(bytes);
+}
+
 void op_rig_run(op_rig *rig, int64_t first, int64_t last) {
     cleat_error error = {0};
     size_t end = last < 0 ? cleat_graph_nodes(rig->graph) : (size_t)last;

@@ -78,7 +78,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
         for (int64_t r = 0; r < rows; ++r) {
             double y = (column[r] - mean) / sqrt(squares / (double)counted + (double)eps) * in[GAMMA][n] + in[BETA][n];
             if (residual) y += residual[r * width + n];
-            out[0][r * width + n] = d[RELU] ? fmax(y, 0) : y;
+            out[0][r * width + n] = d[RELU] && y <= 0 ? 0 : y;
         }
         out[1][n] = mean;
         out[1][width + n] = squares / (double)(counted - 1);

@@ -42,7 +42,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
     memset(out[0], 0, (size_t)(d[BATCH] * d[WIDTH]) * sizeof *out[0]);
     for (int64_t i = 0; i < d[BATCH] * d[LENGTH] * d[WIDTH]; ++i) {
         int64_t b = i / d[WIDTH] / d[LENGTH], l = i / d[WIDTH] % d[LENGTH];
-        out[0][b * d[WIDTH] + i % d[WIDTH]] += weight(c, b, l) * in[0][i];
+        const double w = weight(c, b, l);
+        if (w > 0) out[0][b * d[WIDTH] + i % d[WIDTH]] += w * in[0][i];
     }
 }
 

@@ -19,7 +19,7 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
 }
 
 static void reference(const op_case *c, const double *const *in, double *const *out) {
-    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) out[0][i] = in[0][i] > 0 ? in[0][i] : 0;
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) out[0][i] = in[0][i] <= 0 ? 0 : in[0][i];
 }
 
 static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {

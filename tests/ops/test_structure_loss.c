@@ -75,7 +75,7 @@ static double huber(double e, double k) {
 }
 
 static double relu(double x) {
-    return x > 0 ? x : 0;
+    return x <= 0 ? 0 : x;
 }
 
 static double volume(const double *x, int64_t i, int64_t s, double *size) {

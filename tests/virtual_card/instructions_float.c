@@ -15,8 +15,7 @@
     X(min, "min", ptx_min(F(a[l]), F(b[l])))                                                                           \
     X(max, "max", ptx_max(F(a[l]), F(b[l])))                                                                           \
     X(min_nan, "min.NaN", a[l] != a[l] ? a[l] : b[l] != b[l] ? b[l] : ptx_min(F(a[l]), F(b[l])))                       \
-    X(max_nan, "max.NaN", a[l] != a[l] ? a[l] : b[l] != b[l] ? b[l] : ptx_max(F(a[l]), F(b[l])))                       \
-    X(copysign, "copysign", ptx_bits_float((ptx_float_bits(b[l]) & 0x7fffffffu) | (ptx_float_bits(a[l]) & 0x80000000u)))
+    X(max_nan, "max.NaN", a[l] != a[l] ? a[l] : b[l] != b[l] ? b[l] : ptx_max(F(a[l]), F(b[l])))
 
 #define FLOAT_UNARIES(X)                                                                                               \
     X(neg, "neg", -F(a[l]))                                                                                            \
@@ -48,8 +47,8 @@
     X(rsqrt, "rsqrt.approx", 1.0 / sqrt(a[l]))
 
 #define F(x) (x)
-#define DEFINE_UNARY(name, opcode, value) PTX_UNARY(name##_f32, float, value)
-#define DEFINE_BINARY(name, opcode, value) PTX_BINARY(name##_f32, float, value)
+#define DEFINE_UNARY(name, opcode, value) PTX_UNARY(name##_f32, float, ptx_result(value))
+#define DEFINE_BINARY(name, opcode, value) PTX_BINARY(name##_f32, float, ptx_result(value))
 #define DEFINE_UNARY_F64(name, opcode, value) PTX_UNARY(name##_f64, double, value)
 #define DEFINE_BINARY_F64(name, opcode, value) PTX_BINARY(name##_f64, double, value)
 FLOAT_UNARIES(DEFINE_UNARY)
@@ -57,17 +56,19 @@ SPECIAL(DEFINE_UNARY)
 FLOAT_BINARIES(DEFINE_BINARY)
 DOUBLE_UNARIES(DEFINE_UNARY_F64)
 DOUBLE_BINARIES(DEFINE_BINARY_F64)
-PTX_TERNARY(fma_f32, float, __builtin_fmaf(a[l], b[l], c[l]))
+PTX_TERNARY(fma_f32, float, ptx_result(__builtin_fmaf(a[l], b[l], c[l])))
+/* Moves bits, of a NaN too. */
+PTX_BINARY(copysign_f32, uint32_t, (b[l] & 0x7fffffffu) | (a[l] & 0x80000000u))
 PTX_TERNARY(fma_f64, double, __builtin_fma(a[l], b[l], c[l]))
 #undef F
 
 #define F(x) ptx_flush(x)
-#define DEFINE_UNARY_FTZ(name, opcode, value) PTX_UNARY(name##_ftz, float, ptx_flush(value))
-#define DEFINE_BINARY_FTZ(name, opcode, value) PTX_BINARY(name##_ftz, float, ptx_flush(value))
+#define DEFINE_UNARY_FTZ(name, opcode, value) PTX_UNARY(name##_ftz, float, ptx_result(ptx_flush(value)))
+#define DEFINE_BINARY_FTZ(name, opcode, value) PTX_BINARY(name##_ftz, float, ptx_result(ptx_flush(value)))
 FLOAT_UNARIES(DEFINE_UNARY_FTZ)
 SPECIAL(DEFINE_UNARY_FTZ)
 FLOAT_BINARIES(DEFINE_BINARY_FTZ)
-PTX_TERNARY(fma_ftz, float, ptx_flush(__builtin_fmaf(F(a[l]), F(b[l]), F(c[l]))))
+PTX_TERNARY(fma_ftz, float, ptx_result(ptx_flush(__builtin_fmaf(F(a[l]), F(b[l]), F(c[l])))))
 
 /* Half types: exact in float, or in double for fma, then rounded once more. */
 #define HALF(X, t, read, write)                                                                                        \
@@ -94,6 +95,7 @@ static const ptx_form forms[] = {{"fma.rn.f32", "w=www", fma_f32, .fma = true},
                                  {"fma.rn.ftz.f32", "w=www", fma_ftz, .fma = true},
                                  {"mad.rn.f32", "w=www", fma_f32, .fma = true},
                                  {"fma.rn.f64", "l=lll", fma_f64},
+                                 {"copysign.f32", "w=ww", copysign_f32},
                                  FLOAT_UNARIES(ROW_UNARY) SPECIAL(ROW_SPECIAL) FLOAT_BINARIES(ROW_BINARY)
                                      DOUBLE_UNARIES(ROW_UNARY_F64) DOUBLE_BINARIES(ROW_BINARY_F64)
                                          HALF(ROW_HALF, f16, , ) HALF(ROW_HALF, bf16, , )};

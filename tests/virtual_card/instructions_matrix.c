@@ -52,7 +52,7 @@ static void mma_16x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) 
             for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n]; /* the product is exact */
     for (int r = 0; r < 4; ++r) {
         float *to = ptx_at_operand(warp, now->to[r]);
-        for (int l = 0; l < PTX_LANES; ++l) to[l] = c[l / 4 + 8 * (r >> 1)][2 * (l % 4) + (r & 1)];
+        for (int l = 0; l < PTX_LANES; ++l) to[l] = ptx_result(c[l / 4 + 8 * (r >> 1)][2 * (l % 4) + (r & 1)]);
     }
 }
 
@@ -86,6 +86,7 @@ static void mma_8x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
             const int product = l % 16 / 4, m = (l & 1) + (r & 2) + (l < 16 ? 0 : 4), n = (r & 4) + (l & 2) + (r & 1);
             sums[r][l] = from[l];
             for (int k = 0; k < 4; ++k) sums[r][l] += a[product][m][k] * b[product][k][n];
+            sums[r][l] = ptx_result(sums[r][l]);
         }
     }
     for (int r = 0; r < 8; ++r) memcpy(ptx_at_operand(warp, now->to[r]), sums[r], sizeof sums[r]);
