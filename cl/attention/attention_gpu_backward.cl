@@ -62,8 +62,8 @@ typedef struct tiles_of_group {
 
 /* A work-group processes a tile of queries; its index `item` is (b * heads + h) * tiles + tile. delta: NULL if nobody
  * else needs it. */
-static inline void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float, delta), TENSOR(const T, accum),
-                              TENSOR(T, dq), int heads, int lq, int lk, float softmax_scale) {
+INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float, delta), TENSOR(const T, accum),
+                        TENSOR(T, dq), int heads, int lq, int lk, float softmax_scale) {
     __local float4 *const queries = t->held[0], *const douts = t->held[1];
     __local float4 *const keys = t->streamed[0], *const values = t->streamed[1], *const dscore = t->dscore;
     const int tiles = (lq + ROWS - 1) / ROWS;
@@ -180,10 +180,9 @@ static inline float delta_of_column(const tiles_of_group *t, int c) {
 /* A work-group processes a tile of keys and a part of the queries; its index `group` is ((b * heads + h) * tiles +
  * tile) * parts + part. A part has part_queries queries. Writes dK and dV if there is one part, else the
  * part's shares of them, without accums. If y is not NULL, delta is computed from it. */
-static inline void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(const float, delta),
-                                TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv),
-                                int heads, int lq, int lk, float softmax_scale, TENSOR(float, shares), int parts,
-                                int part_queries) {
+INLINED void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(const float, delta),
+                          TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), int heads,
+                          int lq, int lk, float softmax_scale, TENSOR(float, shares), int parts, int part_queries) {
     __local float4 *const keys = t->held[0], *const values = t->held[1];
     __local float4 *const queries = t->streamed[0], *const douts = t->streamed[1];
     __local float4 *const weight = t->weight, *const dscore = t->dscore;

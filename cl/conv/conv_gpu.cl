@@ -27,8 +27,8 @@ static inline float4 stretch_vec4(const stretch *s) {
     return vec4;
 }
 
-static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
-                              float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+INLINED void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                        float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     stretch chunk;
 #pragma unroll
     for (int i = 0; i < VEC4S_PER_ITEM(TILE_M); ++i) {
@@ -43,8 +43,8 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
     operands_advance(o);
 }
 
-static inline void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
-                               float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+INLINED void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                         float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     fetch_next(o, a_vec4, b_vec4);
 }
 

@@ -216,15 +216,15 @@ static inline void operands_begin(struct operands *o, __global const T *a, __glo
     matrix_begin(b, o->ldb, TRANS_B, TILE_N, o->n0, o->N, k, o->b_at);
 }
 
-static inline void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
-                               float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+INLINED void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                         float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     const int depth = (o->depth - 1) % TILE_K + 1;
     matrix_fetch_part(o->a_at, o->lda, depth, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
     matrix_fetch_part(o->b_at, o->ldb, depth, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
 }
 
-static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
-                              float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+INLINED void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                        float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     matrix_fetch(o->a_at, TRANS_A ? TILE_K * o->lda : TILE_K, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
     matrix_fetch(o->b_at, TRANS_B ? TILE_K : TILE_K * o->ldb, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
 }

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """Products and attention that the workloads W1 to W9 launch keep their values in registers on NVIDIA's cards.
   test_spills.py TOOLS WORKLOAD_PROGRAMS CLANG LIBCLC PTX_FEATURE NATIVE
+  test_spills.py TOOLS WORKLOAD_PROGRAMS OLD_CLANG
 
 Every program is compiled for its card by clang, which stands in for NVIDIA's compiler, and ptxas. A kernel fails if ptxas
 spills registers, or if it has a stack frame: then an array, such as the sums, lies in memory since a loop was not unrolled.
-Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table of registers there."""
+Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table of registers there.
+
+The driver's compiler is older than the newest clang: it printed warnings which clang 19 no longer has. The second form
+compiles with an old clang, and fails at a warning of its front end and at an array in memory. libclc is not linked (that of
+clang 19 cannot be read), so its functions on vectors take up to 16 bytes of memory each, which are allowed."""
 import collections
+import concurrent.futures
 import importlib.util
 import os
 import pathlib
@@ -16,6 +22,8 @@ import tempfile
 
 # Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills a few bytes, mostly around the main loop, of a few kernels.
 CARDS = {"t4": 75}
+ARRAY_CARDS = {"t4": 75, "a100_40": 80}
+VECTOR = 16  # bytes that a function of libclc is given by address
 KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$")
 
 # A kernel that must be reported: 160 values in 40 registers.
@@ -112,8 +120,56 @@ def check_programs(arguments, ptxas, folder):
     print(f"{sum(counts.values())} kernels, none spills")
 
 
+# A kernel that must be reported: an array is indexed by a number that only the host knows.
+INDEXED = """__kernel void indexed(__global float *x, int n) {
+    float y[8];
+    for (int i = 0; i < 8; ++i) y[i] = x[i];
+    y[n && 2] = 1.0f;
+    for (int i = 0; i < n; ++i) y[(i + n) % 8] += x[i];
+    for (int i = 0; i < 8; ++i) x[i] = y[i];
+}
+"""
+
+
+def old_compile(clang, source, options, sm):
+    """Warnings of the front end, and the sizes of arrays in memory."""
+    done = run([clang, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu",
+                "-Xclang", f"sm_{sm}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-O3", "-D__NV_CL_C_VERSION=120", *options, "-S", "-o", "-", source])
+    if done.returncode:
+        fail(f"{clang} {source} {' '.join(options)}: {done.stderr[-1000:]}")
+    warnings = [line for line in done.stderr.splitlines() if "warning:" in line and "-Wpass-failed" not in line]
+    return warnings, [int(size) for size in re.findall(r"__local_depot\d+\[(\d+)\]", done.stdout)]
+
+
+def check_arrays(lister, clang, folder):
+    (folder / "indexed.cl").write_text(INDEXED)
+    warnings, arrays = old_compile(clang, folder / "indexed.cl", [], 75)
+    if not warnings or arrays != [32]:
+        fail(f"a kernel with an array in memory and a warning is not reported: {arrays}, {warnings}")
+    done = run([lister, str(folder), *ARRAY_CARDS])
+    if done.returncode:
+        fail(done.stderr)
+    rows = [line.split("\t") for line in (folder / "programs.tsv").read_text().splitlines()]
+    programs = {(card, options): (folder / f"{number}.cl", kernel, workload) for number, card, kernel, options, workload in rows if KERNELS.search(kernel)}
+
+    def findings(program):
+        (card, options), (source, kernel, workload) = program
+        warnings, arrays = old_compile(clang, source, options.split(), ARRAY_CARDS[card])
+        arrays = [f"{size} bytes in memory: {options}" for size in arrays if size > VECTOR]
+        return [f"{card} {kernel} ({workload}): {text}" for text in warnings + arrays]
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        bad = [text for texts in pool.map(findings, programs.items()) for text in texts]
+    if not programs or bad:
+        fail("\n".join(bad) + f"\n{len(bad)} findings in {len(programs)} programs")
+    print(f"{len(programs)} programs, no array in memory, no warning")
+
+
 def main():
     tools, *arguments = sys.argv[1:]
+    if len(arguments) == 2:
+        with tempfile.TemporaryDirectory() as temporary:
+            return check_arrays(*arguments, pathlib.Path(temporary))
     specification = importlib.util.spec_from_file_location("kernel_counts", pathlib.Path(tools) / "kernel_counts.py")
     kernel_counts = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(kernel_counts)

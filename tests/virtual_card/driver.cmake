@@ -120,6 +120,12 @@ if(PYTHON3 AND VIRTUAL_CLANG AND NOT CLEAT_SANITIZE)
   cleat_test(vendor.spills slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools $<TARGET_FILE:workload_programs>
              ${VIRTUAL_CLANG} ${VIRTUAL_LIBCLC} ${VIRTUAL_PTX_FEATURE} ${CMAKE_CURRENT_SOURCE_DIR}/native.clh)
 endif()
+# The same by a compiler as old as the driver's: the clang that PoCL needs
+find_program(OLD_CLANG NAMES clang-15 clang-14 clang-13)
+if(PYTHON3 AND OLD_CLANG AND NOT CLEAT_SANITIZE)
+  cleat_test(vendor.stack_arrays slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools
+             $<TARGET_FILE:workload_programs> ${OLD_CLANG})
+endif()
 
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5
