@@ -61,6 +61,7 @@ static void add_rates(cJSON *object, const cleat_rates *rates) {
     plan_add_known(item, "flops", rates->flops, 0);
     plan_add_known(item, "bytes_per_second", rates->bytes, 0);
     plan_add_known(item, "launch_seconds", rates->launch_seconds, 0);
+    plan_add_known(item, "within", rates->within, 0);
     plan_add_text(item, "source", rates->source);
 }
 

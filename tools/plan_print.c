@@ -224,17 +224,32 @@ static void print_buckets(const cleat_fit_report *report) {
     }
 }
 
+static double two_digits(double x) {
+    const double unit = pow(10, floor(log10(x)) - 1);
+    return round(x / unit) * unit;
+}
+
+/* A time, or, on a card whose kernels nobody has timed, the range in which it lies. */
+static const char *range_of(const cleat_fit_report *report, double seconds, char text[2 * CLI_SHORT]) {
+    const double within = report->rates.within;
+    char least[CLI_SHORT], most[CLI_SHORT];
+    if (within < 1.3) return cli_duration(seconds, text);
+    snprintf(text, 2 * CLI_SHORT, "%s to %s", cli_duration(two_digits(seconds / within), least),
+             cli_duration(two_digits(seconds * within), most));
+    return text;
+}
+
 static void print_time(const plan_result *plan) {
     const cleat_fit_report *report = &plan->cards[0].report;
-    char text[CLI_SHORT];
+    char text[2 * CLI_SHORT];
     if (plan_chosen_way(report)->step_seconds <= 0) return;
     printf("\ntime (estimate from: %s)\n", report->rates.source);
-    printf("  a step at the longest length takes %s", cli_duration(plan_chosen_way(report)->step_seconds, text));
+    printf("  a step at the longest length takes %s", range_of(report, plan_chosen_way(report)->step_seconds, text));
     if (report->steps_per_epoch > 0) {
         printf(", an epoch of %lld steps %s", (long long)report->steps_per_epoch,
-               cli_duration(report->epoch_seconds, text));
+               range_of(report, report->epoch_seconds, text));
         printf(", the run of %lld epochs %s", (long long)plan->profile->train.epochs,
-               cli_duration(report->run_seconds, text));
+               range_of(report, report->run_seconds, text));
     } else
         printf("; epochs: unknown without the data");
     printf("\n");
@@ -281,7 +296,7 @@ static void print_row(const plan_card *card) {
     print_seconds(11, way->step_seconds);
     print_per_second(11, way->samples_per_second);
     if (report->data_known) print_seconds(11, report->epoch_seconds);
-    printf("\n");
+    printf("%7.3gx\n", report->rates.within);
 }
 
 /* Prints the values of the first card on which the profile fits: the fraction per sample is the same on all
@@ -319,13 +334,15 @@ void plan_print_table(const plan_result *plan) {
            (long long)cleat_profile_effective_batch(plan->profile), (long long)longest_length(plan));
     print_lengths_planned(plan);
     printf("\n");
-    printf("%-11s %-9s %10s %11s %10s %11s %9s%11s%11s%s\n", "card", "precision", "usable", "batch", "recompute",
-           "planned", "of usable", "step", "samples/s", data_known ? "      epoch" : "");
+    printf("%-11s %-9s %10s %11s %10s %11s %9s%11s%11s%s%8s\n", "card", "precision", "usable", "batch", "recompute",
+           "planned", "of usable", "step", "samples/s", data_known ? "      epoch" : "", "within");
     for (size_t i = 0; i < plan->count; ++i) print_row(&plan->cards[i]);
     printf("\n  usable: run.max_memory_usage %g of the memory that the driver leaves free. batch: micro-batch size x "
            "micro-batches\n  per optimizer step, at the longest length; step: time of an optimizer step.\n",
            plan->profile->run.max_memory_usage);
-    printf("  Times are estimates from the rates in the card files, not measurements.\n");
+    printf(
+        "  Times are estimates from the rates in the card files, not measurements. within: factor by which they may be "
+        "wrong, either way.\n");
     print_frozen_share(plan);
     print_fused_share(plan);
     print_same_everywhere(plan);

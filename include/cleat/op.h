@@ -41,10 +41,15 @@ struct cleat_node {
     unsigned char attr[CLEAT_ATTR_BYTES] __attribute__((aligned(8))); /* the op's attribute struct */
 };
 
+/* Kinds of work that devices do at different speeds: elementwise operations and sums of rows; matrix products, attention
+ * included; products of which each waits for the one before (LSTM). */
+typedef enum cleat_work { CLEAT_WORK_ROWS, CLEAT_WORK_PRODUCT, CLEAT_WORK_RECURRENT } cleat_work;
+
 /* The work of a node, for estimates of time. */
 typedef struct cleat_cost {
     double flops;
     double bytes; /* read + written, each tensor counted once */
+    cleat_work work;
 } cleat_cost;
 
 /* One implementation of an operation. An op lists its variants fastest first, the plain one last. */

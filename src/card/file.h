@@ -24,6 +24,7 @@ typedef struct cleat_card_file {
     struct {
         double f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
         double gemm_efficiency, bandwidth_efficiency, launch_us, board_watts;
+        double matrix_efficiency, lstm_efficiency, product_us, matrix_product_us, within;
     } speed;
     struct {
         int64_t workers;
@@ -34,7 +35,7 @@ typedef struct cleat_card_file {
         cleat_card_source extensions, matrix_unit;
         cleat_card_source f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
         cleat_card_source gemm_efficiency, bandwidth_efficiency, launch_us, board_watts;
-        cleat_card_source workers;
+        cleat_card_source measured, workers;
     } source;
 } cleat_card_file;
 

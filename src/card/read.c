@@ -42,6 +42,17 @@ static cleat_status check_power(const cleat_card_file *file, const cleat_record 
                                "has no source: give board_watts in [source] too, such as: data sheet");
 }
 
+static cleat_status check_measured(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
+    const double values[] = {file->speed.matrix_efficiency, file->speed.lstm_efficiency, file->speed.product_us,
+                             file->speed.matrix_product_us};
+    static const char *const names[] = {"matrix_efficiency", "lstm_efficiency", "product_us", "matrix_product_us"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; ++i)
+        if (values[i] > 0 && !file->source.measured[0])
+            return cleat_record_refuse(record, error, "speed", names[i],
+                                       "has no source: give measured in [source], the card on which it was measured");
+    return CLEAT_OK;
+}
+
 /* --- the card --------------------------------------------------------------------------------------------------- */
 
 /* Intel's architectures from Gen9 to Xe-HPG, that is, all consumer cards and laptops: a register of 32 bytes
@@ -80,6 +91,10 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
     cleat_kernel_shape(facts, facts->kind == CLEAT_DEVICE_CPU);
 }
 
+static double or_else(double value, double fallback) {
+    return value > 0 ? value : fallback;
+}
+
 static void set_card(const cleat_card_file *file, const char *name, cleat_card *card) {
     *card = (cleat_card){
         .f32_flops = file->speed.f32_tflops * 1e12,
@@ -91,7 +106,12 @@ static void set_card(const cleat_card_file *file, const char *name, cleat_card *
         .rates.flops = file->speed.f32_tflops * 1e12 * file->speed.gemm_efficiency,
         .rates.matrix_flops = file->card.matrix_unit == CLEAT_MATRIX_NONE
                                   ? 0
-                                  : file->speed.matrix_tflops * 1e12 * file->speed.gemm_efficiency,
+                                  : file->speed.matrix_tflops * 1e12 *
+                                        or_else(file->speed.matrix_efficiency, file->speed.gemm_efficiency),
+        .rates.recurrent_flops = file->speed.f32_tflops * 1e12 * file->speed.lstm_efficiency,
+        .rates.product_seconds = file->speed.product_us * 1e-6,
+        .rates.matrix_product_seconds = file->speed.matrix_product_us * 1e-6,
+        .rates.within = file->speed.within,
         .rates.bytes = file->speed.bandwidth_gb * 1e9 * file->speed.bandwidth_efficiency,
         .rates.launch_seconds = file->speed.launch_us * 1e-6,
     };
@@ -111,6 +131,7 @@ cleat_status cleat_card_read(const char *name, const char *place, const char *te
     if (status == CLEAT_OK) status = check_memory(file, &record, error);
     if (status == CLEAT_OK) status = check_match(file, &record, error);
     if (status == CLEAT_OK) status = check_power(file, &record, error);
+    if (status == CLEAT_OK) status = check_measured(file, &record, error);
     if (status == CLEAT_OK) set_card(file, name, card);
     cleat_record_close(&record);
     cleat_free(file);

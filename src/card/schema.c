@@ -68,6 +68,16 @@ static const cleat_key keys[] = {
     {AT(speed, gemm_efficiency), EFFICIENCY, .help = "Fraction of f32_tflops that cleat's matrix products reach."},
     {AT(speed, bandwidth_efficiency), EFFICIENCY, .help = "Fraction of bandwidth_gb that cleat's kernels reach."},
     {AT(speed, launch_us), FLOAT(0, 10000, REQUIRED), .help = "Kernel launch overhead in microseconds."},
+    {AT(speed, matrix_efficiency), FLOAT(0, 1, "0"),
+     .help = "Fraction of matrix_tflops that products on the matrix unit reach; 0: gemm_efficiency."},
+    {AT(speed, lstm_efficiency), FLOAT(0, 1, "0"),
+     .help = "Fraction of f32_tflops that an LSTM reaches, whose products wait for each other; 0: gemm_efficiency."},
+    {AT(speed, product_us), FLOAT(0, 10000, "0"),
+     .help = "Fixed time of a launch of f32 products in microseconds; 0: launch_us."},
+    {AT(speed, matrix_product_us), FLOAT(0, 10000, "0"),
+     .help = "The same for products on the matrix unit; 0: launch_us."},
+    {AT(speed, within), FLOAT(1, 100, "4"),
+     .help = "Factor by which times may differ from their estimates, either way."},
     {AT(speed, board_watts), FLOAT(0, 10000, "0"), .help = "Power at full load in watts; 0: unknown."},
 
     {AT(loader, workers), INT(0, 256, REQUIRED), .help = "Number of loader threads."},
@@ -91,6 +101,8 @@ static const cleat_key keys[] = {
     SOURCE(workers),
     {AT(source, board_watts), STRING(source.board_watts, 0, ""),
      .help = "Data sheet, report, or reason for the estimate."},
+    {AT(source, measured), STRING(source.measured, 0, ""),
+     .help = "Of the optional values of [speed]: the card on which they were measured, and how."},
     {.section = NULL, .name = NULL},
 };
 

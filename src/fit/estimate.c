@@ -67,6 +67,15 @@ static bool runs_on_matrix_unit(const cleat_rates *rates, const cleat_variant *v
     return rates->matrix_flops > 0 && variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
 }
 
+static double or_else(double value, double fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static double fixed_seconds(const cleat_rates *rates, const cleat_node_estimate *e) {
+    if (e->cost.work == CLEAT_WORK_ROWS) return rates->launch_seconds;
+    return or_else(e->on_matrix_unit ? rates->matrix_product_seconds : rates->product_seconds, rates->launch_seconds);
+}
+
 /* `binder` is reused from node to node to avoid allocations. */
 static cleat_status estimate_node(const cleat_layout *layout, size_t index, const cleat_rates *rates,
                                   cleat_binder *binder, cleat_node_estimate *estimate, cleat_error *error) {
@@ -83,9 +92,11 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
         e.cost = cost_of(node);
         e.on_matrix_unit = runs_on_matrix_unit(rates, variant);
         e.flops_rate = e.on_matrix_unit ? rates->matrix_flops : rates->flops;
-        double compute = e.cost.flops / (e.flops_rate * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
+        double rate =
+            e.cost.work == CLEAT_WORK_RECURRENT ? or_else(rates->recurrent_flops, rates->flops) : e.flops_rate;
+        double compute = e.cost.flops / (rate * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
         e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
-                    (double)e.launches * rates->launch_seconds;
+                    (double)e.launches * fixed_seconds(rates, &e);
     }
     *estimate = e;
     return CLEAT_OK;

@@ -5,6 +5,9 @@
  * The time of a node is
  *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
  *
+ * with the rate of the matrix unit, of products that wait for each other, and the fixed time of a launch of products, where
+ * the node's work is of that kind (cleat_cost.work).
+ *
  * This is the roofline model (Williams, Waterman and Patterson 2009) with two additions: devices that are not
  * fully occupied, and the cost of a launch. A unit that runs one work-item at a time (facts.work_group 1) has
  * no other work-item to compute while one waits for memory; there the two times are added instead. For G

@@ -54,7 +54,8 @@ static cleat_cost cost(const cleat_node *node) {
     const cleat_cost a = product.op->cost(&product), b = norm.op->cost(&norm);
     /* The moments do not read it. */
     return (cleat_cost){.flops = a.flops + b.flops,
-                        .bytes = a.bytes + b.bytes - (double)cleat_tensor_bytes(node->out[PRODUCT])};
+                        .bytes = a.bytes + b.bytes - (double)cleat_tensor_bytes(node->out[PRODUCT]),
+                        .work = CLEAT_WORK_PRODUCT};
 }
 
 static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {

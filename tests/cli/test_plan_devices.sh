@@ -9,7 +9,7 @@ source "$(dirname "$0")/checks.sh"
 rna=$2/profiles/rna.ini
 small=$2/profiles/rna_small.ini
 nowhere=(--set "data.path=$scratch/nowhere")
-three=(--devices t4,t4,rx6600xt)
+three=(--devices t4,t4,intel_igpu)
 
 # value PATH... [LENGTH]: prints a member of the JSON object that the last command printed, or the length of an array.
 value() {
@@ -63,7 +63,7 @@ test_table() {
 }
 
 test_json() {
-    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,RX6600XT=0 --json
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,INTEL_IGPU=0 --json
     equals 2 used
     equals 16 global_batch
     equals t4 devices 0 card
@@ -95,7 +95,7 @@ test_json() {
     holds "$(value efficiency) < 1 && $(value efficiency) > 0.5"
     # The same command, the same text.
     cp "$scratch/out" "$scratch/once"
-    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,rx6600xt=0 --json
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,intel_igpu=0 --json
     cp "$scratch/out" "$scratch/twice"
     exits 0 cmp "$scratch/once" "$scratch/twice"
 }
@@ -183,7 +183,7 @@ test_wrong_lines() {
         says err "--price"
     done
     exits 2 "${plan[@]}" "${three[@]}" --network 1Gb --price t4=1
-    says err "there is no price of rx6600xt"
+    says err "there is no price of intel_igpu"
     exits 2 "${plan[@]}" "${three[@]}"
     says err "needs --network"
     exits 2 "${plan[@]}" --network 1Gb

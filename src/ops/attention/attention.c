@@ -505,6 +505,7 @@ static cleat_cost cost_of(const cleat_node *node, int products) {
     problem p = cleat_attention_problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
+    cost.work = CLEAT_WORK_PRODUCT;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
 }

@@ -64,6 +64,7 @@ static cleat_cost cost_of(const cleat_node *node, int products) {
     const problem p = cleat_disentangled_problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     const double pairs = (double)p.batch * (double)p.length * (double)p.length;
+    cost.work = CLEAT_WORK_PRODUCT;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
 }

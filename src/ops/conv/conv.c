@@ -59,6 +59,7 @@ static cleat_cost cost(const cleat_node *node) {
     cleat_conv c = cleat_conv_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double taps = (double)(c.kernel_rows * c.kernel_columns * c.channels);
+    cost.work = CLEAT_WORK_PRODUCT;
     cost.flops = ((double)cleat_tensor_elements(c.y)) * (2 * taps + (c.sums ? 1 : 0));
     return cost;
 }

@@ -137,7 +137,7 @@ static cleat_cost cost(const cleat_node *node) {
                    bytes_of(p.saved) + bytes_of(p.sums_accum) + bytes_of(p.sums);
     double flops = (double)p.m * (double)p.n * (2.0 * (double)p.k + flops_of(p.epilogue));
     if (p.sums) flops += (double)p.m * (double)p.k;
-    return (cleat_cost){.flops = flops, .bytes = bytes};
+    return (cleat_cost){.flops = flops, .bytes = bytes, .work = CLEAT_WORK_PRODUCT};
 }
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */

@@ -31,6 +31,7 @@ static cleat_cost cost_of(const cleat_node *node, int products, int input_produc
     cleat_lstm_size s = cleat_lstm_size_of(node);
     double cells = (double)s.batch * (double)s.length * (double)s.hidden;
     cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.work = CLEAT_WORK_RECURRENT;
     cost.flops = cells * (8.0 * (products * (double)s.hidden + input_products * (double)s.inputs) + flops_per_cell);
     return cost;
 }
