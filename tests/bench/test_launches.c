@@ -40,7 +40,7 @@ static void add(tally *t, const char *name) {
 /* --- memory that few groups walk alone --- */
 
 /* A group reads 256 KiB in 5 to 10 microseconds, about what a launch costs. */
-enum { FEW_GROUPS = 8, MOST_BYTES = 256 << 10 };
+enum { FEW_GROUPS = 8, MAX_BYTES = 256 << 10 };
 
 static int64_t groups_of(const cleat_launch *launch) {
     int64_t groups = 1;
@@ -76,7 +76,7 @@ static bool is_exception(const cleat_launch *launch) {
     return false;
 }
 
-/* Whether few groups, or the last group alone (last_group.clh), touch more than MOST_BYTES. */
+/* Whether few groups, or the last group alone (last_group.clh), touch more than MAX_BYTES. */
 static bool is_tail(const cleat_plan *plan, const cleat_layout *layout, const cleat_binder *binder,
                     const cleat_launch *launch) {
     const int64_t groups = groups_of(launch);
@@ -95,7 +95,7 @@ static bool is_tail(const cleat_plan *plan, const cleat_layout *layout, const cl
     if (has_counters && groups >= FEW_GROUPS) alone = workspace;
     if (has_counters && strcmp(launch->kernel, "layer_norm_backward") == 0) /* the sums of a set, or of all sets */
         alone = workspace / (double)groups * (double)max(min(groups, LAYER_NORM_SET), ceil_div(groups, LAYER_NORM_SET));
-    if (alone <= MOST_BYTES) return false;
+    if (alone <= MAX_BYTES) return false;
     print_error("%s of %s: %.0f KiB %s\n", launch->kernel, launch->node->name, alone / 1024,
                 groups < FEW_GROUPS ? "by a few groups" : "by one group");
     return true;
