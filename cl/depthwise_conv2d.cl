@@ -6,8 +6,8 @@
  * and one sum for each of the S output columns to which the current input column contributes, so that each
  * pixel is loaded once per row of the kernel. */
 #include "lib/common.clh"
+#include "lib/column_sum.clh"
 #include "lib/runs.clh"
-#include "lib/shared_numbers.clh"
 
 #ifndef R
 #define R 3
@@ -133,8 +133,7 @@ MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), 
 }
 
 /* out[i] = accum[i] + sum over p of partial[p, i] for i < n, in a fixed order; parts are `apart` elements
- * apart. On a GPU a group computes COLUMNS elements, with WG / COLUMNS work-items each. */
-#define COLUMNS (WG < TOTAL_COLUMNS ? WG : TOTAL_COLUMNS)
+ * apart. */
 __kernel void depthwise_conv2d_weight_total(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, out),
                                             const int parts, const int apart, const int n) {
 #if WG == 1
@@ -147,16 +146,7 @@ __kernel void depthwise_conv2d_weight_total(TENSOR(const float, partial), TENSOR
 #else
     __local float scratch[WG];
     const int item = get_local_id(0), i = get_group_id(0) * COLUMNS + item % COLUMNS;
-    float sum = 0.0f;
-    for (int p = item / COLUMNS; p < parts && i < n; p += WG / COLUMNS) sum += AT(partial)[(ulong)p * apart + i];
-    scratch[item] = sum;
-    for (int half_way = WG / 2; half_way >= COLUMNS; half_way /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < half_way) scratch[item] += scratch[item + half_way];
-    }
-    if (item < COLUMNS && i < n) {
-        float before = HAS(accum) ? LOAD(AT(accum), i) : 0.0f;
-        STORE(scratch[item] + before, AT(out), i);
-    }
+    const float sum = column_sum(AT(partial) + i, i < n ? parts : 0, apart, scratch);
+    if (item < COLUMNS && i < n) STORE(sum + (HAS(accum) ? LOAD(AT(accum), i) : 0.0f), AT(out), i);
 #endif
 }

@@ -14,9 +14,8 @@
  *                           accumulators
  *   embedding_few_total     sums the ranges, in order, unless the last group has done so (last_group.clh) */
 #include "lib/common.clh"
+#include "lib/column_sum.clh"
 #include "lib/last_group.clh"
-
-#include "lib/shared_numbers.clh"
 #include "lib/table_rows.clh"
 
 /* This work-item's part of the units 0 .. units (begin, end, step): a contiguous range on a CPU, strided by
@@ -176,5 +175,12 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
 
 __kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts,
                                   const uint width) {
+#if WG == 1
     add_parts(AT(partial), AT(dtable), parts, width, own_units(VOCABULARY * ((width + VEC - 1) / VEC)));
+#else
+    __local float scratch[WG];
+    const uint item = get_local_id(0), c = get_group_id(0) * COLUMNS + item % COLUMNS, n = VOCABULARY * width;
+    const float sum = column_sum(AT(partial) + c, c < n ? parts : 0, n, scratch);
+    if (item < COLUMNS && c < n) AT(dtable)[c] += sum;
+#endif
 }

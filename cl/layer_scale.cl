@@ -1,8 +1,8 @@
 /* Layer scale, y = residual + scale x, and its gradients. Rows [rows, width]; scale f32 [width]. */
 #include "lib/common.clh"
+#include "lib/column_sum.clh"
 #include "lib/rows.clh"
 #include "lib/runs.clh"
-#include "lib/shared_numbers.clh"
 
 /* y = residual + scale x; residual may be absent, and y may be x or the residual. */
 __kernel void layer_scale_forward(TENSOR(const T, x), TENSOR(const float, scale), TENSOR(const T, residual),
@@ -15,11 +15,11 @@ __kernel void layer_scale_forward(TENSOR(const T, x), TENSOR(const float, scale)
     }
 }
 
-/* dx = accum + scale dy (dx may be absent), and partial f32 [groups ROWS_AT_ONCE, WIDTH]: sums of dy x over the rows
- * that each work-item processed. */
+/* dx = accum + scale dy (dx may be absent), and partial f32 [groups, WIDTH]: sums of dy x over the rows of each group. */
 WIDE_ROWS __kernel void layer_scale_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, scale),
                                              TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
                                              const int rows) {
+    VECTOR_SCRATCH(room);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     floatv sums[PARTS];
 #pragma unroll UNROLL
@@ -36,14 +36,15 @@ WIDE_ROWS __kernel void layer_scale_backward(TENSOR(const T, dy), TENSOR(const T
             row_store(fma(arriving, row_load_f32(AT(scale), COLUMN(k)), before), AT(dx) + at, COLUMN(k));
         }
     }
-    __global float *mine = AT(partial) + (ulong)(get_group_id(0) * ROWS_AT_ONCE + sub) * WIDTH;
+    __global float *mine = AT(partial) + (ulong)get_group_id(0) * WIDTH;
 #pragma unroll UNROLL
-    for (int k = 0; k < PARTS; ++k) row_store_f32(sums[k], mine, COLUMN(k));
+    for (int k = 0; k < PARTS; ++k) {
+        const floatv sum = SUM_OF_ROWS(sums[k], room);
+        if (sub == 0) row_store_f32(sum, mine, COLUMN(k));
+    }
 }
 
-/* dscale[c] = accum[c] + the sum over p of partial[p, c], in a fixed order. On a GPU a group computes COLUMNS columns,
- * with WG / COLUMNS work-items each. */
-#define COLUMNS TOTAL_COLUMNS
+/* dscale[c] = accum[c] + the sum over p of partial[p, c], in a fixed order. */
 __kernel void layer_scale_total(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, dscale),
                                 const int parts) {
 #if WG == 1
@@ -56,13 +57,7 @@ __kernel void layer_scale_total(TENSOR(const float, partial), TENSOR(const float
 #else
     __local float scratch[WG];
     int item = get_local_id(0), c = get_group_id(0) * COLUMNS + item % COLUMNS;
-    float sum = 0.0f;
-    for (int p = item / COLUMNS; p < parts && c < WIDTH; p += WG / COLUMNS) sum += AT(partial)[(ulong)p * WIDTH + c];
-    scratch[item] = sum;
-    for (int n = WG / 2; n >= COLUMNS; n /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < n) scratch[item] += scratch[item + n];
-    }
-    if (item < COLUMNS && c < WIDTH) AT(dscale)[c] = scratch[item] + (HAS(accum) ? AT(accum)[c] : 0.0f);
+    const float sum = column_sum(AT(partial) + c, c < WIDTH ? parts : 0, WIDTH, scratch);
+    if (item < COLUMNS && c < WIDTH) AT(dscale)[c] = sum + (HAS(accum) ? AT(accum)[c] : 0.0f);
 #endif
 }

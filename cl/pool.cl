@@ -30,6 +30,18 @@ static inline pooled pooled_rows(__global const int *lengths, int b, int length)
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const int batch,
                            const int length) {
     const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
+#if WG > 1 /* a group adds ROW_ITEMS columns of vectors, ROWS_AT_ONCE positions at a time */
+    VECTOR_SCRATCH(room);
+    for (int unit = get_group_id(0); unit < batch * PARTS; unit += (int)get_num_groups(0)) {
+        const int b = unit / PARTS, c = COLUMN(unit % PARTS);
+        const pooled p = pooled_rows(LENGTHS, b, length);
+        __global const T *sample = AT(x) + (ulong)b * length * WIDTH;
+        floatv sum = (floatv)(0.0f);
+        for (int l = p.begin + sub; l < p.end; l += ROWS_AT_ONCE) sum += row_load(sample + (ulong)l * WIDTH, c);
+        sum = SUM_OF_ROWS(sum, room);
+        if (sub == 0) row_store(sum * p.scale, AT(y) + (ulong)b * WIDTH, c);
+    }
+#else
     FOR_ROWS(batch) {
         const int b = base + sub;
         if (!OWNS(b, batch)) continue;
@@ -41,6 +53,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSO
             row_store(sum * p.scale, AT(y) + (ulong)b * WIDTH, COLUMN(k));
         }
     }
+#endif
 }
 
 /* dx = accum + the row's part of dy. */

@@ -4,7 +4,7 @@
  * The rows that are used have the layout of one sample: `sample` = L D elements, of which the first `used` have a row in
  * the table. */
 #include "lib/common.clh"
-
+#include "lib/column_sum.clh"
 #include "lib/runs.clh"
 
 /* Samples lie far apart in memory. On a CPU a work-item reads a longer piece of each before the next one. */
@@ -30,6 +30,14 @@ static inline uint3 own_pieces(uint elements, uint parts) {
 /* x, y T [batch, sample], table f32 [used]. */
 __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float, table), TENSOR(T, y), const uint batch,
                                          const uint sample, const uint used) {
+#if WG > 1
+    FOR_RUNS(r, batch, sample) {
+        const ulong start = (ulong)r.row * sample;
+        floatv sum = run_load(AT(x) + start, r.at, sample);
+        if (r.at < used) sum += run_load_f32(AT(table), r.at, used);
+        run_store(sum, AT(y) + start, r.at, sample);
+    }
+#else
     const uint3 own = own_pieces(sample, 1);
     for (uint piece = own.x; piece < own.y; piece += own.z) {
         const uint at = piece * (PIECE * VEC);
@@ -49,6 +57,7 @@ __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float,
             }
         }
     }
+#endif
 }
 
 /* dy T [batch, sample]. Part p sums `each` samples from p * each on: sums f32 [parts, used] = accum + these, where accum
@@ -86,6 +95,12 @@ __kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(const floa
 /* dtable f32 [used] = accum + the sum of the parts. */
 __kernel void position_embedding_total(TENSOR(const float, sums), TENSOR(const float, accum), TENSOR(float, dtable),
                                        const uint used, const uint parts) {
+#if WG > 1
+    __local float scratch[WG];
+    const uint item = get_local_id(0), c = get_group_id(0) * COLUMNS + item % COLUMNS;
+    const float sum = column_sum(AT(sums) + c, c < used ? parts : 0, used, scratch);
+    if (item < COLUMNS && c < used) AT(dtable)[c] = sum + (HAS(accum) ? AT(accum)[c] : 0.0f);
+#else
     const uint3 own = own_pieces(used, 1);
     for (uint piece = own.x; piece < own.y; piece += own.z) {
 #pragma unroll
@@ -97,4 +112,5 @@ __kernel void position_embedding_total(TENSOR(const float, sums), TENSOR(const f
             run_store_f32(sum, AT(dtable), column, used);
         }
     }
+#endif
 }

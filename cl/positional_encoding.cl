@@ -102,8 +102,8 @@ static inline floatv column_position(uint at, uint half_width, float l, float ba
 
 /* x, y T [batch, length, width], or tokens i32 [batch, length]; lengths i32 [batch] or NULL. half_width: width without lengths, else width /
  * 2; columns from there on count l from the end of their sample. Values that depend on l alone are computed
- * once for the whole batch. TILE vectors of a row are processed together: long contiguous ranges for a CPU,
- * one vector per work-item on a GPU. VEC is even. */
+ * once for the whole batch, on a GPU for a share of it. TILE vectors of a row are processed together: long contiguous ranges
+ * for a CPU, one vector per work-item on a GPU. VEC is even. */
 #if WG == 1
 #define TILE 16
 #else
@@ -112,22 +112,23 @@ static inline floatv column_position(uint at, uint half_width, float l, float ba
 __kernel void positional_encoding_add(SOURCE, TENSOR(const int, lengths), TENSOR(T, y), const uint batch,
                                       const uint length, const uint width, const uint half_width, const float ratio_hi,
                                       const float ratio_lo) {
-    uint tiles = (width + TILE * VEC - 1) / (TILE * VEC);
-    uint item = get_global_id(0), items = get_global_size(0);
+    const uint tiles = (width + TILE * VEC - 1) / (TILE * VEC);
+    const uint item = get_global_id(0), items = get_global_size(0);
 #if WG == 1
-    uint each = (length + items - 1) / items;
+    const uint share = 0, shares = 1, each = (length + items - 1) / items;
     uint first = min(item * each, length), end = min(item * each + each, length);
     for (uint tile = 0; tile < tiles; ++tile) {
 #else
-    for (uint unit = item; unit < tiles * length; unit += items) {
-        uint first = unit / tiles, end = first + 1, tile = unit - first * tiles;
+    const uint vectors = tiles * length, shares = max(items / vectors, 1u);
+    for (uint unit = item; unit < vectors * shares; unit += items) {
+        const uint share = unit / vectors, first = unit / tiles % length, end = first + 1, tile = unit % tiles;
 #endif
         floatv hi[TILE], lo[TILE], wave[TILE];
         uint at = tile * TILE * VEC;
         for (int k = 0; k < TILE; ++k) frequencies(at + k * VEC, half_width, ratio_hi, ratio_lo, &hi[k], &lo[k]);
         for (uint l = first; l < end; ++l) {
             for (int k = 0; k < TILE; ++k) wave[k] = sinusoid((floatv)((float)l), hi[k], lo[k]);
-            for (uint b = 0; b < batch; ++b) {
+            for (uint b = share; b < batch; b += shares) {
                 const ulong position = (ulong)b * length + l;
                 float back = HAS(lengths) ? (float)max(AT(lengths)[b] - 1 - (int)l, 0) : 0.0f;
                 for (int k = 0; k < TILE; ++k) {

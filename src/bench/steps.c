@@ -72,7 +72,6 @@ cleat_status cleat_training_step(cleat_trajectory *run, int64_t micro_batches, d
     for (int64_t i = 0; i < micro_batches && status == CLEAT_OK; ++i)
         status = cleat_trajectory_forward_backward(run, error);
     if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
-    if (status == CLEAT_OK) status = cleat_exec_finish(run->session->exec, error);
     if (status == CLEAT_OK) status = cleat_trajectory_loss(run, loss, error);
     return status;
 }

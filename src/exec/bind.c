@@ -54,8 +54,7 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     bound->names = cleat_alloc(count, sizeof *bound->names);
     bound->kernels = cleat_alloc(count, sizeof *bound->kernels);
     bound->gemms = cleat_alloc(count, sizeof *bound->gemms);
-    bound->events = cleat_alloc(count, sizeof *bound->events);
-    if (!bound->program || !bound->names || !bound->kernels || !bound->gemms || !bound->events)
+    if (!bound->program || !bound->names || !bound->kernels || !bound->gemms)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kernels", count);
     for (size_t i = 0; i < count && !status; ++i) {
         if (bound->binder.launches[i].kind != CLEAT_LAUNCH_KERNEL) continue;
@@ -292,11 +291,10 @@ cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t i, cle
 
 static void unbind_graph(cleat_bound *bound) {
     for (size_t i = 0; i < bound->binder.count; ++i) {
-        if (bound->events && bound->events[i]) clReleaseEvent(bound->events[i]);
         if (bound->kernels && bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
         if (bound->gemms) release_gemm(&bound->gemms[i]);
     }
-    cleat_free(bound->events);
+    if (bound->ended) clReleaseEvent(bound->ended);
     cleat_free(bound->gemms);
     cleat_free(bound->kernels);
     cleat_free(bound->names);

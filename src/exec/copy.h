@@ -1,4 +1,4 @@
-/* Copies between tensors and the host for callers that know what they do. */
+/* Copies between tensors and the host, and runs, for callers that know what they do. */
 #ifndef CLEAT_SRC_EXEC_COPY_H
 #define CLEAT_SRC_EXEC_COPY_H
 
@@ -10,6 +10,9 @@ cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cl
                                         cleat_error *error);
 cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                                        cleat_error *error);
+/* cleat_exec_run without a flush: the driver may hold the commands back until a later run, an upload that waits for them, or a
+ * blocking call. */
+cleat_status cleat_exec_enqueue(cleat_exec *exec, size_t graph, cleat_error *error);
 /* Writes elements first .. first + count - 1 of a tensor, and, of a parameter, of its half weight. */
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error);

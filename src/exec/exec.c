@@ -6,6 +6,8 @@
 #include "core/memory.h"
 #include "device/recorder.h"
 
+#include <stdlib.h>
+
 static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     exec->slabs = cleat_alloc(plan->slab_count, sizeof *exec->slabs);
@@ -46,6 +48,7 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
     created->device = device;
     created->plan = plan;
+    created->waits = getenv("CLEAT_LAUNCH_BLOCKING") != NULL;
     cleat_status status = cleat_exec_describe(created, error);
     if (!status) status = create_slabs(created, error);
     if (!status) status = fill_buffers(created, error);

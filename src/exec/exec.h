@@ -17,6 +17,7 @@ typedef struct cleat_slot {
     cl_mem buffer;    /* as large as the inputs of the largest graph */
     cl_event written; /* the transfer into it; NULL: nothing is waiting here */
     cl_event copied;  /* the last copy out of it; NULL: none yet */
+    bool is_flushed;  /* the compute queue has been flushed since that copy */
 } cleat_slot;
 
 /* The launches of one graph as OpenCL objects. */
@@ -28,7 +29,7 @@ typedef struct cleat_bound {
     const char **names; /* [launches] of the kernel in its program: the launch's, or another in one of several parts */
     cl_kernel *kernels; /* [launches] NULL before the first run, and for sgemm */
     cleat_clblast_gemm *gemms; /* [launches] for sgemm; the sub-buffers are released with it */
-    cl_event *events;          /* [launches] of the last run, NULL if there is none */
+    cl_event ended;            /* of the last launch of the last run; NULL: none yet, or it was asked */
     cleat_slot *pending;       /* contains the inputs of the next run; NULL if nothing was uploaded */
 } cleat_bound;
 
@@ -56,6 +57,7 @@ struct cleat_exec {
     cleat_bound *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
     int slot_count, next_slot;   /* slots are used in turn */
+    bool waits;                  /* CLEAT_LAUNCH_BLOCKING: for each launch, so that the one that fails is known */
     const cleat_bound *last_run; /* the graph whose activations are in memory; NULL: none has run */
     cleat_error failure;         /* the first kernel failure since the last cleat_exec_finish */
 };
@@ -90,9 +92,12 @@ void cleat_host_tensors_add(cleat_host_tensors *tensors, cleat_tensor *tensor, c
 cleat_status cleat_host_tensors_read(cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
 cleat_status cleat_host_tensors_write(const cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
 
-/* run.c: returns and clears the first kernel failure since the last call, with the kernel's name; CLEAT_OK if
+/* run.c: returns and clears the first failure of a run since the last call, with the graph's name; CLEAT_OK if
  * there was none. Call it after all enqueued work has ended. */
 cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error);
+
+/* run.c: flushes the compute queue; the copies out of all slots will be made without another call. */
+void cleat_exec_flush(cleat_exec *exec);
 
 /* bind.c: list_programs lists the launches of all graphs and their programs, which needs the plan only; describe also starts to
  * build them; bind creates the kernel of a launch unless it exists; unbind releases everything that all three created. */

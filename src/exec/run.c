@@ -12,61 +12,50 @@ static cleat_status fail_kernel(const cleat_launch *launch, cl_int code, cleat_e
     return cleat_cl_fail(error, code, "kernel '%s' of %s", kernel, launch->node->name);
 }
 
-/* Releases the event of a launch's last run; records a failure before. */
-static void collect_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
+/* Releases the event of a graph's last run; records a failure before. */
+static void collect_event(cleat_exec *exec, cleat_bound *bound) {
     cl_int state = CL_COMPLETE;
-    if (!bound->events[i]) return;
-    clGetEventInfo(bound->events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    if (state < 0 && exec->failure.status == CLEAT_OK) fail_kernel(&bound->binder.launches[i], state, &exec->failure);
-    clReleaseEvent(bound->events[i]);
-    bound->events[i] = NULL;
+    if (!bound->ended) return;
+    clGetEventInfo(bound->ended, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (state < 0 && exec->failure.status == CLEAT_OK)
+        cleat_cl_fail(&exec->failure, state, "a kernel of graph '%s' (CLEAT_LAUNCH_BLOCKING=1 names it)",
+                      bound->layout->graph->name);
+    clReleaseEvent(bound->ended);
+    bound->ended = NULL;
 }
 
 /* --- running --- */
 
-/* The event of a product is wanted only while commands are recorded. */
-static cleat_status run_sgemm(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+/* Enqueues launch i. `event` (may be NULL) receives its event, which the caller releases, also after a failure. */
+static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cl_event *event, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
-    cl_event event = NULL;
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_SGEMM, (size_t)(bound - exec->graphs), launch, 0);
-    cleat_status status =
-        cleat_clblast_sgemm(exec->device, &bound->gemms[i], cleat_is_recorded(exec->device) ? &event : NULL, error);
-    cleat_recorder_end(exec->device, event);
-    if (event) clReleaseEvent(event);
-    return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
-}
-
-static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
-    const cleat_launch *launch = &bound->binder.launches[i];
+    const bool is_product = launch->kind == CLEAT_LAUNCH_SGEMM;
+    cleat_device *device = exec->device;
+    cl_event own = NULL, *asked = event || cleat_is_recorded(device) ? &own : NULL;
+    cl_int code = CL_SUCCESS;
     cleat_status status = cleat_exec_bind(exec, bound, i, error);
     if (status) return status;
-    if (launch->kind == CLEAT_LAUNCH_SGEMM) return run_sgemm(exec, bound, i, error);
-    collect_event(exec, bound, i);
-    if (exec->device->fail_launch > 0 && --exec->device->fail_launch == 0)
+    if (!is_product && device->fail_launch > 0 && --device->fail_launch == 0)
         return fail_kernel(launch, CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_KERNEL, (size_t)(bound - exec->graphs), launch, 0);
-    cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL,
-                                         launch->global, launch->local, 0, NULL, &bound->events[i]);
-    if (code != CL_SUCCESS) bound->events[i] = NULL;
-    cleat_recorder_end(exec->device, bound->events[i]);
-    if (code == CL_SUCCESS) return CLEAT_OK;
-    return fail_kernel(launch, code, error);
+    cleat_recorder_begin(device, is_product ? CLEAT_COMMAND_SGEMM : CLEAT_COMMAND_KERNEL,
+                         (size_t)(bound - exec->graphs), launch, 0);
+    if (is_product)
+        status = cleat_clblast_sgemm(device, &bound->gemms[i], asked, error);
+    else
+        code = clEnqueueNDRangeKernel(device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL, launch->global,
+                                      launch->local, 0, NULL, asked);
+    if (status || code != CL_SUCCESS) own = NULL;
+    cleat_recorder_end(device, own);
+    if (event)
+        *event = own;
+    else if (own)
+        clReleaseEvent(own);
+    if (status) return cleat_fail_in(error, status, "%s", launch->node->name);
+    if (code == CL_SUCCESS && exec->waits) code = clFinish(device->compute);
+    return code == CL_SUCCESS ? CLEAT_OK : fail_kernel(launch, code, error);
 }
 
-/* The event of the last launch stands for the whole run, because the queue is in order. A product of CLBlast has none, so a
- * marker takes its place. */
-static void record_last(cleat_exec *exec, const cleat_bound *bound, size_t first, size_t last) {
-    cl_event marker = NULL;
-    if (first == last) return;
-    if (bound->events[last - 1]) {
-        cleat_device_enqueued(exec->device, bound->events[last - 1]);
-    } else if (clEnqueueMarkerWithWaitList(exec->device->compute, 0, NULL, &marker) == CL_SUCCESS) {
-        cleat_device_enqueued(exec->device, marker);
-        clReleaseEvent(marker);
-    }
-}
-
-cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
+static cleat_status enqueue(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
     cleat_bound *bound = &exec->graphs[graph];
@@ -79,23 +68,40 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu are out of range: graph '%s' has %zu", first,
                           last, bound->layout->graph->name, nodes);
     exec->last_run = bound;
+    const size_t end = bound->first[last];
+    if (bound->first[first] < end) collect_event(exec, bound);
     status = cleat_exec_consume_upload(exec, bound, error);
-    for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
-        status = run_launch(exec, bound, i, error);
-    if (!status) record_last(exec, bound, bound->first[first], bound->first[last]);
-    clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
+    /* The event of the last launch stands for the whole run, because the queue is in order. */
+    for (size_t i = bound->first[first]; i < end && !status; ++i)
+        status = run_launch(exec, bound, i, i + 1 == end ? &bound->ended : NULL, error);
+    if (bound->ended && !status) cleat_device_enqueued(exec->device, bound->ended);
     return cleat_device_explain(exec->device, status, error);
 }
 
-cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
+void cleat_exec_flush(cleat_exec *exec) {
+    clFlush(exec->device->compute);
+    for (int i = 0; i < exec->slot_count; ++i) exec->slots[i].is_flushed = true;
+}
+
+cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
+    cleat_status status = enqueue(exec, graph, first, last, error);
+    cleat_exec_flush(exec);
+    return status;
+}
+
+cleat_status cleat_exec_enqueue(cleat_exec *exec, size_t graph, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
-    if (status) return status;
-    return cleat_exec_run_nodes(exec, graph, 0, exec->graphs[graph].layout->node_count, error);
+    return status ? status : enqueue(exec, graph, 0, exec->graphs[graph].layout->node_count, error);
+}
+
+cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
+    cleat_status status = cleat_exec_enqueue(exec, graph, error);
+    cleat_exec_flush(exec);
+    return status;
 }
 
 cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error) {
-    for (size_t g = 0; g < exec->plan->layout_count; ++g)
-        for (size_t i = 0; i < exec->graphs[g].binder.count; ++i) collect_event(exec, &exec->graphs[g], i);
+    for (size_t g = 0; g < exec->plan->layout_count; ++g) collect_event(exec, &exec->graphs[g]);
     cleat_status status = exec->failure.status;
     if (status && error) *error = exec->failure;
     memset(&exec->failure, 0, sizeof exec->failure);

@@ -65,6 +65,7 @@ cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cle
     cleat_recorder_end(exec->device, code == CL_SUCCESS ? slot->copied : NULL);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "copying the inputs of graph '%s'", layout->graph->name);
     release_event(&slot->written);
+    slot->is_flushed = false;
     bound->pending = NULL;
     return CLEAT_OK;
 }
@@ -187,6 +188,7 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
     if (!slot)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d uploads are pending: run one of their graphs first",
                           exec->slot_count);
+    if (slot->copied && !slot->is_flushed) cleat_exec_flush(exec); /* the transfer waits for it */
     cl_event event = NULL;
     cleat_recorder_begin(exec->device, CLEAT_COMMAND_UPLOAD, graph, bound->layout->graph->name, bytes);
     cl_int code = clEnqueueWriteBuffer(exec->device->transfer, slot->buffer, CL_FALSE, 0, (size_t)bytes, staging->data,

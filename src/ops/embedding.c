@@ -12,7 +12,8 @@ typedef struct embedding_attr {
     int32_t padding; /* row without a gradient; -1: none */
 } embedding_attr;
 
-enum { FEW = 8, MAX_UNITS = 1 << 30 };
+/* ADDED_ALONE: bytes of partial sums that one group adds faster than a second launch takes. */
+enum { FEW = 8, MAX_UNITS = 1 << 30, ADDED_ALONE = 256 << 10 };
 
 /* With positional encodings there is a third input, which may be NULL. */
 enum { TOKENS, TABLE, FORWARD_IN, LENGTHS = FORWARD_IN, POSITIONAL_IN };
@@ -156,7 +157,7 @@ static int64_t workspace_few(const cleat_node *node, const cleat_device_facts *f
 static void bind_few(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t parts = parts_of(s, binder->facts), length = (s.n + parts - 1) / parts;
-    const bool one_launch = cleat_has_counters(binder->facts, 1);
+    const bool one_launch = cleat_has_counters(binder->facts, 1) && workspace_few(node, binder->facts) <= ADDED_ALONE;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
@@ -177,7 +178,10 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_i32(binder, (int32_t)s.width);
-    cleat_launch_items(binder, s.vocabulary * s.vectors);
+    if (binder->facts->work_group > 1)
+        cleat_launch_groups(binder, ceil_div(s.vocabulary * s.width, min(binder->facts->work_group, TOTAL_COLUMNS)));
+    else
+        cleat_launch_items(binder, s.vocabulary * s.vectors);
 }
 
 static const char *refuse_chain(const cleat_node *node, const cleat_device_facts *facts) {

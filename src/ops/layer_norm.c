@@ -96,13 +96,9 @@ static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bin
 enum { G_DY, G_X, G_MEAN, G_RSTD, G_GAMMA, GRAD_IN };
 enum { DX, DGAMMA, DBETA, TARGETS };
 
-static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
-    int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
-    return groups_for(rows, width, facts) * (cleat_has_last_group(facts) ? 1 : cleat_rows_at_once(width, facts));
-}
-
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    return partials(node, facts) * 2 * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+    const int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
+    return groups_for(rows, width, facts) * 2 * width * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -126,7 +122,7 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
-    cleat_launch_i32(binder, (int32_t)partials(node, facts));
+    cleat_launch_i32(binder, (int32_t)groups_for(cleat_rows(node->in[0]), width, facts));
     cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
 
@@ -134,17 +130,21 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
-    const bool one_launch = cleat_has_counters(binder->facts, 1);
+    const int64_t groups = groups_for(rows, width, binder->facts);
+    const bool one_launch = cleat_has_counters(binder->facts, 1 + ceil_div(groups, LAYER_NORM_SET));
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, width);
     if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
-    cleat_launch_workspace(binder, 0, sizeof(float));
+    if (has_parameters)
+        cleat_launch_workspace(binder, 0, sizeof(float));
+    else
+        cleat_launch_tensor(binder, NULL);
     cleat_launch_i32(binder, (int32_t)rows);
     add_parameters(node, binder);
     cleat_launch_counters(binder, has_parameters && one_launch);
-    cleat_launch_groups(binder, groups_for(rows, width, binder->facts));
+    cleat_launch_groups(binder, groups);
     if (has_parameters && !one_launch) bind_parameters(node, binder);
 }
 

@@ -59,13 +59,9 @@ static int64_t groups_for(const cleat_node *node, const cleat_device_facts *fact
     return min(ceil_div(cleat_rows(node->in[0]), at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
-static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
-    return groups_for(node, facts) * cleat_rows_at_once(cleat_width(node->in[0]), facts);
-}
-
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     if (!node->out[DSCALE]) return 0;
-    return partials(node, facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+    return groups_for(node, facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -97,7 +93,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DSCALE));
     cleat_launch_tensor(binder, node->out[DSCALE]);
-    cleat_launch_i32(binder, (int32_t)partials(node, facts));
+    cleat_launch_i32(binder, (int32_t)groups_for(node, facts));
     cleat_launch_groups(binder, ceil_div(width, columns));
 }
 

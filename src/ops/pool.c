@@ -11,6 +11,9 @@ typedef struct pool_attr {
     pool_mode mode;
 } pool_attr;
 
+/* Work-items of a GPU that add neighbouring columns of a sample; those of a group share its positions. */
+enum { COLUMN_ITEMS = 32 };
+
 /* in = {x, lengths} */
 enum { X, LENGTHS, FORWARD_IN };
 /* in = {dy, lengths, accum} */
@@ -49,15 +52,12 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 /* x is the tensor [B, L, D] or its gradient. */
-static void launch(const cleat_node *node, cleat_binder *binder, const char *kernel, const cleat_tensor *x,
-                   int64_t rows) {
-    cleat_launch_row_kernel(binder, node, "pool.cl", kernel, x->dtype, x->shape[2]);
+static void launch(const cleat_node *node, cleat_binder *binder, const cleat_tensor *x) {
     cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)x->shape[0]);
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_rows(binder, rows, x->shape[2]);
 }
 
 /* The rows [begin, end) of sample b that the mode selects, and their weight. */
@@ -94,11 +94,23 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch(node, binder, "pool_forward", node->in[X], node->in[X]->shape[0]);
+    const cleat_tensor *x = node->in[X];
+    const int64_t width = x->shape[2], items = min(cleat_row_items(width, binder->facts), COLUMN_ITEMS);
+    cleat_launch_kernel(binder, node, "pool.cl", "pool_forward", x->dtype);
+    cleat_launch_define(binder, "WIDTH", width);
+    cleat_launch_define(binder, "ROW_ITEMS", items);
+    launch(node, binder, x);
+    if (binder->facts->work_group > 1)
+        cleat_launch_groups(binder, x->shape[0] * ceil_div(width, items * binder->facts->vector_width));
+    else
+        cleat_launch_rows(binder, x->shape[0], width);
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    launch(node, binder, "pool_backward", node->out[0], cleat_rows(node->out[0]));
+    const cleat_tensor *dx = node->out[0];
+    cleat_launch_row_kernel(binder, node, "pool.cl", "pool_backward", dx->dtype, dx->shape[2]);
+    launch(node, binder, dx);
+    cleat_launch_rows(binder, cleat_rows(dx), dx->shape[2]);
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};

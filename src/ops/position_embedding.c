@@ -1,8 +1,10 @@
 /* Learned position embeddings, added to x. The gradient of x is dy; that of the table is summed over the samples in a
  * fixed order. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
 #include "ops/lib/define.h"
+#include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
 typedef struct position_attr {
@@ -64,7 +66,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)(cleat_tensor_elements(x) / sample_of(x)));
     cleat_launch_i32(binder, (int32_t)sample_of(x));
     cleat_launch_i32(binder, (int32_t)used_of(x, node->in[TABLE], first_of(node)));
-    cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
+    if (binder->facts->work_group > 1)
+        cleat_launch_runs(binder, cleat_tensor_elements(x) / sample_of(x), sample_of(x));
+    else /* a work-item adds its part of the table to all samples */
+        cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
 }
 
 static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
@@ -103,7 +108,7 @@ typedef struct grad_sizes {
     int64_t batch, sample, used, parts; /* parts: of the samples, summed in parallel */
 } grad_sizes;
 
-enum { MIN_PART = 32, MAX_PARTS = 512 };
+enum { MIN_PART = 32, MIN_PART_GPU = 8, MAX_PARTS = 512 };
 
 /* Many samples of few elements are summed in parts, so that all work-items have something to do. */
 static grad_sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
@@ -111,7 +116,7 @@ static grad_sizes sizes_of(const cleat_node *node, const cleat_device_facts *fac
     const int64_t sample = sample_of(dy), used = used_of(dy, node->out[0], first_of(node));
     grad_sizes s = {.batch = cleat_tensor_elements(dy) / sample, .sample = sample, .used = used};
     const int64_t wanted = 8 * units_of(facts) * facts->work_group / vectors_of(used, facts);
-    s.parts = min(min(wanted, ceil_div(s.batch, MIN_PART)), MAX_PARTS);
+    s.parts = min(min(wanted, ceil_div(s.batch, facts->work_group > 1 ? MIN_PART_GPU : MIN_PART)), MAX_PARTS);
     if (s.parts < 1) s.parts = 1;
     return s;
 }
@@ -142,7 +147,10 @@ static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes 
     launch_table(node, binder);
     cleat_launch_i32(binder, (int32_t)s.used);
     cleat_launch_i32(binder, (int32_t)s.parts);
-    cleat_launch_items(binder, vectors_of(s.used, binder->facts));
+    if (binder->facts->work_group > 1)
+        cleat_launch_groups(binder, ceil_div(s.used, min(binder->facts->work_group, TOTAL_COLUMNS)));
+    else
+        cleat_launch_items(binder, vectors_of(s.used, binder->facts));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {

@@ -1,10 +1,14 @@
 /* Sinusoidal positional encoding, added to x. The gradient is dy. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
+#include "ops/lib/count.h"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
+
+/* Samples for which a work-item of a GPU computes an encoding, if fewer would be enough to keep all busy. */
+enum { SHARE = 8 };
 
 enum { X = CLEAT_POSITIONAL_X, LENGTHS = CLEAT_POSITIONAL_LENGTHS, FORWARD_IN };
 
@@ -55,9 +59,10 @@ static void finish(cleat_binder *binder, const cleat_tensor *lengths, const clea
     cleat_launch_i32(binder, (int32_t)half_width);
     cleat_launch_f32(binder, ratio_hi);
     cleat_launch_f32(binder, (float)(ratio - (double)ratio_hi));
-    int64_t columns =
-        binder->facts->work_group == 1 ? 1 : (width + binder->facts->vector_width - 1) / binder->facts->vector_width;
-    cleat_launch_items(binder, length * columns);
+    if (binder->facts->work_group == 1)
+        cleat_launch_items(binder, length);
+    else
+        cleat_launch_items(binder, length * ceil_div(width, binder->facts->vector_width) * ceil_div(batch, SHARE));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {

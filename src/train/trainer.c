@@ -172,11 +172,13 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
-/* Runs the last micro-batch of a step so that the ranks exchange gradients meanwhile. */
+/* Runs the last micro-batch of a step: the update, which follows at once, sends the commands of both to the device. Ranks
+ * exchange gradients meanwhile. */
 static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
                              cleat_error *error) {
     cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
     if (status) return status;
+    if (!trainer->parallel.ranks) return cleat_exec_enqueue(trainer->engine.session->exec, graph->index, error);
     return cleat_data_parallel_run_last(&trainer->parallel, trainer->engine.session, fed->micro_batch->bucket, error);
 }
 
@@ -207,7 +209,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
         ; /* the batch is released below */
     else if (trainer->settings.profile->run.check_finite)
         status = cleat_check_micro_batch(&trainer->anomaly, graph, &fed, error);
-    else if (trainer->parallel.ranks && is_last)
+    else if (is_last)
         status = run_last(trainer, graph, &fed, error);
     else
         status = cleat_feed_run(trainer->engine.feed, graph, &fed, error);

@@ -160,7 +160,7 @@ cleat_status cleat_trajectory_forward_backward(cleat_trajectory *trajectory, cle
     cleat_session *session = trajectory->session;
     size_t index = session->work->train[0].index;
     cleat_status status = cleat_exec_upload(session->exec, index, trajectory->batch, error);
-    return status == CLEAT_OK ? cleat_exec_run(session->exec, index, error) : status;
+    return status == CLEAT_OK ? cleat_exec_enqueue(session->exec, index, error) : status;
 }
 
 cleat_status cleat_trajectory_update(cleat_trajectory *trajectory, cleat_error *error) {
@@ -170,7 +170,7 @@ cleat_status cleat_trajectory_update(cleat_trajectory *trajectory, cleat_error *
     cleat_session_prepare_update(session, cleat_staging_data(trajectory->update),
                                  trajectory->profile->train.learning_rate, trajectory->step++);
     status = cleat_exec_upload(session->exec, session->work->update.index, trajectory->update, error);
-    return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
+    return status == CLEAT_OK ? cleat_exec_enqueue(session->exec, session->work->update.index, error) : status;
 }
 
 cleat_status cleat_trajectory_loss(cleat_trajectory *trajectory, double *loss, cleat_error *error) {

@@ -21,6 +21,7 @@
 /* Calls from the trainer's thread. */
 typedef struct calls {
     long launches, copies, writes, flushes; /* calls allowed in a step */
+    long events;                            /* launches that ask for one */
     long arguments, kernels, buffers;       /* calls that belong before the first step */
     long finishes, blocking;                /* calls in which the host waits for the device */
     long event_waits;                       /* of all threads: see below */
@@ -55,6 +56,7 @@ CLEAT_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel
                                         const size_t *global, const size_t *local, cl_uint n, const cl_event *wait,
                                         cl_event *event) {
     ++made.launches;
+    made.events += event != NULL;
     record_step(kernel);
     return NEXT(clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, n, wait, event);
 }
@@ -151,7 +153,8 @@ static void a_step_only_enqueues(void **state) {
         assert_int_equal(now->launches - last->launches, after[2].launches - after[1].launches);
         assert_int_equal(now->writes - last->writes, 2);   /* the batch and the hyper-parameters */
         assert_int_equal(now->copies - last->copies, 2);   /* from their slots to the inputs */
-        assert_int_equal(now->flushes - last->flushes, 4); /* one for each transfer and each graph */
+        assert_int_equal(now->flushes - last->flushes, 3); /* one for each transfer, and one for both graphs */
+        assert_int_equal(now->events - last->events, 2);   /* the last launch of each graph */
     }
     const calls *first = &after[MEASURED], *last = &after[STEPS - 1];
     assert_int_equal(last->finishes, first->finishes);

@@ -51,4 +51,9 @@ done
 # A command that only reads the checkpoint.
 exits 4 env CLEAT_VIRTUAL_CARD_RESET_AT=5 "$cleat" eval "$scratch/tiny.ini" --checkpoint "$scratch/whole" --split val
 says err "is lost"
+# Which kernel it was is known if each is waited for.
+for launch in 5:linear_ 6:layer_norm_forward; do
+    exits 4 env CLEAT_LAUNCH_BLOCKING=1 CLEAT_VIRTUAL_CARD_RESET_AT="${launch%:*}" "$cleat" eval "$scratch/tiny.ini" --checkpoint "$scratch/whole" --split val
+    says err "is lost (kernel '${launch#*:}"
+done
 finish
