@@ -66,7 +66,7 @@ static void record_last(cleat_exec *exec, const cleat_bound *bound, size_t first
     }
 }
 
-cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
+cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
     cleat_bound *bound = &exec->graphs[graph];
@@ -83,8 +83,13 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);
     if (!status) record_last(exec, bound, bound->first[first], bound->first[last]);
-    clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
     return cleat_device_explain(exec->device, status, error);
+}
+
+cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
+    cleat_status status = cleat_exec_enqueue_nodes(exec, graph, first, last, error);
+    clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
+    return status;
 }
 
 cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {
