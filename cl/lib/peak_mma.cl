@@ -26,8 +26,13 @@ MATRIX_KERNEL __kernel void peak_matrix(TENSOR(const int, rounds), TENSOR(float,
     __local ushort __attribute__((aligned(16))) tiles[4][256];
     MATRIX_SCRATCH(scratch);
     const int count = AT(rounds)[0];
-    for (int i = get_local_id(0); i < 4 * 256; i += WG)
+    /* Not from get_local_id(0) on in steps of WG: of that loop clang 19 makes code for RDNA that writes nothing (it compares a
+     * counter with 7 by v_cmpx_ge with exchanged operands), as the virtual cards show. */
+#pragma unroll
+    for (int k = 0; k < 4 * 256 / WG; ++k) {
+        const int i = k * WG + get_local_id(0);
         tiles[i / 256][i % 256] = (ushort)(0x3400 | i * 389 % 1024 | (i * 7919 / 8 % 2) << 15);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     matrix_a a0, a1;
     matrix_b b0, b1;

@@ -50,9 +50,14 @@ static void bind_matrix(const cleat_node *node, cleat_binder *binder) {
     end_loop(node, binder);
 }
 
+static const char *refuse_matrix(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->matrix_unit == CLEAT_MATRIX_NONE ? "the device has no matrix unit" : NULL;
+}
+
 static const cleat_variant launch_variants[] = {{.name = "empty", .bind = bind_launch}, {0}};
 static const cleat_variant f32_variants[] = {{.name = "registers", .bind = bind_f32}, {0}};
-static const cleat_variant matrix_variants[] = {{.name = "mma", .bind = bind_matrix}, {0}};
+static const cleat_variant matrix_variants[] = {{.name = "mma", .refuse = refuse_matrix, .bind = bind_matrix}, {0}};
 
 static const cleat_op ops[] = {
     [CLEAT_PEAK_LAUNCH] = {.name = "peak_launch", .infer = infer_launch, .variants = launch_variants},
