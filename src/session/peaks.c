@@ -22,8 +22,8 @@ static cleat_status infer_launch(cleat_node *node, cleat_error *error) {
 
 /* The number of work-items is the device's, which a graph does not know: there is room for the most. */
 static cleat_status infer_loop(cleat_node *node, cleat_error *error) {
-    enum { MOST_ITEMS = 256 };
-    const int64_t shape[] = {((const peak_attr *)node->attr)->groups, MOST_ITEMS};
+    enum { MAX_ITEMS = 256 };
+    const int64_t shape[] = {((const peak_attr *)node->attr)->groups, MAX_ITEMS};
     return cleat_set_output(node, 0, CLEAT_F32, 2, shape, error);
 }
 

@@ -389,7 +389,7 @@ static cleat_status time_rounds(void *user, int64_t rounds, double *seconds, cle
 /* Enough groups that none of a device's units waits while others still work. */
 static cleat_status measure_loop(cleat_device *device, cleat_peak_kernel kernel, double launch_seconds, double *flops,
                                  cleat_error *error) {
-    enum { GROUPS_PER_UNIT = 64, MOST_ROUNDS = 1 << 24 };
+    enum { GROUPS_PER_UNIT = 64, MAX_ROUNDS = 1 << 24 };
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     const int64_t groups = GROUPS_PER_UNIT * (facts->compute_units > 0 ? (int64_t)facts->compute_units : 1);
     const subject loop = {.name = "loop in registers",
@@ -398,7 +398,7 @@ static cleat_status measure_loop(cleat_device *device, cleat_peak_kernel kernel,
                           .most = groups,
                           .build = kernel == CLEAT_PEAK_F32 ? build_f32_loop : build_matrix_loop};
     timing timed = {.device = device, .what = &loop};
-    const cleat_sized_work work = {time_rounds, &timed, 1, MOST_ROUNDS};
+    const cleat_sized_work work = {time_rounds, &timed, 1, MAX_ROUNDS};
     int64_t rounds = 0;
     double seconds = 0;
     cleat_status status = trial_create(device, &loop, groups, &timed.trial, error);

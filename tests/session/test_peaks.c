@@ -100,7 +100,7 @@ static void memory_is_measured_outside_of_the_cache(void **state) {
 
 /* --- kernels --------------------------------------------------------------------------------------------------- */
 
-enum { GROUPS = 3, MOST_ITEMS = 256, ROUNDS = 5 };
+enum { GROUPS = 3, MAX_ITEMS = 256, ROUNDS = 5 };
 
 /* What the work-items of one kernel sum up: sums [GROUPS * the work-items of a group]. */
 static void run_kernel(cleat_device *device, cleat_peak_kernel kernel, int32_t rounds, float *sums) {
@@ -162,7 +162,7 @@ static double f32_sum(const cleat_device_facts *facts, double item, int count) {
 /* The kernel has 6 vectors of sums, or 12 on a processor with AVX-512. */
 static void every_multiply_add_is_counted(void **state) {
     (void)state;
-    static float sums[GROUPS * MOST_ITEMS];
+    static float sums[GROUPS * MAX_ITEMS];
     cleat_device *device = device_open();
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     run_kernel(device, CLEAT_PEAK_F32, ROUNDS, sums);
@@ -182,7 +182,7 @@ static float operand(int i) {
 
 static void every_product_of_the_unit_is_counted(void **state) {
     (void)state;
-    static float sums[GROUPS * MOST_ITEMS];
+    static float sums[GROUPS * MAX_ITEMS];
     cleat_device *device = device_open();
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     if (facts->matrix_unit == CLEAT_MATRIX_NONE) {
