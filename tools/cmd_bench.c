@@ -108,14 +108,14 @@ static const char *bound_of(const cleat_bench_result *r) {
     return r->memory_bound ? "memory" : "compute";
 }
 
-static void print_json_raised(const cleat_bench_result *r) {
-    static const char *const names[CLEAT_BENCH_RATES] = {"peak_gflops", "peak_matrix_gflops", "peak_gbytes_per_s"};
-    const char *comma = "";
-    printf(", \"raised\": [");
-    for (int i = 0; i < CLEAT_BENCH_RATES; ++i) {
-        if (!r->raised[i]) continue;
-        printf("%s\"%s\"", comma, names[i]);
-        comma = ", ";
+enum { WARNING = 256 };
+
+static void print_json_warnings(const cleat_bench_result *r) {
+    char text[WARNING];
+    printf(", \"warnings\": [");
+    for (size_t i = 0; cleat_bench_warning(r, i, text, sizeof text); ++i) {
+        if (i > 0) printf(", ");
+        cli_print_json_string(text);
     }
     printf("]");
 }
@@ -134,7 +134,7 @@ static void print_json_result(const cleat_bench_result *r) {
            r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
            (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
     cli_print_json_number(r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN);
-    print_json_raised(r);
+    print_json_warnings(r);
     if (r->kind != CLEAT_BENCH_MODEL) return;
     printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": ",
            cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters);
@@ -146,7 +146,7 @@ static void print_json_result(const cleat_bench_result *r) {
 static void print_peak(const cleat_bench_result *r) {
     printf("%s: peak %.4g GFLOP/s", r->device, r->peak.flops / 1e9);
     if (r->peak.matrix_flops > 0) printf(" (%.4g on its matrix unit)", r->peak.matrix_flops / 1e9);
-    printf(" and %.4g GB/s, measured with cleat's kernels\n\n", r->peak.bytes / 1e9);
+    printf(" in registers and %.4g GB/s of memory, measured\n\n", r->peak.bytes / 1e9);
 }
 
 static void print_head(const char *first, bool speed) {
@@ -166,16 +166,9 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
     fflush(stdout);
 }
 
-/* Prints which of the device's rates the workload exceeded. */
-static void print_raised(const cleat_bench_result *r) {
-    static const char *const kept = "raised to it";
-    const char *where = "  faster than the peak that was measured";
-    if (r->raised[CLEAT_BENCH_FLOPS]) printf("%s: %.4g GFLOP/s, %s\n", where, r->peak.flops / 1e9, kept);
-    if (r->raised[CLEAT_BENCH_MATRIX_FLOPS])
-        printf("%s: %.4g GFLOP/s on the matrix unit, %s\n", where, r->peak.matrix_flops / 1e9, kept);
-    if (r->raised[CLEAT_BENCH_BYTES])
-        printf("%s: %.4g GB/s, raised to it for this workload only: its data may stay in a cache\n", where,
-               r->peak.bytes / 1e9);
+static void print_warnings(const cleat_bench_result *r) {
+    char text[WARNING];
+    for (size_t i = 0; cleat_bench_warning(r, i, text, sizeof text); ++i) printf("  warning: %s\n", text);
 }
 
 /* Prints the length that was run if it is not that of the data. */
@@ -206,7 +199,7 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
             if (i == 0) print_peak(&result);
             if (i == 0) print_head("workload", false);
             print_row(result.workload, &result, 0);
-            print_raised(&result);
+            print_warnings(&result);
             print_length(&all->items[i], &result);
             continue;
         }
@@ -254,7 +247,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
             print_head("device", true);
         }
         print_device(bench, selector, &result, first.ms_median / result.ms_median);
-        if (!bench->json) print_raised(&result);
+        if (!bench->json) print_warnings(&result);
         if (!rest && !bench->json) print_length(what, &result);
     }
     return CLEAT_OK;

@@ -29,14 +29,6 @@ typedef struct cleat_bench_info {
 /* The i-th built-in workload of cleat_bench; false past the last. */
 CLEAT_API bool cleat_bench_workload(size_t i, cleat_bench_info *info);
 
-/* The rates of cleat_rates that can bound a workload. */
-typedef enum cleat_bench_rate {
-    CLEAT_BENCH_FLOPS,
-    CLEAT_BENCH_MATRIX_FLOPS,
-    CLEAT_BENCH_BYTES,
-    CLEAT_BENCH_RATES
-} cleat_bench_rate;
-
 typedef struct cleat_bench_request {
     const char *device;   /* device name in the form of cleat_device_open */
     const char *workload; /* name or peer name of a workload; with `profile`, the label of the result */
@@ -45,7 +37,7 @@ typedef struct cleat_bench_request {
     double seconds;            /* duration of the timed runs (at least 5, after two warm-up runs) */
     int64_t repeats;           /* timed runs (bursts of short runs); 0: as many as fit into `seconds` */
     cleat_precision precision; /* precision of a training step */
-    /* Calls cleat_rates_remeasure instead of using cached rates, which takes one more second. */
+    /* Measures the peaks again instead of using cached ones, which takes about two more seconds. */
     bool remeasure_peak;
     /* Runs in a child process, so that its memory is measured separately. The calling process must not have
      * used OpenCL and must have only one thread (fork). */
@@ -63,17 +55,13 @@ typedef struct cleat_bench_result {
     /* Nominal work of the operations (arithmetic; inputs and outputs counted once each) divided by the median
      * time. */
     double gflops, gbytes_per_second;
-    /* Ratio of the roofline time to the median, 0 to 1. The roofline time of an operation is the longer of
-     * its arithmetic at the measured rate of the device (of its matrix unit where the kernel uses that)
-     * and its memory traffic at the measured bandwidth. */
+    /* Ratio of the roofline time to the median. The roofline time of an operation is the longer of its arithmetic at the
+     * peak of the unit that computes it and its memory traffic at the memory's rate. Above 1 where data stay in a cache, or
+     * where a kernel does less arithmetic than is counted (cleat_bench_warning). */
     double share_of_peak;
-    bool memory_bound; /* memory traffic dominates the roofline time */
-    /* The measured rates. If the workload is faster than these rates allow, the rates that bound it are
-     * raised until share_of_peak is 1. A raised arithmetic rate is cached for later calls of
-     * cleat_rates_measure, with the value that the workload proves (the operations that it bounds over the
-     * whole time). A raised memory rate holds for this result only, because it may be the rate of a cache. */
-    cleat_rates peak;
-    bool raised[CLEAT_BENCH_RATES];
+    bool memory_bound;     /* memory traffic dominates the roofline time */
+    cleat_rates peak;      /* of the device (cleat_peaks_measure) */
+    cleat_rates card_peak; /* the same rates in the card file of the device; 0: unknown */
     int64_t device_bytes;
     double peak_rss_mb; /* high-water mark of the process */
     /* Training steps only; else 0: */
@@ -89,6 +77,10 @@ typedef struct cleat_bench_result {
 /* Times a workload. `result` is plain data, written on success only. CLEAT_ERR_NOT_FOUND: no workload has
  * this name; the message gives the nearest one. */
 CLEAT_API cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error);
+
+/* Writes sentence number `i` about what speaks against the numbers of a result (a share above 1, a measured peak below half of
+ * the card file's) to `text` [size], cut if too long; false past the last. */
+CLEAT_API bool cleat_bench_warning(const cleat_bench_result *result, size_t i, char *text, size_t size);
 
 typedef struct cleat_spread {
     double median, min, max;

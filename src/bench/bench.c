@@ -81,7 +81,7 @@ static cleat_status enqueue(const cleat_bench_job *job, cleat_error *error) {
     for (int i = 0; i < job->n_parts; ++i) {
         const cleat_bench_part *part = &job->parts[i];
         for (int64_t n = 0; n < part->times && status == CLEAT_OK; ++n)
-            status = cleat_exec_run_nodes(job->exec, part->graph, part->first, part->last, error);
+            status = cleat_exec_enqueue_nodes(job->exec, part->graph, part->first, part->last, error);
     }
     return status;
 }
@@ -110,6 +110,7 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
     result->device_bytes = cleat_device_peak(job->device);
     result->peak_rss_mb = peak_rss_mb();
     snprintf(result->device, sizeof result->device, "%s", cleat_device_get_facts(job->device)->name);
+    cleat_bench_card_peak(cleat_device_get_facts(job->device), &result->card_peak);
     if (!job->step) return;
     result->samples = job->samples;
     result->samples_per_second = (double)job->samples / times->ms_median * 1e3;
@@ -125,9 +126,7 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
 static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
     cleat_device *device = NULL;
     cleat_status status = cleat_doctor_open_device(request->device, &device, error);
-    if (!status)
-        status = request->remeasure_peak ? cleat_rates_remeasure(device, peak, error)
-                                         : cleat_rates_measure(device, peak, error);
+    if (!status) status = cleat_peaks_measure(device, request->remeasure_peak, peak, error);
     cleat_device_close(device);
     return status;
 }
@@ -174,7 +173,7 @@ static void bench_in_child(void *user, int out) {
     cleat_child_send(out, &told, sizeof told);
 }
 
-/* Measures the device's rates, which are stored for the process of the workload: buffers of this measurement would
+/* Measures the device's peaks, which are stored for the process of the workload: buffers of this measurement would
  * count as memory of a small workload. */
 static void measure_in_child(void *user, int out) {
     report told = {0};

@@ -72,6 +72,9 @@ void cleat_device_enqueued(cleat_device *device, cl_event last);
 /* Releases all marks. */
 void cleat_device_forget_marks(cleat_device *device);
 
+/* Bytes of the cache between the device and its memory, as the driver reports it (a GPU's L2); 0: unknown. */
+int64_t cleat_device_cache(const cleat_device *device);
+
 /* Identifies a program to build. */
 typedef struct cleat_program_key {
     const char *file;

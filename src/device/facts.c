@@ -38,6 +38,10 @@ static uint64_t read_ulong(cl_device_id id, cl_device_info what) {
     return read_number(id, what, sizeof(cl_ulong));
 }
 
+int64_t cleat_device_cache(const cleat_device *device) {
+    return (int64_t)read_ulong(device->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+}
+
 bool cleat_has_extension(cl_device_id id, const char *word) {
     char list[LONGEST_TEXT] = "";
     size_t wanted = strlen(word);

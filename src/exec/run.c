@@ -55,7 +55,7 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
     return code == CL_SUCCESS ? CLEAT_OK : fail_kernel(launch, code, error);
 }
 
-static cleat_status enqueue(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
+cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
     cleat_bound *bound = &exec->graphs[graph];
@@ -84,14 +84,14 @@ void cleat_exec_flush(cleat_exec *exec) {
 }
 
 cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
-    cleat_status status = enqueue(exec, graph, first, last, error);
+    cleat_status status = cleat_exec_enqueue_nodes(exec, graph, first, last, error);
     cleat_exec_flush(exec);
     return status;
 }
 
 cleat_status cleat_exec_enqueue(cleat_exec *exec, size_t graph, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
-    return status ? status : enqueue(exec, graph, 0, exec->graphs[graph].layout->node_count, error);
+    return status ? status : cleat_exec_enqueue_nodes(exec, graph, 0, exec->graphs[graph].layout->node_count, error);
 }
 
 cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) {

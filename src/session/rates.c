@@ -1,8 +1,8 @@
-/* Measures how fast a device runs cleat's kernels: times a few small graphs once and stores the result on
- * disk.
+/* Measures how fast a device runs cleat's kernels, and how fast its units are: times a few graphs once and stores
+ * the results on disk.
  *
- * The rates are those at which the estimates (fit/estimate.h) of the timed graphs equal their measured
- * times. */
+ * The sustained rates are those at which the estimates (fit/estimate.h) of the timed graphs equal their measured
+ * times. The peaks are those of loops in registers (peaks.h). */
 #include "session/rates.h"
 
 #include "cleat/ops.h"
@@ -14,19 +14,22 @@
 #include "device/device.h"
 #include "exec/copy.h"
 #include "fit/estimate.h"
+#include "session/peaks.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Increase FORMAT when the measurement changes: the name of the file depends on it. */
-enum { FORMAT = 2, HASH = 33, PATH = 1024 };
+enum { FORMAT = 3, HASH = 33, PATH = 1024 };
 
 /* --- the graphs ----------------------------------------------------------------------------------------------- */
 
 typedef struct subject {
     const char *name;
-    int64_t most, least; /* sizes: halved from `most` on until the graph fits the permitted memory */
+    /* sizes: halved from `first` on until the graph fits the permitted memory; doubled up to `most` until a launch is
+     * long enough (cleat_find_size) */
+    int64_t first, least, most;
     void (*build)(cleat_graph *graph, int64_t size);
 } subject;
 
@@ -41,29 +44,41 @@ static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x
     return cleat_linear(graph, x, w, b, NULL);
 }
 
-/* The products of a feed-forward block in training: forward, and the gradients of inputs and weights. */
-static void build_products(cleat_graph *graph, int64_t rows) {
-    enum { WIDTH = 256, HIDDEN = 1024 };
-    const int64_t shape[] = {rows, WIDTH};
+/* The products of a feed-forward block. Above the first size they are 16 times as large: a card that takes a few
+ * microseconds for the small ones reaches its speed in neither. */
+enum { PRODUCT_ROWS = 2048 };
+typedef struct block_size {
+    int64_t rows, width, hidden;
+} block_size;
+
+static block_size block_of(int64_t size) {
+    if (size <= PRODUCT_ROWS) return (block_size){size, 256, 1024};
+    return (block_size){size / 2, 1024, 4096};
+}
+
+/* In training: forward, and the gradients of inputs and weights. */
+static void build_products(cleat_graph *graph, int64_t size) {
+    const block_size b = block_of(size);
+    const int64_t shape[] = {b.rows, b.width};
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 2, shape);
     cleat_require_grad(graph, x);
-    cleat_tensor *hidden = layer(graph, "up", x, WIDTH, HIDDEN);   /* [rows, HIDDEN] */
-    cleat_tensor *y = layer(graph, "down", hidden, HIDDEN, WIDTH); /* [rows, WIDTH] */
+    cleat_tensor *hidden = layer(graph, "up", x, b.width, b.hidden);   /* [rows, hidden] */
+    cleat_tensor *y = layer(graph, "down", hidden, b.hidden, b.width); /* [rows, width] */
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
 /* The same products in half precision, computed by the card's matrix unit. */
-static void build_half_products(cleat_graph *graph, int64_t rows) {
-    enum { WIDTH = 256, HIDDEN = 1024 };
-    const int64_t shape[] = {rows, WIDTH}, up_shape[] = {HIDDEN, WIDTH}, down_shape[] = {WIDTH, HIDDEN};
+static void build_half_products(cleat_graph *graph, int64_t size) {
+    const block_size b = block_of(size);
+    const int64_t shape[] = {b.rows, b.width}, up_shape[] = {b.hidden, b.width}, down_shape[] = {b.width, b.hidden};
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F16, 2, shape), *dy = cleat_input(graph, "dy", CLEAT_F16, 2, shape);
     cleat_tensor *up = cleat_input(graph, "up", CLEAT_F16, 2, up_shape);
     cleat_tensor *down = cleat_input(graph, "down", CLEAT_F16, 2, down_shape);
     cleat_tensor *const wanted[] = {x, up, down};
     for (int i = 0; i < 3; ++i) cleat_require_grad(graph, wanted[i]);
-    cleat_tensor *hidden = cleat_linear(graph, x, up, NULL, NULL);   /* [rows, HIDDEN] */
-    cleat_tensor *y = cleat_linear(graph, hidden, down, NULL, NULL); /* [rows, WIDTH] */
+    cleat_tensor *hidden = cleat_linear(graph, x, up, NULL, NULL);   /* [rows, hidden] */
+    cleat_tensor *y = cleat_linear(graph, hidden, down, NULL, NULL); /* [rows, width] */
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
@@ -75,8 +90,19 @@ static void build_stream(cleat_graph *graph, int64_t elements) {
     cleat_retain(graph, cleat_add(graph, x, y));
 }
 
-/* `count` pairs of a product and an addition that are too small to take measurable time. */
+/* The rounds of a loop of peaks.h, or 0. */
+static cleat_tensor *make_rounds(cleat_graph *graph) {
+    return cleat_state(graph, "rounds", CLEAT_I32, 1, (int64_t[]){1});
+}
+
 static void build_launches(cleat_graph *graph, int64_t count) {
+    cleat_tensor *rounds = make_rounds(graph);
+    for (int64_t i = 0; i < count; ++i) cleat_peak_node(graph, CLEAT_PEAK_LAUNCH, rounds, 1);
+}
+
+/* The same on a CPU: `count` pairs of a product and an addition that are too small to take measurable time. An empty
+ * kernel takes PoCL 2 us, but a small one 16 us, because it wakes the driver's threads (2026-11-27, two cores). */
+static void build_small_kernels(cleat_graph *graph, int64_t count) {
     enum { ROWS = 32, WIDTH = 128 };
     const int64_t shape[] = {ROWS, WIDTH};
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, shape), *sum = x;
@@ -84,10 +110,18 @@ static void build_launches(cleat_graph *graph, int64_t count) {
     cleat_retain(graph, sum);
 }
 
-static const subject products = {"products", 2048, 64, build_products};
-static const subject half_products = {"half products", 2048, 64, build_half_products};
-static const subject stream = {"addition", 64 * 1048576 / 12, 1024, build_stream};
-static const subject launches = {"launches", 64, 4, build_launches};
+static void build_f32_loop(cleat_graph *graph, int64_t groups) {
+    cleat_retain(graph, cleat_peak_node(graph, CLEAT_PEAK_F32, make_rounds(graph), groups));
+}
+
+static void build_matrix_loop(cleat_graph *graph, int64_t groups) {
+    cleat_retain(graph, cleat_peak_node(graph, CLEAT_PEAK_MATRIX, make_rounds(graph), groups));
+}
+
+static const subject products = {"products", PRODUCT_ROWS, 64, 65536, build_products};
+static const subject half_products = {"half products", PRODUCT_ROWS, 64, 65536, build_half_products};
+static const subject launches = {"launches", 64, 4, 64, build_launches};
+static const subject small_kernels = {"launches", 64, 4, 64, build_small_kernels};
 
 /* --- a graph on the device ------------------------------------------------------------------------------------ */
 
@@ -148,17 +182,23 @@ static cleat_status trial_fill(trial *t, cleat_error *error) {
     return status;
 }
 
-static cleat_status trial_create(cleat_device *device, const subject *what, trial *made, cleat_error *error) {
+/* Of the given size, or, if that is what->first, of the largest one that fits. CLEAT_ERR_FIT: another size needs more
+ * memory than is allowed. */
+static cleat_status trial_create(cleat_device *device, const subject *what, int64_t size, trial *made,
+                                 cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
-    int64_t allowed = memory_allowed(device);
+    const int64_t allowed = memory_allowed(device), least = size == what->first ? what->least : size;
     trial t = {0};
     cleat_status status = CLEAT_ERR_FIT;
-    for (int64_t size = what->most; size >= what->least; size /= 2) {
+    for (; size >= least; size /= 2) {
         status = trial_plan(what, size, facts, &t, error);
-        bool fits = status == CLEAT_OK && cleat_plan_bytes(t.plan) <= allowed, last = size / 2 < what->least;
+        bool fits = status == CLEAT_OK && cleat_plan_bytes(t.plan) <= allowed, last = size / 2 < least;
         if (fits || last || (status != CLEAT_OK && status != CLEAT_ERR_FIT)) break;
         trial_destroy(&t);
     }
+    if (status == CLEAT_OK && size > what->first && cleat_plan_bytes(t.plan) > allowed)
+        status = cleat_fail(error, CLEAT_ERR_FIT, "%s of size %lld need more than half of the free memory", what->name,
+                            (long long)size);
     if (status == CLEAT_OK) status = cleat_exec_create(device, t.plan, &t.exec, error);
     if (status == CLEAT_OK) status = cleat_exec_build(t.exec, error);
     if (status == CLEAT_OK) status = trial_fill(&t, error);
@@ -175,7 +215,8 @@ static cleat_status trial_create(cleat_device *device, const subject *what, tria
 static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error *error) {
     double start = cleat_seconds();
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < runs && status == CLEAT_OK; ++i) status = cleat_exec_run(t->exec, 0, error);
+    for (int i = 0; i < runs && status == CLEAT_OK; ++i)
+        status = cleat_exec_enqueue_nodes(t->exec, 0, 0, t->graph->node_count, error);
     if (status == CLEAT_OK) status = cleat_exec_finish(t->exec, error);
     *seconds = (cleat_seconds() - start) / runs;
     return status;
@@ -183,10 +224,10 @@ static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error 
 
 /* Seconds per run, taken from the fastest burst: other load on the machine can only make a burst longer, and
  * the result is stored. Bursts are long enough that their start and end do not matter, and short enough that
- * some of them are not disturbed. */
-static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
+ * some of them are not disturbed. They go on for `enough` seconds, if that is more than five of them. */
+static cleat_status time_runs(trial *t, double enough, double *seconds, cleat_error *error) {
     enum { MIN_BURSTS = 5, MAX_RUNS = 4096 };
-    const double burst_seconds = 0.004, all_seconds = 0.2;
+    const double burst_seconds = 0.004;
     double each = 0, fastest = INFINITY;
     int runs = 1;
     cleat_status status = time_burst(t, 1, &each, error); /* creates the kernels */
@@ -195,7 +236,7 @@ static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
         runs *= 2;
         status = time_burst(t, runs, &each, error);
     }
-    double end = cleat_seconds() + all_seconds;
+    double end = cleat_seconds() + enough;
     for (int i = 0; status == CLEAT_OK && (i < MIN_BURSTS || cleat_seconds() < end); ++i) {
         status = time_burst(t, runs, &each, error);
         if (each < fastest) fastest = each;
@@ -204,17 +245,51 @@ static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
     return status;
 }
 
-/* --- from times to rates -------------------------------------------------------------------------------------- */
+static const double ENOUGH = 0.2;
 
-/* Times one run and frees the device memory; the plan remains. */
-static cleat_status time_subject(cleat_device *device, const subject *what, trial *t, double *seconds,
-                                 cleat_error *error) {
-    cleat_status status = trial_create(device, what, t, error);
-    if (status == CLEAT_OK) status = time_runs(t, seconds, error);
-    cleat_exec_destroy(t->exec);
-    t->exec = NULL;
-    return status;
+/* A graph being timed. */
+typedef struct timing {
+    cleat_device *device;
+    const subject *what;
+    trial trial;    /* of the last size that fitted; its plan remains, the device memory does not */
+    double seconds; /* of a run */
+    cleat_tensor *rounds;
+} timing;
+
+static cleat_status count_launches(const trial *t, double *count, cleat_error *error) {
+    const cleat_rates only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
+    return cleat_estimate_graph(t->plan, 0, &only_launches, count, error);
 }
+
+/* For cleat_find_size. */
+static cleat_status time_size(void *user, int64_t size, double *seconds, cleat_error *error) {
+    timing *timed = user;
+    trial next = {0};
+    double run = 0, count = 0;
+    cleat_status status = trial_create(timed->device, timed->what, size, &next, error);
+    if (status == CLEAT_OK) status = time_runs(&next, ENOUGH, &run, error);
+    if (status == CLEAT_OK) status = count_launches(&next, &count, error);
+    cleat_exec_destroy(next.exec);
+    next.exec = NULL;
+    if (status != CLEAT_OK) {
+        trial_destroy(&next);
+        return status;
+    }
+    trial_destroy(&timed->trial);
+    timed->trial = next;
+    timed->seconds = run;
+    *seconds = run / count;
+    return CLEAT_OK;
+}
+
+static cleat_status time_subject(timing *timed, double launch_seconds, cleat_error *error) {
+    const cleat_sized_work work = {time_size, timed, timed->what->first, timed->what->most};
+    int64_t size = 0;
+    double each = 0;
+    return cleat_find_size(&work, launch_seconds, &size, &each, error);
+}
+
+/* --- sustained rates ------------------------------------------------------------------------------------------ */
 
 /* The measured time, but at least twice the part that the other rates explain, which may be large if little
  * memory made the arrays very small. */
@@ -222,16 +297,16 @@ static double at_least_twice(double seconds, double known) {
     return fmax(seconds, 2 * known);
 }
 
-/* Finds the `rate` (a member of *rates) at which the estimate equals `seconds`. */
-static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rates, double *rate, cleat_error *error) {
+/* Finds the `rate` (a member of *rates) at which the estimate equals the measured time. */
+static cleat_status solve_rate(const timing *timed, cleat_rates *rates, double *rate, cleat_error *error) {
     enum { HALVINGS = 80 };
     double low = 1, high = 1e20, known = 0, estimate = 0;
     *rate = INFINITY;
-    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
+    cleat_status status = cleat_estimate_graph(timed->trial.plan, 0, rates, &known, error);
     for (int i = 0; i < HALVINGS && status == CLEAT_OK; ++i) {
         *rate = sqrt(low * high);
-        status = cleat_estimate_graph(t->plan, 0, rates, &estimate, error);
-        if (estimate > at_least_twice(seconds, known))
+        status = cleat_estimate_graph(timed->trial.plan, 0, rates, &estimate, error);
+        if (estimate > at_least_twice(timed->seconds, known))
             low = *rate;
         else
             high = *rate;
@@ -240,54 +315,122 @@ static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rate
 }
 
 /* Finds the time per launch in the same way. */
-static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
-    const cleat_rates only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
+static cleat_status solve_launch(const timing *timed, cleat_rates *rates, cleat_error *error) {
     double known = 0, count = 1;
     rates->launch_seconds = 0;
-    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
-    if (status == CLEAT_OK) status = cleat_estimate_graph(t->plan, 0, &only_launches, &count, error);
-    rates->launch_seconds = (at_least_twice(seconds, known) - known) / count;
+    cleat_status status = cleat_estimate_graph(timed->trial.plan, 0, rates, &known, error);
+    if (status == CLEAT_OK) status = count_launches(&timed->trial, &count, error);
+    rates->launch_seconds = (at_least_twice(timed->seconds, known) - known) / count;
     return status;
 }
 
 /* The rate of the matrix unit, or 0 (unknown) if none of the kernels chosen for the products runs on it. */
-static cleat_status solve_matrix_rate(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
+static cleat_status solve_matrix_rate(const timing *timed, cleat_rates *rates, cleat_error *error) {
     const cleat_rates probe = {.flops = 1, .matrix_flops = 1, .bytes = 1};
     cleat_node_estimate node;
     cleat_status status = CLEAT_OK;
     bool on_unit = false;
-    for (size_t i = 0; i < t->graph->node_count && !status && !on_unit; ++i) {
-        status = cleat_estimate_node(t->plan, 0, i, &probe, &node, error);
+    for (size_t i = 0; i < timed->trial.graph->node_count && !status && !on_unit; ++i) {
+        status = cleat_estimate_node(timed->trial.plan, 0, i, &probe, &node, error);
         on_unit = !status && node.on_matrix_unit;
     }
-    return on_unit ? solve_rate(t, seconds, rates, &rates->matrix_flops, error) : status;
+    return on_unit ? solve_rate(timed, rates, &rates->matrix_flops, error) : status;
 }
 
 /* Each rate is computed from the current values of the others, which each subject depends on only weakly; a
  * few rounds suffice. */
-static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    enum { LAUNCHES, STREAM, PRODUCTS, HALF_PRODUCTS, SUBJECTS, ROUNDS = 4 };
-    static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products, &half_products};
-    const bool has_unit = cleat_device_get_facts(device)->matrix_unit != CLEAT_MATRIX_NONE;
+static cleat_status measure_sustained(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    enum {
+        LAUNCHES,
+        STREAM,
+        PRODUCTS,
+        HALF_PRODUCTS,
+        SUBJECTS,
+        ROUNDS = 4,
+        ARRAYS = 3 * (int)sizeof(float),
+        LEAST = 1024
+    };
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    const int64_t bytes = cleat_stream_bytes(facts, cleat_device_cache(device), memory_allowed(device));
+    const int64_t elements = bytes / ARRAYS > LEAST ? bytes / ARRAYS : LEAST;
+    const subject stream = {"addition", elements, LEAST, elements, build_stream};
+    const bool is_cpu = facts->kind == CLEAT_DEVICE_CPU;
+    const subject *const subjects[SUBJECTS] = {is_cpu ? &small_kernels : &launches, &stream, &products, &half_products};
+    const int count = facts->matrix_unit != CLEAT_MATRIX_NONE ? SUBJECTS : HALF_PRODUCTS;
     cleat_rates made = {.flops = INFINITY, .bytes = INFINITY, .source = "measured"};
-    trial trials[SUBJECTS] = {0};
-    double seconds[SUBJECTS] = {0};
+    timing timings[SUBJECTS] = {0};
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < (has_unit ? SUBJECTS : HALF_PRODUCTS) && status == CLEAT_OK; ++i)
-        status = time_subject(device, subjects[i], &trials[i], &seconds[i], error);
-    for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
-        status = solve_launch(&trials[LAUNCHES], seconds[LAUNCHES], &made, error);
-        if (status == CLEAT_OK) status = solve_rate(&trials[STREAM], seconds[STREAM], &made, &made.bytes, error);
-        if (status == CLEAT_OK) status = solve_rate(&trials[PRODUCTS], seconds[PRODUCTS], &made, &made.flops, error);
+    for (int i = 0; i < count && status == CLEAT_OK; ++i) {
+        timings[i] = (timing){.device = device, .what = subjects[i]};
+        status = time_subject(&timings[i], made.launch_seconds, error);
+        if (i == LAUNCHES && status == CLEAT_OK) status = solve_launch(&timings[i], &made, error);
     }
-    if (has_unit && status == CLEAT_OK)
-        status = solve_matrix_rate(&trials[HALF_PRODUCTS], seconds[HALF_PRODUCTS], &made, error);
-    for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&trials[i]);
+    for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
+        status = solve_launch(&timings[LAUNCHES], &made, error);
+        if (status == CLEAT_OK) status = solve_rate(&timings[STREAM], &made, &made.bytes, error);
+        if (status == CLEAT_OK) status = solve_rate(&timings[PRODUCTS], &made, &made.flops, error);
+    }
+    if (count > HALF_PRODUCTS && status == CLEAT_OK) status = solve_matrix_rate(&timings[HALF_PRODUCTS], &made, error);
+    for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&timings[i].trial);
     if (status == CLEAT_OK) *rates = made;
     return status;
 }
 
+/* --- peaks ---------------------------------------------------------------------------------------------------- */
+
+/* For cleat_find_size: `rounds` rounds of the loop that has been opened. */
+static cleat_status time_rounds(void *user, int64_t rounds, double *seconds, cleat_error *error) {
+    const int32_t count = (int32_t)rounds;
+    timing *timed = user;
+    cleat_status status = cleat_exec_write_unchecked(timed->trial.exec, 0, timed->rounds, &count, error);
+    return status == CLEAT_OK ? time_runs(&timed->trial, 0, seconds, error) : status;
+}
+
+/* Enough groups that none of a device's units waits while others still work. */
+static cleat_status measure_loop(cleat_device *device, cleat_peak_kernel kernel, double launch_seconds, double *flops,
+                                 cleat_error *error) {
+    enum { GROUPS_PER_UNIT = 64, MAX_ROUNDS = 1 << 24 };
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    const int64_t groups = GROUPS_PER_UNIT * (facts->compute_units > 0 ? (int64_t)facts->compute_units : 1);
+    const subject loop = {.name = "loop in registers",
+                          .first = groups,
+                          .least = 1,
+                          .most = groups,
+                          .build = kernel == CLEAT_PEAK_F32 ? build_f32_loop : build_matrix_loop};
+    timing timed = {.device = device, .what = &loop};
+    const cleat_sized_work work = {time_rounds, &timed, 1, MAX_ROUNDS};
+    int64_t rounds = 0;
+    double seconds = 0;
+    cleat_status status = trial_create(device, &loop, groups, &timed.trial, error);
+    if (status == CLEAT_OK) timed.rounds = timed.trial.graph->nodes[0]->in[0];
+    if (status == CLEAT_OK) status = cleat_find_size(&work, launch_seconds, &rounds, &seconds, error);
+    if (status == CLEAT_OK) status = time_runs(&timed.trial, ENOUGH, &seconds, error);
+    if (status == CLEAT_OK) {
+        const double made = (double)timed.trial.graph->nodes[0]->out[0]->shape[0];
+        *flops = made * (double)rounds * cleat_peak_flops(facts, kernel) / seconds;
+    }
+    trial_destroy(&timed.trial);
+    return status;
+}
+
+static cleat_status measure_peaks(cleat_device *device, cleat_rates *peaks, cleat_error *error) {
+    cleat_rates made;
+    cleat_status status = cleat_rates_measure(device, &made, error);
+    if (status == CLEAT_OK) status = measure_loop(device, CLEAT_PEAK_F32, made.launch_seconds, &made.flops, error);
+    if (status == CLEAT_OK && cleat_device_get_facts(device)->matrix_unit != CLEAT_MATRIX_NONE)
+        status = measure_loop(device, CLEAT_PEAK_MATRIX, made.launch_seconds, &made.matrix_flops, error);
+    if (status == CLEAT_OK) *peaks = made;
+    return status;
+}
+
 /* --- the stored rates ----------------------------------------------------------------------------------------- */
+
+/* What is measured and stored in the same way. */
+typedef struct measurement {
+    const char *ending; /* of the file */
+    cleat_status (*measure)(cleat_device *device, cleat_rates *rates, cleat_error *error);
+} measurement;
+static const measurement sustained = {"rates", measure_sustained}, peak = {"peaks", measure_peaks};
 
 /* Hashes everything that the rates depend on, except the permitted memory. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
@@ -311,14 +454,19 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
     return status;
 }
 
-cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
+static cleat_status make_path(const cleat_device *device, const measurement *what, char *path, size_t size,
+                              cleat_error *error) {
     char key[HASH], folder[PATH];
     cleat_status status = make_key(device, key, error);
     if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
     if (status != CLEAT_OK) return status;
-    if ((size_t)snprintf(path, size, "%s/%s.rates", folder, key) >= size)
+    if ((size_t)snprintf(path, size, "%s/%s.%s", folder, key, what->ending) >= size)
         return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
+}
+
+cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
+    return make_path(device, &sustained, path, size, error);
 }
 
 /* A file consists of a line of numbers and the hash of that line. */
@@ -370,7 +518,7 @@ bool cleat_rates_read(const char *path, cleat_rates *rates) {
     return ok;
 }
 
-static void save(const char *path, const cleat_rates *rates) {
+void cleat_rates_write(const char *path, const cleat_rates *rates) {
     char text[LINE];
     cleat_error error = {0};
     print_rates(rates, text);
@@ -406,61 +554,55 @@ static void unlock_file(kept_file *file) {
 }
 
 /* Without a cache folder nothing is kept; only lack of host memory is an error. */
-static cleat_status find_file(const cleat_device *device, kept_file *file, cleat_error *error) {
+static cleat_status find_file(const cleat_device *device, const measurement *what, kept_file *file,
+                              cleat_error *error) {
     *file = (kept_file){.lock = -1};
-    cleat_status status = cleat_rates_path(device, file->path, sizeof file->path, error);
+    cleat_status status = make_path(device, what, file->path, sizeof file->path, error);
     if (status) file->path[0] = 0;
     return status == CLEAT_ERR_MEMORY ? status : CLEAT_OK;
 }
 
-/* Sets each of *rates to the better of its value and that in the file, and saves the result. */
-static void merge_and_save(const kept_file *file, cleat_rates *rates) {
-    cleat_rates kept;
-    if (!file->path[0]) return;
-    if (cleat_rates_read(file->path, &kept)) keep_better(rates, &kept);
-    save(file->path, rates);
-}
-
-static cleat_status measure_and_save(cleat_device *device, const kept_file *file, cleat_rates *rates,
-                                     cleat_error *error) {
-    cleat_rates made;
+/* Each stored number is the better one of the file's and of the new one. */
+static cleat_status measure_and_save(cleat_device *device, const measurement *what, const kept_file *file,
+                                     cleat_rates *rates, cleat_error *error) {
+    cleat_rates made, kept;
     double start = cleat_seconds();
-    cleat_status status = measure_all(device, &made, error);
+    cleat_status status = what->measure(device, &made, error);
     if (status) return status;
-    cleat_log(CLEAT_LOG_DEBUG,
-              "rates: %.4g operations and %.4g bytes per second, %.3g s per launch; measured in %.2f s", made.flops,
-              made.bytes, made.launch_seconds, cleat_seconds() - start);
-    merge_and_save(file, &made);
+    cleat_log(
+        CLEAT_LOG_DEBUG,
+        "%s: %.4g operations (matrix unit: %.4g) and %.4g bytes per second, %.3g s per launch; measured in %.2f s",
+        what->ending, made.flops, made.matrix_flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
+    if (file->path[0] && cleat_rates_read(file->path, &kept)) keep_better(&made, &kept);
+    if (file->path[0]) cleat_rates_write(file->path, &made);
     *rates = made;
     return CLEAT_OK;
 }
 
-cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+/* `again`: whatever the file holds. */
+static cleat_status find_rates(cleat_device *device, const measurement *what, bool again, cleat_rates *rates,
+                               cleat_error *error) {
     kept_file file;
-    cleat_status status = find_file(device, &file, error);
+    cleat_status status = find_file(device, what, &file, error);
     if (status) return status;
-    if (file.path[0] && cleat_rates_read(file.path, rates)) return CLEAT_OK;
+    if (!again && file.path[0] && cleat_rates_read(file.path, rates)) return CLEAT_OK;
     lock_file(&file);
-    if (!file.path[0] || !cleat_rates_read(file.path, rates)) status = measure_and_save(device, &file, rates, error);
+    if (again || !file.path[0] || !cleat_rates_read(file.path, rates))
+        status = measure_and_save(device, what, &file, rates, error);
     unlock_file(&file);
     return status;
+}
+
+cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    return find_rates(device, &sustained, false, rates, error);
 }
 
 cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    kept_file file;
-    cleat_status status = find_file(device, &file, error);
-    if (status) return status;
-    lock_file(&file);
-    status = measure_and_save(device, &file, rates, error);
-    unlock_file(&file);
-    return status;
+    return find_rates(device, &sustained, true, rates, error);
 }
 
-void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates) {
-    cleat_rates better = *rates;
-    kept_file file;
-    if (find_file(device, &file, NULL)) return;
-    lock_file(&file);
-    merge_and_save(&file, &better);
-    unlock_file(&file);
+cleat_status cleat_peaks_measure(cleat_device *device, bool again, cleat_rates *peaks, cleat_error *error) {
+    cleat_rates rates;
+    cleat_status status = again ? cleat_rates_remeasure(device, &rates, error) : CLEAT_OK;
+    return status == CLEAT_OK ? find_rates(device, &peak, again, peaks, error) : status;
 }

@@ -8,11 +8,9 @@
  * timed kernels. */
 cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 
-/* Replaces each stored rate by that of `rates` if the latter is better: less time per launch, more of the
- * others. Does nothing if there is no cache folder. */
-void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates);
-
 /* Reads a stored file. Returns false if there is none, or if it is not exactly as it was written. */
 bool cleat_rates_read(const char *path, cleat_rates *rates);
+/* Writes such a file. A failure is only logged. */
+void cleat_rates_write(const char *path, const cleat_rates *rates);
 
 #endif

@@ -26,6 +26,7 @@
 #include "nn/lstm.h"
 #include "nn/transformer.h"
 #include "ops/update.h"
+#include "session/peaks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,21 @@ static void list_graph(listing *list, const cleat_graph *graph) {
         list->shape = &shapes[s];
         for (size_t i = 0; i < graph->node_count; ++i) list_node(list, graph->nodes[i]);
     }
+}
+
+/* What measures a device's peaks. */
+static void list_peaks(listing *list) {
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "peaks", &graph, &error), "graph", &error);
+    cleat_tensor *rounds = cleat_state(graph, "rounds", CLEAT_I32, 1, (int64_t[]){1});
+    for (int kernel = CLEAT_PEAK_LAUNCH; kernel <= CLEAT_PEAK_MATRIX; ++kernel)
+        cleat_peak_node(graph, (cleat_peak_kernel)kernel, rounds, 64);
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
 }
 
 /* --- programs of the profiles --- */
@@ -503,6 +519,7 @@ int main(int argc, char **argv) {
     if (!(list.table = fopen(path, "w"))) stop(path, NULL);
 
     list_matrix_probes(&list);
+    list_peaks(&list);
     list_profile(&list, "rna", "model.head=absolute", NULL);
     list_profile(&list, "rna_memorise", NULL, NULL);
     for (size_t i = 0; i < sizeof families / sizeof *families; ++i)

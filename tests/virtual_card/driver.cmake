@@ -165,6 +165,9 @@ foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
   card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()
+foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
+  card_test(virtual_card.${card}.peaks quick ${card} "${strict}" session_peaks)
+endforeach()
 # Few compute units, so that the last tiles of a product are in parts behind whole ones.
 card_test(virtual_card.t4.uneven slow t4 "${strict};CLEAT_VIRTUAL_CARD_UNITS=6;CLEAT_TEST_ROW=10;CLEAT_TEST_STORAGE=f32;CLEAT_TEST_VARIANT=gpu" ops_linear)
 foreach(card t4 v100 a100)
