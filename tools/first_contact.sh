@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the owner of a card runs once, about ten minutes: builds cleat if it is not built, then describes machine and driver, repeats the
 # reference trainings in every precision, measures, trains a small model, and makes a passport. All of it goes into one text file to send.
+# Kernels are compiled by as many processes as there are cores, before anything is timed.
 # Every step has a time limit; a step that fails is named at the top of the file, and the next one begins.
 #   tools/first_contact.sh [--device SEL] [--seconds S] [--out FILE] [--cleat PROGRAM]
 #     --device    as for `cleat train` (auto)
@@ -15,7 +16,7 @@ steps=0 failed=() summary=()
 most_lines=120 most_columns=300 # of a step's output: the head and the tail are kept
 
 usage() {
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    sed -n '2,10s/^# \{0,1\}//p' "$0"
 }
 
 parse_options() {
@@ -83,6 +84,19 @@ step() {
     return $status
 }
 
+# Standard input: commands of cleat, one a line, without the device. As many run at once as there are cores; the output of each comes when it
+# ends. Exit status: of one that failed.
+together() {
+    local words pid pids=() status=0
+    while read -ra words; do
+        while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+        (text=$("$cleat" "${words[@]}" --device "$device" 2>&1 </dev/null) && code=0 || code=$?; printf '%s\n' "$text" && exit "$code") &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || status=$?; done
+    return "$status"
+}
+
 # --- steps
 
 build() {
@@ -91,7 +105,7 @@ build() {
         # shellcheck disable=SC2016 # expanded by the shell that bash -c starts
         [[ -x $cleat ]] || step build 1800 bash -c 'source "$1/tools/quickstart.sh" && packages && build' first_contact "$top"
     fi
-    [[ -x $cleat ]]
+    [[ -x $cleat ]] && cleat=$(realpath "$cleat")
 }
 
 # What drivers and tools of the vendor say, where there are any.
@@ -113,7 +127,25 @@ describe_host() {
 verify() {
     local precision
     for precision in f32 f16 bf16; do
-        step "verify $precision" "$(share 90)" "$cleat" verify --device "$device" --precision "$precision" "$top"/tests/golden/*.safetensors
+        # shellcheck disable=SC2016 # expanded by the shell that bash -c starts
+        step "verify $precision" "$(share 60)" bash -c 'cd "$top/tests/golden" && printf "verify --precision $1 %s\n" *.safetensors | together' \
+            first_contact "$precision"
+    done
+}
+
+data() {
+    step data "$(share 20)" "$cleat" data make rna --out "$scratch/data" --count 200
+}
+
+# What the steps below launch: reference trainings of the library (passport), its workloads and ours, the small model. The longest first.
+programs() {
+    local precision more="W3 W6_segformer W4 sgemm_1024 conv_64 attention_L512_d64 layer_norm_8192x512"
+    for precision in f32 f16 bf16; do
+        # shellcheck disable=SC2086 # words are words
+        printf "bench %s --steps 1 --precision $precision\n" W5_64 W1_B2L512 W2 $more
+        echo "train profiles/rna_small.ini --set data.path=data --set train.epochs=1 --set train.precision=$precision --out compiled_$precision"
+        sed -n "s/^type *= */verify --precision $precision --model /p" profiles/*.ini | sort -u
+        more=W9_vit_s16
     done
 }
 
@@ -149,7 +181,7 @@ repeatable() {
 
 train() {
     local ended=true
-    step data "$(share 20)" "$cleat" data make rna --out "$scratch/data" --count 200 || return
+    [[ -d $scratch/data ]] || return
     run f32 || ended=false
     run again || ended=false
     ! $ended || step "same bits twice" 20 bash -c repeatable
@@ -159,7 +191,7 @@ train() {
 
 passport() {
     local time
-    time=$(share 300)
+    time=$(share 250)
     step passport $((time + 30)) "$cleat" passport --device "$device" --seconds "$time" --out "$scratch/passport.txt"
 }
 
@@ -187,13 +219,17 @@ main() {
     trap 'write_file; echo "stopped; what was done is in $out" >&2; exit 130' INT TERM
     : >"$scratch/text"
     if build; then
-        export -f describe_host repeatable
-        export top cleat scratch
+        export -f describe_host repeatable programs together
+        export top cleat scratch device
         step host 60 bash -c describe_host
         step devices 30 "$cleat" devices
         step doctor "$(share 60)" "$cleat" doctor --device "$device" --seconds 20
-        passport
         verify
+        data
+        ln -s "$top/profiles" "$scratch/profiles"
+        # shellcheck disable=SC2016 # expanded by the shell that bash -c starts
+        step compile "$(share 150)" bash -c 'cd "$scratch" && programs | together'
+        passport
         train
         bench
     fi

@@ -1,5 +1,6 @@
 /* Implements the file helpers of the data tests. */
 #include "files.h"
+#include "source_path.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +74,6 @@ int test_remove_all(void **state) {
 }
 
 const char *test_shared_rna(void) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/../shared/data/rna_3d", CLEAT_SOURCE_DIR);
+    const char *path = shared_path("data/rna_3d");
     return access(path, R_OK) == 0 ? path : NULL;
 }

@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "data/maps/maps.h"
 #include "files.h"
+#include "source_path.h"
 
 enum { H = 3, W = 5, PATCH = 2, PADDED_H = 4, PADDED_W = 6, N = 6, DAYS = 12, UNKNOWN = -9999 };
 
@@ -492,8 +493,7 @@ static void channels_without_values_or_variety(void **state) {
 /* The real grids, if available: the values of the persistence forecast given in their description. */
 static void persistence_of_the_shared_wildfires(void **state) {
     (void)state;
-    char folder[512];
-    snprintf(folder, sizeof folder, "%s/../shared/data/wildfire_firms/grid", CLEAT_SOURCE_DIR);
+    const char *folder = shared_path("data/wildfire_firms/grid");
     if (access(folder, R_OK) != 0) skip();
     cleat_maps_options options = cleat_maps_defaults();
     options.val_days = 10;

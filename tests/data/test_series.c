@@ -13,6 +13,7 @@
 
 #include "cleat/data.h"
 #include "files.h"
+#include "source_path.h"
 
 enum { ROWS = 120, HOUR = 3600 };
 
@@ -574,7 +575,7 @@ static void check_ett(const char *file, int64_t horizon, score last, score seaso
     options.eval_stride = 7;
     options.train_rows = 8640;
     options.val_rows = options.test_rows = 2880;
-    cleat_dataset *dataset = open_series(CLEAT_SOURCE_DIR "/../shared/data/timeseries_ett", &options);
+    cleat_dataset *dataset = open_series(shared_path("data/timeseries_ett"), &options);
     uint32_t *samples;
     size_t count;
     cleat_error error = {0};
@@ -600,7 +601,7 @@ static void check_ett(const char *file, int64_t horizon, score last, score seaso
 /* The values in the README of the shared data, recomputed to five digits by a script without this library. */
 static void baselines_of_the_real_series(void **state) {
     (void)state;
-    if (access(CLEAT_SOURCE_DIR "/../shared/data/timeseries_ett/ETTh1.csv", R_OK) != 0) skip();
+    if (access(shared_path("data/timeseries_ett/ETTh1.csv"), R_OK) != 0) skip();
     check_ett("ETTh1.csv", 24, (score){1.22246, 0.67486}, (score){0.42301, 0.38892});
     check_ett("ETTh1.csv", 96, (score){1.29933, 0.71578}, (score){0.51266, 0.43376});
     check_ett("ETTh2.csv", 24, (score){0.26977, 0.33306}, (score){0.26643, 0.30375});
@@ -610,7 +611,7 @@ static void baselines_of_the_real_series(void **state) {
 /* Forecast of today's value for the next day over the last tenth of the days, in dollars. */
 static void persistence_of_the_oil_prices(void **state) {
     (void)state;
-    if (access(CLEAT_SOURCE_DIR "/../shared/data/timeseries_oil/wti-daily.csv", R_OK) != 0) skip();
+    if (access(shared_path("data/timeseries_oil/wti-daily.csv"), R_OK) != 0) skip();
     static const struct {
         const char *file;
         int64_t train_rows, test_rows;
@@ -623,7 +624,7 @@ static void persistence_of_the_oil_prices(void **state) {
         options.gaps = CLEAT_GAPS_ROWS;
         options.train_rows = rows[r].train_rows;
         options.test_rows = rows[r].test_rows;
-        cleat_dataset *dataset = open_series(CLEAT_SOURCE_DIR "/../shared/data/timeseries_oil", &options);
+        cleat_dataset *dataset = open_series(shared_path("data/timeseries_oil"), &options);
         uint32_t *samples;
         size_t count;
         cleat_error error = {0};

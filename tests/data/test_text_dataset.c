@@ -13,6 +13,7 @@
 #include "cleat/data.h"
 #include "core/memory.h"
 #include "files.h"
+#include "source_path.h"
 
 /* Token ids, in the order of the vocabulary's lines. */
 enum { PAD, UNK, CLS, SEP, MASK, A, GOOD, BAD, DAY, S, DOT };
@@ -438,7 +439,7 @@ static void answers_nothing_for_other_kinds(void **state) {
 
 static const char *shared(const char *name) {
     static char path[512];
-    snprintf(path, sizeof path, "%s/../shared/data/%s", CLEAT_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/%s", shared_path("data"), name);
     if (access(path, R_OK) != 0) skip();
     return path;
 }

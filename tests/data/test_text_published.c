@@ -14,8 +14,9 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "files.h"
+#include "source_path.h"
 
-#define TOKENIZERS CLEAT_SOURCE_DIR "/tests/text/tokenizers/"
+#define TOKENIZERS(name) source_path("tests/text/tokenizers/" name)
 
 enum { L = 24 };
 
@@ -63,7 +64,7 @@ static void expect_pair(const cleat_dataset *dataset, size_t sample, const char 
 static void pairs_have_types(void **state) {
     static const char text[] = "text,second,label\nthe fox,it jumps,up\n\"the quick brown fox jumps over\",we'll do it,"
                                "down\nthe,,up\n";
-    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS "wordpiece.json");
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS("wordpiece.json"));
     (void)state;
     options.text_pair_column = "second";
     options.max_length = 10;
@@ -85,7 +86,7 @@ static void pairs_have_types(void **state) {
 
 static void special_tokens_survive_word_dropout(void **state) {
     static const char text[] = "text,second,label\nthe fox jumps,it jumps,up\nthe,fox,down\n";
-    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS "wordpiece.json");
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS("wordpiece.json"));
     int32_t whole[L], dropped[L];
     size_t unknown = 0;
     (void)state;
@@ -109,7 +110,7 @@ static void special_tokens_survive_word_dropout(void **state) {
 }
 
 static void pairs_need_their_column_and_a_table(void **state) {
-    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS "wordpiece.json");
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS("wordpiece.json"));
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     const char *path = test_path("d.csv");
@@ -127,7 +128,7 @@ static void pairs_need_their_column_and_a_table(void **state) {
 }
 
 static void words_of_sentences_begin_with_a_space(void **state) {
-    cleat_text_options options = options_of(CLEAT_TEXT_TAGS, TOKENIZERS "byte_bpe.json");
+    cleat_text_options options = options_of(CLEAT_TEXT_TAGS, TOKENIZERS("byte_bpe.json"));
     int32_t tokens[L], length, labels[L];
     void *slots[] = {tokens, &length, labels};
     cleat_token found[L];
@@ -166,7 +167,7 @@ static void the_fitted_tokenizer_is_the_loaded_one(void **state) {
         int32_t tokens[2][L];
         cleat_error error = {0};
         cleat_dataset *again = NULL;
-        snprintf(path, sizeof path, "%s%s.json", TOKENIZERS, names[i]);
+        snprintf(path, sizeof path, "%s%s.json", TOKENIZERS(""), names[i]);
         snprintf(folder, sizeof folder, "%s", test_folder(names[i]));
         cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, path);
         cleat_dataset *dataset = open_text("d.csv", text, &options);
@@ -225,7 +226,7 @@ static void a_trained_vocabulary_is_written_for_others(void **state) {
 }
 
 static void impossible_settings_are_refused(void **state) {
-    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS "byte_bpe.json");
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES, TOKENIZERS("byte_bpe.json"));
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     (void)state;

@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "device/matrix.h"
 #include "open_device.h"
+#include "source_path.h"
 
 static cleat_device *device;
 static char folder[64];
@@ -100,7 +101,7 @@ static void test_emulated_units_are_right(void **state) {
 static void put_altered(const char *file, const char *from, const char *to) {
     char path[512], altered[65536], *text = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "%s/cl/%s", CLEAT_SOURCE_DIR, file);
+    snprintf(path, sizeof path, "%s/%s", source_path("cl"), file);
     if (cleat_file_read(path, &text, &size, NULL)) fail_msg("%s", path);
     char *at = strstr(text, from);
     if (!at) fail_msg("'%s' is not in %s", from, file);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "graph/launch.h"
+#include "source_path.h"
 
 typedef struct affine {
     float factor;
@@ -139,7 +140,7 @@ cleat_device *tiny_open_device(void) {
     cleat_device *device = NULL;
     cleat_error error;
     const char *selector = getenv("CLEAT_TEST_DEVICE");
-    setenv("CLEAT_KERNEL_DIR", CLEAT_SOURCE_DIR "/tests/exec/cl", 1);
+    setenv("CLEAT_KERNEL_DIR", source_path("tests/exec/cl"), 1);
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
     if (status == CLEAT_OK) return device;
     fprintf(stderr, "%s\n", error.text);

@@ -13,6 +13,7 @@
 
 #include "core/files.h"
 #include "fit/fit.h"
+#include "source_path.h"
 
 static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_CPU,
                                          .name = "a processor",
@@ -72,7 +73,7 @@ static bool print_profile(const char *path) {
 static int print_all(void) {
     glob_t paths;
     int built = 0;
-    if (glob(CLEAT_SOURCE_DIR "/profiles/*.ini", 0, NULL, &paths) != 0) return EXIT_FAILURE;
+    if (glob(source_path("profiles/*.ini"), 0, NULL, &paths) != 0) return EXIT_FAILURE;
     for (size_t i = 0; i < paths.gl_pathc; ++i) built += print_profile(paths.gl_pathv[i]);
     globfree(&paths);
     return built >= MIN_PROFILES ? EXIT_SUCCESS : EXIT_FAILURE;

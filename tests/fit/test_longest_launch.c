@@ -13,6 +13,7 @@
 
 #include "fit/estimate.h"
 #include "fit/fit.h"
+#include "source_path.h"
 
 /* Sustained rates; memory of 2 GB, a quarter of it in one buffer. */
 static const cleat_rates rates = {.flops = 2e11, .bytes = 1.6e10, .launch_seconds = 1e-5, .source = "a test"};
@@ -83,7 +84,7 @@ static void no_launch_is_long(void **state) {
     glob_t paths;
     int planned = 0, failures = 0;
     (void)state;
-    assert_int_equal(glob(CLEAT_SOURCE_DIR "/profiles/*.ini", 0, NULL, &paths), 0);
+    assert_int_equal(glob(source_path("profiles/*.ini"), 0, NULL, &paths), 0);
     for (size_t i = 0; i < paths.gl_pathc; ++i) {
         slowest found = {0};
         if (!plan(paths.gl_pathv[i], &found)) continue;

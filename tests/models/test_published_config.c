@@ -19,6 +19,7 @@
 #include "models/published/images.h"
 #include "models/published/segformer.h"
 #include "models/published/text.h"
+#include "source_path.h"
 #include "weights/write.h"
 
 enum { PATH = 512 };
@@ -73,7 +74,7 @@ static cJSON *config_of(const char *folder) {
     char path[PATH], *text;
     size_t size;
     cleat_error error = {0};
-    snprintf(path, sizeof path, "%s/tests/published/%s/config.json", CLEAT_SOURCE_DIR, folder);
+    snprintf(path, sizeof path, "%s/%s/config.json", source_path("tests/published"), folder);
     if (cleat_file_read(path, &text, &size, &error) != CLEAT_OK) fail_msg("%s", error.text);
     cJSON *config = cJSON_Parse(text);
     assert_non_null(config);
@@ -83,7 +84,7 @@ static cJSON *config_of(const char *folder) {
 
 static void use_weights(const char *folder) {
     char path[PATH];
-    snprintf(path, sizeof path, "%s/tests/published/%s/model.safetensors", CLEAT_SOURCE_DIR, folder);
+    snprintf(path, sizeof path, "%s/%s/model.safetensors", source_path("tests/published"), folder);
     unlink(weights_path);
     assert_int_equal(symlink(path, weights_path), 0);
 }

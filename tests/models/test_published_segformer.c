@@ -19,8 +19,7 @@
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/published/segformer.h"
-
-static const char published[] = CLEAT_SOURCE_DIR "/tests/published/segformer";
+#include "source_path.h"
 
 /* --- a model and its parameters ------------------------------------------------------------------------------- */
 
@@ -124,7 +123,7 @@ static cleat_weight_report load_file(const char *path, const network *made, cons
 }
 
 static cleat_weight_report load(const network *made, const cleat_architecture *architecture, size_t *written) {
-    return load_file(published, made, architecture, NULL, written);
+    return load_file(source_path("tests/published/segformer"), made, architecture, NULL, written);
 }
 
 static bool is_reported(const cleat_weight_report *report, cleat_weight_fate fate, const char *name) {

@@ -19,6 +19,7 @@
 #include "graph/store.h"
 #include "models/published/text.h"
 #include "profile/adopt.h"
+#include "source_path.h"
 
 enum { PATH = 512 };
 
@@ -183,7 +184,7 @@ static cleat_weight_report load(const char *name, const char *type, int64_t clas
     cleat_error error = {0};
     const cleat_architecture *architecture = NULL;
     cleat_profile *profile = profile_of(type, NULL);
-    snprintf(path, sizeof path, "%s/tests/published/%s", CLEAT_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/%s", source_path("tests/published"), name);
     if (cleat_weights_open(path, &weights, &error) != CLEAT_OK) fail_msg("%s", error.text);
     if (cleat_profile_adopt(profile, weights, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_profile_architecture(profile, weights, &architecture, NULL), CLEAT_OK);
@@ -218,7 +219,7 @@ static void every_tensor_has_its_place(void **state) {
     for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
         char path[PATH];
         cleat_weights *weights = NULL;
-        snprintf(path, sizeof path, "%s/tests/published/%s", CLEAT_SOURCE_DIR, files[i].name);
+        snprintf(path, sizeof path, "%s/%s", source_path("tests/published"), files[i].name);
         assert_int_equal(cleat_weights_open(path, &weights, NULL), CLEAT_OK);
         const cleat_st_tensor *bias = cleat_weights_find(weights, "classifier.bias");
         if (!bias) bias = cleat_weights_find(weights, "classifier.out_proj.bias");

@@ -18,6 +18,7 @@
 #include "graph/plan_check.h"
 #include "graph/store.h"
 #include "ops/update.h"
+#include "source_path.h"
 
 static cleat_device *open_device(void) {
     cleat_device *device = NULL;
@@ -41,7 +42,7 @@ static cleat_model *model_in(const char *file) {
     cleat_profile *profile = NULL;
     cleat_error error;
     char path[512];
-    snprintf(path, sizeof path, "%s/profiles/%s", CLEAT_SOURCE_DIR, file);
+    snprintf(path, sizeof path, "%s/%s", source_path("profiles"), file);
     if (cleat_profile_load(path, NULL, 0, &profile, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return model_of(profile);
 }

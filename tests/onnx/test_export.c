@@ -20,6 +20,7 @@
 #include "models/model.h"
 #include "onnx/export.h"
 #include "onnx/translate.h"
+#include "source_path.h"
 
 typedef Cleat__Onnx__Model onnx_model;
 typedef Cleat__Onnx__Graph onnx_graph;
@@ -470,14 +471,14 @@ static void every_op_of_every_profile_has_a_translation(void **state) {
     cleat_listing profiles = {0};
     cleat_error error;
     (void)state;
-    if (cleat_listing_read(CLEAT_SOURCE_DIR "/profiles", is_profile, &profiles, &error) != CLEAT_OK)
+    if (cleat_listing_read(source_path("profiles"), is_profile, &profiles, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     assert_true(profiles.count > 10);
     for (size_t i = 0; i < profiles.count; ++i) {
         char path[PATH_BYTES];
         cleat_profile *profile;
         cleat_model *model;
-        snprintf(path, sizeof path, "%s/profiles/%s", CLEAT_SOURCE_DIR, profiles.names[i]);
+        snprintf(path, sizeof path, "%s/%s", source_path("profiles"), profiles.names[i]);
         if (cleat_profile_load(path, NULL, 0, &profile, &error) != CLEAT_OK) fail_msg("%s", error.text);
         if (cleat_profile_create_model(profile, &model, &error) != CLEAT_OK) fail_msg("%s", error.text);
         assert_true(check_ops(model, profiles.names[i]) > 0);

@@ -27,9 +27,15 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
  * half the spacing of f16 near zero, 2^-25, and 2^-126 for the other types.
  *
  * The error of a sum is relative to its terms, not to its result: `scale` is the size of the terms, or of the
- * partial sums where those are larger (sqrt(length) for one long chain of terms of size 1 and random sign).
+ * partial sums where those are larger.
  *
  * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
+ *
+ * A sum over n rows may be one chain on some device. Its k-th addition rounds the partial sum s_k, so |error| <= u sum |s_k|
+ * at worst, and <= c u sqrt(sum s_k^2) in all but 2 exp(-c^2 / 2) of cases, since roundings have random sign (Hoeffding).
+ * With length = n and t the largest term:
+ *   random signs: |s_k| ~ sqrt(k / 3) t, scale = sqrt(n) t: |error| <= f32_units n u t, c = 2.5 f32_units;
+ *   one sign:     |s_k| ~ k t / 2, scale = n t: |error| <= f32_units n^1.5 u t, c = 3.5 f32_units.
  *
  * `storage_units` is the number of intermediate roundings to the storage type: 0 for a kernel that computes
  * entirely in f32. */

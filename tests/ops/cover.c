@@ -15,6 +15,11 @@ enum { LINE = 160, MAX_LINES = 4096 };
 static char covered[MAX_LINES][LINE]; /* "op kernel storage shape", and the same with the variant in front */
 static int covered_count;
 
+bool cover_shape(const op_shape *shape, cleat_device_kind kind, const char *only) {
+    if (*only) return strcmp(only, shape->name) == 0;
+    return kind != CLEAT_DEVICE_GPU || shape->kind != CLEAT_DEVICE_CPU;
+}
+
 void cover_begin(void) {
     covered_count = 0;
 }

@@ -6,6 +6,9 @@
 
 #include "harness.h"
 
+/* Whether cases of the shape run on a device of this kind. On a GPU those of CPUs do not: a driver may refuse to launch kernels of one
+ * work-item with that much private memory. `only` (CLEAT_TEST_SHAPE), if not empty, names the shape that runs, whatever the device. */
+bool cover_shape(const op_shape *shape, cleat_device_kind kind, const char *only);
 /* Clears the record of covered kernels; called at the beginning of a test. */
 void cover_begin(void);
 /* Whether the case runs, with the variants it requests. f32 always runs in the shapes cpu and gpu, and in

@@ -16,7 +16,7 @@
 enum { DEFAULT_SAMPLES = 24, MAX_FAILURES = 6 };
 
 static cleat_device *device;
-static int failures_printed, variants_run;
+static int failures_printed, variants_run, shapes_skipped;
 
 cleat_device *op_device(void) {
     return device;
@@ -661,7 +661,10 @@ static bool run_variants(op_case *c) {
 }
 
 bool op_shape_is_tested(const op_shape *shape) {
-    return strcmp(setting("CLEAT_TEST_SHAPE", shape->name), shape->name) == 0;
+    const char *only = setting("CLEAT_TEST_SHAPE", "");
+    if (cover_shape(shape, cleat_device_get_facts(device)->kind, only)) return true;
+    shapes_skipped += *only == 0;
+    return false;
 }
 
 static bool run_row(const op_test *test, int row, cleat_dtype storage) {
@@ -731,6 +734,7 @@ int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, 
         print_error("no variant '%s' serves any case\n", only_variants());
         ++failed;
     }
+    if (shapes_skipped) print_message("skipped %d cases in the shape of CPUs: the device is a GPU\n", shapes_skipped);
     free(all);
     cleat_device_close(device);
     return failed;

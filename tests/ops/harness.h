@@ -21,9 +21,9 @@
  *   the end or an incomplete write shows.
  *
  * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance and seed. Without a
- * device the program exits with 77. Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED
- * (default 1), CLEAT_TEST_ROW (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu,
- * gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
+ * device the program exits with 77. On a GPU, cases in the shape cpu are skipped; their number is printed.
+ * Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW (only this
+ * row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
  * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
  * in front of the first tensor of every buffer (8.8 GB, where a device has memory that costs nothing).
@@ -166,7 +166,7 @@ typedef struct op_rig {
 /* The device shared by all tests of the program. Never NULL within a test, because op_main exits with 77
  * without a device. */
 cleat_device *op_device(void);
-/* False: CLEAT_TEST_SHAPE names another one. */
+/* Whether cases of the shape run (cover_shape). Counts those that do not because the device is a GPU. */
 bool op_shape_is_tested(const op_shape *shape);
 /* The facts of op_device with the given shape. */
 cleat_device_facts op_facts(const op_shape *shape);

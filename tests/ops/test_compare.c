@@ -1,4 +1,4 @@
-/* The comparator: wrong values fail, and the storage types round as IEEE 754 prescribes. */
+/* The comparator: wrong values fail, and the storage types round as IEEE 754 prescribes. Which shapes run on which devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compare.h"
+#include "cover.h"
 
 static void test_close(void **state) {
     (void)state;
@@ -107,10 +107,23 @@ static void test_all_halves(void **state) {
     }
 }
 
+static void test_shapes(void **state) {
+    (void)state;
+    assert_true(cover_shape(&op_shape_cpu, CLEAT_DEVICE_CPU, ""));
+    assert_true(cover_shape(&op_shape_gpu, CLEAT_DEVICE_CPU, ""));
+    assert_true(cover_shape(&op_shape_gpu64, CLEAT_DEVICE_CPU, ""));
+    assert_false(cover_shape(&op_shape_cpu, CLEAT_DEVICE_GPU, ""));
+    assert_true(cover_shape(&op_shape_gpu, CLEAT_DEVICE_GPU, ""));
+    assert_true(cover_shape(&op_shape_gpu64, CLEAT_DEVICE_GPU, ""));
+    assert_true(cover_shape(&op_shape_cpu, CLEAT_DEVICE_GPU, "cpu"));
+    assert_false(cover_shape(&op_shape_gpu64, CLEAT_DEVICE_CPU, "gpu"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_close), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_bound), cmocka_unit_test(test_rounding),   cmocka_unit_test(test_all_halves),
+        cmocka_unit_test(test_close),  cmocka_unit_test(test_not_finite), cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_bound),  cmocka_unit_test(test_rounding),   cmocka_unit_test(test_all_halves),
+        cmocka_unit_test(test_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

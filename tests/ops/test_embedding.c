@@ -49,7 +49,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double n = (double)(c->dims[0] * c->dims[1]);
-    return (compare_tolerance){.scale = is_gradient ? 1 + sqrt(n) : 0, .length = n, .f32_units = is_gradient ? 1 : 0};
+    return (compare_tolerance){.scale = is_gradient ? 1 + sqrt(n) : 0, .length = n, .f32_units = is_gradient ? 2 : 0};
 }
 
 static const op_row rows[] = {{1, 1, 1, 5},

@@ -154,9 +154,11 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     const double samples = (double)c->dims[BATCH];
     if (!is_gradient)
         return (compare_tolerance){.scale = 2, .length = sums * steps, .f32_units = 2, .storage_units = 3};
-    double terms = tensor == X ? 1 : sqrt(samples * steps); /* sums of samples * steps terms */
-    return (compare_tolerance){
-        .scale = 4 * terms, .length = sums * steps, .f32_units = 2, .storage_units = 3 * fmin(sqrt(steps), 3)};
+    const double terms = tensor == X ? 1 : samples * steps; /* of the sum over samples and steps */
+    return (compare_tolerance){.scale = 4 * sqrt(terms),
+                               .length = sums * steps + terms,
+                               .f32_units = 2,
+                               .storage_units = 3 * fmin(sqrt(steps), 3)};
 }
 
 /* Every number of units is a separate compilation: a few run in all storage types, the others in f32. */

@@ -36,7 +36,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 /* One sum of two numbers below 3; the gradient of the table is a sum of B numbers of either sign below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const double n = (double)c->dims[0];
-    if (is_gradient && tensor == 1) return (compare_tolerance){.scale = 1 + sqrt(n), .length = n, .f32_units = 1};
+    if (is_gradient && tensor == 1) return (compare_tolerance){.scale = 1 + sqrt(n), .length = n, .f32_units = 2};
     return (compare_tolerance){.scale = 3, .length = 1, .f32_units = 1};
 }
 

@@ -3,6 +3,8 @@
 
 #include "cleat/ops.h"
 
+#include <math.h>
+
 #include <stdio.h>
 
 /* dims: number of terms, the first one twice */
@@ -24,7 +26,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
 
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor, (void)is_gradient;
-    return (compare_tolerance){.scale = 3, .length = (double)c->dims[0], .f32_units = 2};
+    return (compare_tolerance){.scale = 3 * sqrt((double)c->dims[0]), .length = (double)c->dims[0], .f32_units = 2};
 }
 
 static const op_row rows[] = {{1}, {2}, {8}, {3, 1}};

@@ -2,6 +2,7 @@
  * the dump, which loads again. */
 #include "core/memory.h"
 #include "profile/schema.h"
+#include "source_path.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -733,8 +734,7 @@ static void help_names_every_key(void **state) {
 
 static void shipped_profiles_load(void **state) {
     (void)state;
-    static const char *const paths[] = {CLEAT_SOURCE_DIR "/profiles/rna.ini",
-                                        CLEAT_SOURCE_DIR "/profiles/rna_small.ini"};
+    const char *const paths[] = {source_path("profiles/rna.ini"), source_path("profiles/rna_small.ini")};
     const char *sets[] = {"run.seed=5", "data.path=x"};
     for (size_t i = 0; i < 2; ++i) {
         cleat_profile *profile = NULL;

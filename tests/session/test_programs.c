@@ -14,6 +14,7 @@
 #include "cleat/card.h"
 #include "exec/exec.h"
 #include "fit/fit.h"
+#include "source_path.h"
 
 enum { MOST = 12 };
 
@@ -75,14 +76,14 @@ static void profiles_have_few_programs(void **state) {
     static const char *const cards[] = {"pocl_cpu", "t4", "a100_40", "mi210", "arc_a770"};
     static const char *const precisions[] = {"f32", "f16"};
     size_t profiles = 0, most_parts = 0;
-    DIR *folder = opendir(CLEAT_SOURCE_DIR "/profiles");
+    DIR *folder = opendir(source_path("profiles"));
     (void)state;
     assert_non_null(folder);
     for (struct dirent *entry; (entry = readdir(folder));) {
         const char *ending = strrchr(entry->d_name, '.');
         if (!ending || strcmp(ending, ".ini") != 0) continue;
         char path[512], line[256] = "";
-        snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s", entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", source_path("profiles"), entry->d_name);
         ++profiles;
         for (size_t c = 0; c < sizeof cards / sizeof *cards; ++c)
             for (size_t p = 0; p < 2; ++p) {

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "source_path.h"
 #include "tensorboard/tensorboard.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static void write_file(const char *name, const char *text) {
 static cJSON *read_back(bool compared) {
     char command[1024];
     static char text[1 << 20];
-    snprintf(command, sizeof command, "python3 '%s/tests/tensorboard/read_events.py' '%s' %s", CLEAT_SOURCE_DIR, folder,
+    snprintf(command, sizeof command, "python3 '%s' '%s' %s", source_path("tests/tensorboard/read_events.py"), folder,
              compared ? folder : "");
     FILE *output = popen(command, "r");
     assert_non_null(output);
@@ -82,7 +83,7 @@ static cleat_tensorboard *create(void) {
 static void the_reader_finds_faults(void **state) {
     char command[512];
     (void)state;
-    snprintf(command, sizeof command, "python3 '%s/tests/tensorboard/read_events.py' --self-test", CLEAT_SOURCE_DIR);
+    snprintf(command, sizeof command, "python3 '%s' --self-test", source_path("tests/tensorboard/read_events.py"));
     assert_int_equal(system(command), 0);
 }
 

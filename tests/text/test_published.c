@@ -14,10 +14,11 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "source_path.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-#define FOLDER CLEAT_SOURCE_DIR "/tests/text/tokenizers/"
+#define FOLDER(name) source_path("tests/text/tokenizers/" name)
 
 static cleat_tokenizer *load(const char *path, bool lowercase) {
     cleat_tokenizer *tokenizer = NULL;
@@ -114,11 +115,11 @@ static void expect_file(const char *tokenizer_path, bool lowercase, const char *
 
 static void ids_are_those_of_hugging_face(void **state) {
     (void)state;
-    expect_file(FOLDER "wordpiece.json", false, FOLDER "wordpiece.ids");
-    expect_file(FOLDER "byte_bpe.json", false, FOLDER "byte_bpe.ids");
-    expect_file(FOLDER "unigram.json", false, FOLDER "unigram.ids");
-    expect_file(FOLDER "fallback_bpe.json", false, FOLDER "fallback_bpe.ids");
-    expect_file(FOLDER "sentencepiece.bpe.model", false, FOLDER "sentencepiece.ids");
+    expect_file(FOLDER("wordpiece.json"), false, FOLDER("wordpiece.ids"));
+    expect_file(FOLDER("byte_bpe.json"), false, FOLDER("byte_bpe.ids"));
+    expect_file(FOLDER("unigram.json"), false, FOLDER("unigram.ids"));
+    expect_file(FOLDER("fallback_bpe.json"), false, FOLDER("fallback_bpe.ids"));
+    expect_file(FOLDER("sentencepiece.bpe.model"), false, FOLDER("sentencepiece.ids"));
 }
 
 static void shared_tokenizers_give_the_same_ids(void **state) {
@@ -132,17 +133,15 @@ static void shared_tokenizers_give_the_same_ids(void **state) {
                 {"byte_bpe", "", false},
                 {"byte_bpe", "vocab.json", false},
                 {"unigram", "", false}};
-    const char *shared = getenv("CLEAT_SHARED");
     char path[4096], lines[4096];
     (void)state;
-    if (!shared) shared = CLEAT_SOURCE_DIR "/../shared";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        snprintf(lines, sizeof lines, "%s/hf/tokenizers/%s/ids.jsonl", shared, rows[i].name);
+        snprintf(lines, sizeof lines, "%s/%s/ids.jsonl", shared_path("hf/tokenizers"), rows[i].name);
         if (!cleat_file_exists(lines)) {
             print_message("%s: not there\n", lines);
             skip();
         }
-        snprintf(path, sizeof path, "%s/hf/tokenizers/%s/%s", shared, rows[i].name, rows[i].file);
+        snprintf(path, sizeof path, "%s/%s/%s", shared_path("hf/tokenizers"), rows[i].name, rows[i].file);
         expect_file(path, rows[i].lowercase, lines);
     }
 }
@@ -202,7 +201,7 @@ static void bert_has_the_same_words_in_one_pass(void **state) {
 /* --- words of sentences --------------------------------------------------------------------------------------- */
 
 static void byte_level_words_of_sentences_have_a_space(void **state) {
-    cleat_tokenizer *tokenizer = load(FOLDER "byte_bpe.json", false);
+    cleat_tokenizer *tokenizer = load(FOLDER("byte_bpe.json"), false);
     cleat_token text[8], word[8], both[8];
     size_t a = 0, b = 0, c = 0;
     (void)state;
@@ -216,7 +215,7 @@ static void byte_level_words_of_sentences_have_a_space(void **state) {
 }
 
 static void special_tokens_have_roles(void **state) {
-    cleat_tokenizer *bert = load(FOLDER "wordpiece.json", false), *roberta = load(FOLDER "byte_bpe.json", false);
+    cleat_tokenizer *bert = load(FOLDER("wordpiece.json"), false), *roberta = load(FOLDER("byte_bpe.json"), false);
     (void)state;
     assert_int_equal(cleat_tokenizer_cls(bert), 2);
     assert_int_equal(cleat_tokenizer_sep(bert), 3);
@@ -262,8 +261,8 @@ static void expect_text(const cleat_tokenizer *tokenizer, const char *piece, con
 static void pieces_are_shown_as_text(void **state) {
     char text[3];
     (void)state;
-    cleat_tokenizer *bytes = load(FOLDER "byte_bpe.json", false), *spaces = load(FOLDER "unigram.json", false),
-                    *pieces = load(FOLDER "wordpiece.json", false);
+    cleat_tokenizer *bytes = load(FOLDER("byte_bpe.json"), false), *spaces = load(FOLDER("unigram.json"), false),
+                    *pieces = load(FOLDER("wordpiece.json"), false);
     expect_text(bytes, "\u0120the", " the");
     expect_text(bytes, "e", "e");
     expect_text(bytes, "\u010A", "\u010A"); /* a line feed is not printed */
@@ -342,7 +341,7 @@ static void damaged_models_are_errors(void **state) {
     size_t size = 0;
     (void)state;
     snprintf(path, sizeof path, "/tmp/cleat-tokenizer-%ld.model", (long)getpid());
-    assert_int_equal(cleat_file_read(FOLDER "sentencepiece.bpe.model", &data, &size, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_read(FOLDER("sentencepiece.bpe.model"), &data, &size, NULL), CLEAT_OK);
     for (size_t cut = 0; cut < size; cut += 1 + size / 50) {
         cleat_tokenizer *tokenizer = NULL;
         cleat_error error = {0};
@@ -438,7 +437,7 @@ static void no_memory_is_an_error(void **state) {
         cleat_token tokens[64];
         size_t count;
         cleat_fail_allocation(n);
-        status = cleat_tokenizer_load(FOLDER "unigram.json", false, &tokenizer, &error);
+        status = cleat_tokenizer_load(FOLDER("unigram.json"), false, &tokenizer, &error);
         if (status == CLEAT_OK)
             status = cleat_tokenizer_encode(tokenizer, "the fo\xE2\x91\xA0  x", 11, tokens, 64, &count, &error);
         cleat_fail_allocation(0);
@@ -459,7 +458,7 @@ static void a_word_of_megabytes_takes_a_moment(void **state) {
     for (int pattern = 0; pattern < 3; ++pattern) {
         for (int i = 0; i < SIZE; ++i) text[i] = pattern == 0 ? 'a' : pattern == 1 ? "the"[i % 3] : ' ';
         for (int i = 0; i < 4; ++i) {
-            snprintf(path, sizeof path, "%s%s.json", FOLDER, names[i]);
+            snprintf(path, sizeof path, "%s%s.json", FOLDER(""), names[i]);
             cleat_tokenizer *tokenizer = load(path, false);
             size_t count = 0;
             assert_int_equal(cleat_tokenizer_encode(tokenizer, text, SIZE, NULL, 0, &count, NULL), CLEAT_OK);
@@ -489,7 +488,7 @@ static void many_added_tokens_take_a_moment(void **state) {
 }
 
 static void texts_that_are_not_utf8_are_encoded(void **state) {
-    cleat_tokenizer *tokenizer = load(FOLDER "byte_bpe.json", false);
+    cleat_tokenizer *tokenizer = load(FOLDER("byte_bpe.json"), false);
     cleat_token tokens[16];
     size_t count = 0;
     (void)state;

@@ -12,9 +12,10 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "source_path.h"
 #include "vocab.h"
 
-#define SHARED CLEAT_SOURCE_DIR "/../shared/data/"
+#define SHARED(name) shared_path("data/" name)
 
 /* --- words to pieces ------------------------------------------------------------------------------------------ */
 
@@ -464,7 +465,7 @@ static void every_allocation_may_fail(void **state) {
 static cleat_tokenizer *load_bert(void) {
     cleat_tokenizer *tokenizer = NULL;
     cleat_error error = {0};
-    const char *path = SHARED "vocab/bert-base-uncased-vocab.txt";
+    const char *path = SHARED("vocab/bert-base-uncased-vocab.txt");
     if (access(path, R_OK) != 0) return NULL;
     if (cleat_tokenizer_load(path, true, &tokenizer, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return tokenizer;
@@ -515,8 +516,8 @@ static void bert_gives_the_ids_of_the_tweets(void **state) {
     size_t total = 0;
     uint64_t hash = 14695981039346656037u;
     if (!tokenizer) skip();
-    hash_lines(tokenizer, SHARED "tweets_sentiment/val.csv", &total, &hash);
-    hash_lines(tokenizer, SHARED "tweets_ner/wnut17train.conll", &total, &hash);
+    hash_lines(tokenizer, SHARED("tweets_sentiment/val.csv"), &total, &hash);
+    hash_lines(tokenizer, SHARED("tweets_ner/wnut17train.conll"), &total, &hash);
     assert_int_equal(total, 250325);
     assert_int_equal(hash, 16562227348459775031u);
     cleat_tokenizer_destroy(tokenizer);

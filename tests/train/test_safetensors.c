@@ -3,6 +3,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "source_path.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,7 +147,7 @@ static void a_file_is_written_tensor_by_tensor(void **state) {
 
 static void files_of_others_open(void **state) {
     (void)state;
-    const char *path = CLEAT_SOURCE_DIR "/../shared/golden/rna.safetensors";
+    const char *path = shared_path("golden/rna.safetensors");
     cleat_safetensors *file = NULL;
     cleat_error error = {0};
     const int64_t steps[] = {11};

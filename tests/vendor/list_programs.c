@@ -27,6 +27,7 @@
 #include "nn/transformer.h"
 #include "ops/update.h"
 #include "session/peaks.h"
+#include "source_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,7 +245,7 @@ static void list_profile(listing *list, const char *name, const char *assignment
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
     cleat_error error = {0};
-    snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
+    snprintf(path, sizeof path, "%s/%s.ini", source_path("profiles"), name);
     must(cleat_profile_load(path, assignments, other ? 2 : assignment != NULL, &profile, &error), path, &error);
     must(cleat_profile_create_model(profile, &model, &error), path, &error);
     int64_t fixed = cleat_model_fixed_length(model);

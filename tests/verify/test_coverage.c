@@ -14,6 +14,7 @@
 #include "fit/workload.h"
 #include "graph/graph.h"
 #include "graph/launch.h"
+#include "source_path.h"
 #include "verify/op_checks.h"
 #include "verify/verify.h"
 
@@ -82,7 +83,7 @@ static void add_profile(kernels *set, const char *name, const char *setting, con
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
     cleat_error error = {0};
-    snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
+    snprintf(path, sizeof path, "%s/%s.ini", source_path("profiles"), name);
     ok(cleat_profile_load(path, assignments, setting ? 2 : 1, &profile, &error), path, &error);
     ok(cleat_profile_create_model(profile, &model, &error), path, &error);
     const int64_t fixed = cleat_model_fixed_length(model);

@@ -15,9 +15,10 @@
 #include "cleat/verify.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "source_path.h"
 #include "train/tiny.h"
 
-#define OWN_FILE CLEAT_SOURCE_DIR "/tests/golden/rna.safetensors"
+#define OWN_FILE source_path("tests/golden/rna.safetensors")
 
 enum { MAX_TENSORS = 128 };
 
@@ -71,18 +72,18 @@ static int trajectories_in(const char *folder, cleat_precision precision) {
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F32), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F32), 11);
 }
 
 static void own_trajectories_are_repeated_in_half(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F16), 11);
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_BF16), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F16), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_BF16), 11);
 }
 
 static void shared_trajectories_are_repeated(void **state) {
     (void)state;
-    if (trajectories_in(CLEAT_SOURCE_DIR "/../shared/golden", CLEAT_PRECISION_F32) == 0) skip();
+    if (trajectories_in(shared_path("golden"), CLEAT_PRECISION_F32) == 0) skip();
 }
 
 /* --- changed copies --- */
@@ -199,7 +200,7 @@ static void padding_is_not_compared(void **state) {
 
 /* The trajectory of a classifier, in the new file format. */
 static copy copy_in_new_form(const tiny *t) {
-    copy c = copy_of(t, CLEAT_SOURCE_DIR "/tests/golden/text.safetensors");
+    copy c = copy_of(t, source_path("tests/golden/text.safetensors"));
     find(&c, "input")->name = "tokens";
     find(&c, "target")->name = "label";
     c.metadata[0] = (cleat_st_metadata){.key = "profile", .value = NEW_PROFILE};

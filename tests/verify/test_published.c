@@ -15,9 +15,10 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "source_path.h"
 #include "train/tiny.h"
 
-#define OWN CLEAT_SOURCE_DIR "/tests/published"
+#define OWN source_path("tests/published")
 
 static cleat_status verify(const char *folder, cleat_precision precision, cleat_verify_report *report,
                            cleat_error *error) {
@@ -70,11 +71,8 @@ static void networks_are_repeated_in_halves(void **state) {
 }
 
 static void shared_networks_are_repeated(void **state) {
-    const char *shared = getenv("CLEAT_SHARED");
-    char folder[1024];
     (void)state;
-    snprintf(folder, sizeof folder, "%s/hf", shared ? shared : CLEAT_SOURCE_DIR "/../shared");
-    if (all_in(folder, CLEAT_PRECISION_F32) == 0) skip();
+    if (all_in(shared_path("hf"), CLEAT_PRECISION_F32) == 0) skip();
 }
 
 /* --- changed copies ------------------------------------------------------------------------------------------- */

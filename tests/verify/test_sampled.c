@@ -13,6 +13,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "source_path.h"
 #include "train/tiny.h"
 #include "verify/sampled.h"
 #include "verify/verify.h"
@@ -105,7 +106,7 @@ typedef struct mutant {
 static void use_mutant(const tiny *t, const mutant *m, size_t number) {
     char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
     size_t size;
-    snprintf(source, sizeof source, CLEAT_SOURCE_DIR "/cl/%s", m->file);
+    snprintf(source, sizeof source, "%s/%s", source_path("cl"), m->file);
     char *text = tiny_read(source, &size), *at = strstr(text, m->from);
     if (!at) fail_msg("cl/%s has no '%s'", m->file, m->from);
     char *changed = calloc(size + strlen(m->to) + 1, 1);

@@ -13,6 +13,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "source_path.h"
 #include "train/tiny.h"
 
 /* The result of a check of `type` on a newly opened device, and whether anything was run for it. */
@@ -103,7 +104,7 @@ static void a_passed_check_is_remembered(void **state) {
 static void use_changed_kernel(const tiny *t, const char *file, const char *from, const char *to) {
     char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
     size_t size;
-    snprintf(source, sizeof source, CLEAT_SOURCE_DIR "/cl/%s", file);
+    snprintf(source, sizeof source, "%s/%s", source_path("cl"), file);
     char *text = tiny_read(source, &size), *at = strstr(text, from);
     assert_non_null(at);
     assert_int_equal(strlen(from), strlen(to));

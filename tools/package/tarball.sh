@@ -44,12 +44,12 @@ bundle() {
     local file=$1 library path target
     while read -r library; do
         [[ ! $library =~ $of_the_system && $library != libcleat-* ]] || continue
-        path=$(path_of "$library" "$file")
-        [[ -f $path ]] || fail "${file##*/} needs $library, which is not installed here"
         target=$tree/lib/$(private_name "$library")
-        bundled+=("$library $path")
-        [[ ${target##*/} == "$library" ]] || changes+=("$library ${target##*/}")
         if [[ ! -e $target ]]; then
+            path=$(path_of "$library" "$file")
+            [[ -f $path ]] || fail "${file##*/} needs $library, which is not installed here"
+            bundled+=("$library $path")
+            [[ ${target##*/} == "$library" ]] || changes+=("$library ${target##*/}")
             install -m 755 "$path" "$target"
             bundle "$target"
         fi
@@ -59,7 +59,6 @@ bundle() {
 # rename_libraries: every file of the tree asks for the private names, and looks for them beside itself.
 rename_libraries() {
     local file change options
-    mapfile -t changes < <(printf '%s\n' "${changes[@]}" | sort -u)
     for file in "$tree"/bin/* "$tree"/lib/*; do
         options=()
         for change in "${changes[@]}"; do
@@ -113,40 +112,50 @@ check_symbols() {
     return "$fault"
 }
 
-wheel=
-[[ $# == 2 || ($# == 4 && $3 == --pocl) ]] || { usage >&2 && exit 2; }
-build=$(cd "$1" && pwd) out=$2 wheel=${4:-}
-[[ -x $build/cleat ]] || fail "there is no program in $build: build it first"
-command -v patchelf >/dev/null || fail "patchelf is missing: apt-get install patchelf"
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-[[ ! $wheel ]] || command -v unzip >/dev/null || fail "unzip is missing: apt-get install unzip"
-version=$("$build/cleat" --version | sed -n '1s/^cleat //p')
-name=cleat-$version-linux-$(uname -m)
-tree=$out/$name
-bundled=() changes=()
+# pack NAME ARCHIVE: the folder NAME of OUT. The same bytes from the same build.
+pack() {
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -C "$out" -c "$1" | "${compress[@]}" >"$2"
+}
 
-rm -rf "$tree"
-cmake --install "$build" --prefix "$tree" --component program --strip >/dev/null
-cmake --install "$build" --prefix "$tree" --component library --strip >/dev/null
-# One folder, whatever the library folder of the build is.
-if [[ ! -d $tree/lib || ! -e $tree/lib/libcleat.so.0 ]]; then
-    library=$(find "$tree" -name libcleat.so.0 | head -n 1)
-    mkdir -p "$tree/lib"
-    mv "$(dirname "$library")"/libcleat.so.* "$tree/lib/"
-    find "$tree" -type d -empty -delete
-fi
-mv "$(realpath "$tree/lib/libcleat.so.0")" "$tree/lib/libcleat.so" && rm -f "$tree"/lib/libcleat.so.* && mv "$tree/lib/libcleat.so" "$tree/lib/libcleat.so.0"
-bundle "$tree/bin/cleat"
-bundle "$tree/lib/libcleat.so.0"
-rename_libraries
-copy_licences
-if [[ $wheel ]]; then add_pocl "$wheel"; fi
-cp "$here/tarball.txt" "$tree/README"
-archive=$out/$name${wheel:+-pocl}.tar.gz
-# The same bytes from the same build.
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -C "$out" -c "$name" | gzip -6n >"$archive"
-code=0
-check_symbols || code=$?
-printf '%s  %s\n' "$archive" "$(du -h "$archive" | cut -f1)"
-exit "$code"
+bundled=() changes=() compress=(gzip -6n)
+
+main() {
+    local wheel build version name archive library code
+    [[ $# == 2 || ($# == 4 && $3 == --pocl) ]] || { usage >&2 && exit 2; }
+    build=$(cd "$1" && pwd) out=$2 wheel=${4:-}
+    [[ -x $build/cleat ]] || fail "there is no program in $build: build it first"
+    command -v patchelf >/dev/null || fail "patchelf is missing: apt-get install patchelf"
+    mkdir -p "$out"
+    out=$(cd "$out" && pwd)
+    [[ ! $wheel ]] || command -v unzip >/dev/null || fail "unzip is missing: apt-get install unzip"
+    version=$("$build/cleat" --version | sed -n '1s/^cleat //p')
+    name=cleat-$version-linux-$(uname -m)
+    tree=$out/$name
+
+    rm -rf "$tree"
+    cmake --install "$build" --prefix "$tree" --component program --strip >/dev/null
+    cmake --install "$build" --prefix "$tree" --component library --strip >/dev/null
+    # One folder, whatever the library folder of the build is.
+    if [[ ! -d $tree/lib || ! -e $tree/lib/libcleat.so.0 ]]; then
+        library=$(find "$tree" -name libcleat.so.0 | head -n 1)
+        mkdir -p "$tree/lib"
+        mv "$(dirname "$library")"/libcleat.so.* "$tree/lib/"
+        find "$tree" -type d -empty -delete
+    fi
+    mv "$(realpath "$tree/lib/libcleat.so.0")" "$tree/lib/libcleat.so" && rm -f "$tree"/lib/libcleat.so.* && mv "$tree/lib/libcleat.so" "$tree/lib/libcleat.so.0"
+    bundle "$tree/bin/cleat"
+    bundle "$tree/lib/libcleat.so.0"
+    rename_libraries
+    copy_licences
+    if [[ $wheel ]]; then add_pocl "$wheel"; fi
+    cp "$here/tarball.txt" "$tree/README"
+    archive=$out/$name${wheel:+-pocl}.tar.gz
+    pack "$name" "$archive"
+    code=0
+    check_symbols || code=$?
+    printf '%s  %s\n' "$archive" "$(du -h "$archive" | cut -f1)"
+    exit "$code"
+}
+
+# card_tests.sh has the functions only.
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@"

@@ -15,6 +15,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "profile/schema.h"
+#include "source_path.h"
 #include "train/tiny.h"
 
 typedef struct row {
@@ -24,7 +25,7 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {CLEAT_SOURCE_DIR "/tests/models/toy/toy.ini", 0.05, 0.9},
+    {"tests/models/toy/toy.ini", 0.05, 0.9},
 };
 
 static void write_data(const char *path) {
@@ -45,7 +46,7 @@ static cleat_profile *load(const tiny *t, const row *r) {
     write_data(tiny_path(t, "lines.txt", data));
     snprintf(path, sizeof path, "data.path=%s", data);
     snprintf(device, sizeof device, "run.device=%s", selector ? selector : "auto");
-    if (cleat_profile_load(r->profile, SET(path, device), 2, &profile, &error)) fail_msg("%s", error.text);
+    if (cleat_profile_load(source_path(r->profile), SET(path, device), 2, &profile, &error)) fail_msg("%s", error.text);
     return profile;
 }
 
