@@ -93,7 +93,7 @@ typedef struct cleat_rates {
     double product_seconds, matrix_product_seconds;
     double recurrent_flops; /* f32 operations per second of products that wait for each other (LSTM); 0: flops */
     double within;          /* true times lie between estimates / within and * within; 0: unknown, or measured here */
-    char source[96];       /* "measured", "card file t4", ... */
+    char source[96];        /* "measured", "card file t4", ... */
 } cleat_rates;
 
 typedef struct cleat_device cleat_device;

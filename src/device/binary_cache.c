@@ -107,7 +107,7 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
 static char *new_entry(cl_program program, size_t *length) {
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *length, length, NULL) != CL_SUCCESS) return NULL;
     if (*length == 0) return NULL;
-    char *entry = cleat_alloc(sizeof(header) + *length, 1);
+    char *entry = cleat_alloc(sizeof(header) + *length + 1, 1); /* ends with 0: it may be text */
     if (!entry) return NULL;
     unsigned char *binary = (unsigned char *)entry + sizeof(header);
     if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) return entry;
@@ -120,12 +120,20 @@ void cleat_binary_save(cleat_device *device, const char *source, const char *opt
     cleat_error error = {.status = CLEAT_OK};
     header head = {.format = FORMAT};
     size_t length = 0;
+    char kernel[64];
+    int bytes;
     if (!is_on(device) || !make_key(device, source, options, head.key)) return;
     char *entry = new_entry(program, &length);
     if (!entry) {
         cleat_log(CLEAT_LOG_DEBUG, "binary cache: '%s' provides no binary", device->facts.name);
         return;
     }
+    if (device->facts.vendor == CLEAT_VENDOR_NVIDIA && cleat_ptx_finds_array(entry + sizeof head, kernel, &bytes))
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "the driver's compiler keeps %d bytes of kernel '%s' in memory instead of registers: products in half "
+            "precision will be slow; CLEAT_MATRIX_UNIT=none may be faster (driver %s)",
+            bytes, kernel, device->facts.driver);
     memcpy(head.magic, magic, sizeof magic);
     head.length = length;
     cleat_hash_text(entry + sizeof head, length, head.hash);

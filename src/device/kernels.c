@@ -62,8 +62,9 @@ static cleat_status build_source(cleat_device *device, const char *source, const
 cleat_status cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program, bool *loaded,
                                  cleat_error *error) {
     char options[OPTIONS], *source = NULL;
-    /* PoCL prints the number of warnings, such as of loops that LLVM did not unroll, to stderr. */
-    const char *quiet = device->facts.vendor == CLEAT_VENDOR_POCL ? " -w" : "";
+    /* PoCL and NVIDIA's driver print the number of warnings, such as of loops that LLVM did not unroll, to stderr. */
+    const cleat_vendor vendor = device->facts.vendor;
+    const char *quiet = vendor == CLEAT_VENDOR_POCL || vendor == CLEAT_VENDOR_NVIDIA ? " -w" : "";
     if ((size_t)snprintf(options, sizeof options, COMMON_OPTIONS "%s %s", quiet, key->options) >= sizeof options)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "build options of %s are too long: %s", key->file, key->options);
     cleat_status status = cleat_kernel_source_of(key->file, key->source, &source, error);
