@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -196,6 +197,7 @@ static void every_profile_is_checked_on_its_own_batch(void **state) {
     size_t count;
     (void)state;
     assert_int_equal(cleat_device_open(selector ? selector : "auto", &device, NULL), CLEAT_OK);
+    assert_int_equal(chdir(source_path("")), 0); /* its profiles, not those of an installation */
     assert_int_equal(cleat_profile_list(&entries, &count, NULL), CLEAT_OK);
     assert_true(count > 15);
     for (size_t i = 0; i < count; ++i) {
