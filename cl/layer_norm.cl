@@ -86,7 +86,7 @@ static inline void add_parts(__global const float *partial, int count, int step,
         const int vector = first + (ITEMS_A_VECTOR > 1 ? item % (2 * GRADIENT_VECTORS) : item);
         const int beta = vector >= GRADIENT_VECTORS, c = (vector - beta * GRADIENT_VECTORS) * VEC;
         floatv sum = (floatv)(0.0f);
-        if (vector < 2 * GRADIENT_VECTORS && share < ITEMS_A_VECTOR) {
+        if ((vector < 2 * GRADIENT_VECTORS) & (share < ITEMS_A_VECTOR)) {
 #pragma unroll 4
             for (int p = share; p < count; p += ITEMS_A_VECTOR)
                 sum += row_load_f32(partial + (ulong)(p * step) * (2 * WIDTH) + beta * WIDTH, c);

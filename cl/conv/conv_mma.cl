@@ -20,20 +20,26 @@
 /* If pixels are found by division, the division is done once for each line of the tile. */
 #define LINES_KEPT (CONV_KIND == CONV_DX && PHASES)
 
-static inline void stretch_vec8(const stretch *s, vec8_source *source) {
+/* The gradient of weights knows the end of its k; patches and taps would go on past it. */
+#if CONV_KIND == CONV_DW
+#define STEP_EXISTS(o) 1
+#else
+#define STEP_EXISTS(o) ((o)->left > 0)
+#endif
+static inline void stretch_vec8(const struct operands *o, const stretch *s, vec8_source *source) {
     source->p = (__global const ushort *)s->p;
-    source->n = EXISTS(s, 0) ? 8 : 0;
+    source->n = STEP_EXISTS(o) & EXISTS(s, 0) ? 8 : 0;
 }
 
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     a_chunk(o, i, &chunk);
-    stretch_vec8(&chunk, source);
+    stretch_vec8(o, &chunk, source);
 }
 static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     b_chunk(o, i, &chunk);
-    stretch_vec8(&chunk, source);
+    stretch_vec8(o, &chunk, source);
 }
 
 /* In local memory: the sums as rows, and behind them the pixels of the lines. */
