@@ -229,7 +229,7 @@ static double two_digits(double x) {
     return round(x / unit) * unit;
 }
 
-/* A time, or, on a card whose kernels nobody has timed, the range in which it lies. */
+/* A time, or the range in which it lies, where estimates may be wrong by more than a factor of 1.3. */
 static const char *range_of(const cleat_fit_report *report, double seconds, char text[2 * CLI_SHORT]) {
     const double within = report->rates.within;
     char least[CLI_SHORT], most[CLI_SHORT];
@@ -243,7 +243,9 @@ static void print_time(const plan_result *plan) {
     const cleat_fit_report *report = &plan->cards[0].report;
     char text[2 * CLI_SHORT];
     if (plan_chosen_way(report)->step_seconds <= 0) return;
-    printf("\ntime (estimate from: %s)\n", report->rates.source);
+    printf("\ntime (estimate from: %s", report->rates.source);
+    if (report->rates.within > 1) printf(", within a factor of %g: [speed] within", report->rates.within);
+    printf(")\n");
     printf("  a step at the longest length takes %s", range_of(report, plan_chosen_way(report)->step_seconds, text));
     if (report->steps_per_epoch > 0) {
         printf(", an epoch of %lld steps %s", (long long)report->steps_per_epoch,

@@ -88,8 +88,8 @@ typedef struct cleat_rates {
     double matrix_flops;
     double bytes;          /* bytes read and written per second */
     double launch_seconds; /* overhead of a kernel launch, seconds */
-    /* The same for a launch of products, in f32 and on the matrix unit: beside the launch, what does not depend on the
-     * sizes, such as prologues of tiles and the addition of parts of a sum. 0: launch_seconds */
+    /* Seconds of a launch of products that do not depend on their sizes, in f32 and on the matrix unit: the launch itself,
+     * prologues of tiles, the addition of parts of a sum. 0: launch_seconds */
     double product_seconds, matrix_product_seconds;
     double recurrent_flops; /* f32 operations per second of products that wait for each other (LSTM); 0: flops */
     double within;          /* true times lie between estimates / within and * within; 0: unknown, or measured here */

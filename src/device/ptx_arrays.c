@@ -9,10 +9,15 @@
 static const char depot[] = "__local_depot";
 enum { VECTOR = 16, NAME = 64 };
 
+/* The first of both, or NULL. */
+static const char *first_of(const char *a, const char *b) {
+    return !a || (b && b < a) ? b : a;
+}
+
 bool cleat_ptx_finds_array(const char *ptx, char kernel[64], int *bytes) {
     char name[NAME];
     for (const char *entry = strstr(ptx, ".entry "); entry; entry = strstr(entry + 1, ".entry ")) {
-        const char *end = strstr(entry + 1, ".entry "), *at = strstr(entry, depot);
+        const char *end = first_of(strstr(entry + 1, ".entry "), strstr(entry, ".func ")), *at = strstr(entry, depot);
         if (sscanf(entry, ".entry %63[A-Za-z0-9_]", name) != 1 || !strstr(name, "_mma")) continue;
         if (!at || (end && at > end) || !(at = strchr(at, '['))) continue;
         const int size = atoi(at + 1);

@@ -7,6 +7,7 @@
 #include "device/recorder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
@@ -48,7 +49,8 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
     created->device = device;
     created->plan = plan;
-    created->waits = getenv("CLEAT_LAUNCH_BLOCKING") != NULL;
+    const char *blocking = getenv("CLEAT_LAUNCH_BLOCKING");
+    created->waits = blocking && *blocking && strcmp(blocking, "0") != 0;
     cleat_status status = cleat_exec_describe(created, error);
     if (!status) status = create_slabs(created, error);
     if (!status) status = fill_buffers(created, error);
@@ -115,7 +117,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
     return CLEAT_OK;
 }
 
-/* A copy also fails if an earlier kernel in the queue failed; the error then names that kernel. */
+/* A copy also fails if an earlier kernel in the queue failed; the error then names that kernel's graph. */
 static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, const cleat_tensor *tensor,
                               cleat_error *error) {
     clFinish(exec->device->compute);

@@ -18,20 +18,27 @@ static void collect_event(cleat_exec *exec, cleat_bound *bound) {
     if (!bound->ended) return;
     clGetEventInfo(bound->ended, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
     if (state < 0 && exec->failure.status == CLEAT_OK)
-        cleat_cl_fail(&exec->failure, state, "a kernel of graph '%s' (CLEAT_LAUNCH_BLOCKING=1 names it)",
-                      bound->layout->graph->name);
+        cleat_cl_fail(&exec->failure, state, "a kernel of graph '%s'%s", bound->layout->graph->name,
+                      exec->waits ? "" : " (CLEAT_LAUNCH_BLOCKING=1 names it)");
     clReleaseEvent(bound->ended);
     bound->ended = NULL;
 }
 
 /* --- running --- */
 
-/* Enqueues launch i. `event` (may be NULL) receives its event, which the caller releases, also after a failure. */
+/* Waits for a launch. Some drivers report its failure by its event alone. */
+static cl_int wait_for(const cleat_device *device, cl_event event) {
+    cl_int state = CL_COMPLETE, code = clFinish(device->compute);
+    if (event) clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    return state < 0 ? state : code;
+}
+
+/* Enqueues launch i. `event` (may be NULL) receives its event, which the caller releases, if that succeeds. */
 static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cl_event *event, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     const bool is_product = launch->kind == CLEAT_LAUNCH_SGEMM;
     cleat_device *device = exec->device;
-    cl_event own = NULL, *asked = event || cleat_is_recorded(device) ? &own : NULL;
+    cl_event own = NULL, *asked = event || exec->waits || cleat_is_recorded(device) ? &own : NULL;
     cl_int code = CL_SUCCESS;
     cleat_status status = cleat_exec_bind(exec, bound, i, error);
     if (status) return status;
@@ -46,12 +53,12 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
                                       launch->local, 0, NULL, asked);
     if (status || code != CL_SUCCESS) own = NULL;
     cleat_recorder_end(device, own);
-    if (event)
+    if (!status && code == CL_SUCCESS && exec->waits) code = wait_for(device, own);
+    if (event && !status && code == CL_SUCCESS)
         *event = own;
     else if (own)
         clReleaseEvent(own);
     if (status) return cleat_fail_in(error, status, "%s", launch->node->name);
-    if (code == CL_SUCCESS && exec->waits) code = clFinish(device->compute);
     return code == CL_SUCCESS ? CLEAT_OK : fail_kernel(launch, code, error);
 }
 

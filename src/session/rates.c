@@ -434,23 +434,25 @@ static const measurement sustained = {"rates", measure_sustained}, peak = {"peak
 
 /* Hashes everything that the rates depend on, except the permitted memory. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
+    static const char *const files[] = {"linear/linear.cl", "linear/linear_mma.cl", "arithmetic.cl", "lib/peak.cl",
+                                        "lib/peak_mma.cl"};
     const cleat_device_facts *facts = cleat_device_get_facts(device);
-    char *linear = NULL, *matrix = NULL, *add = NULL, *text = NULL;
+    char *text = NULL;
     cleat_text joined = {0};
-    cleat_status status = cleat_kernel_source("linear/linear.cl", &linear, error);
-    if (status == CLEAT_OK) status = cleat_kernel_source("linear/linear_mma.cl", &matrix, error);
-    if (status == CLEAT_OK) status = cleat_kernel_source("arithmetic.cl", &add, error);
-    if (status == CLEAT_OK) {
-        cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d\n%s\n%s\n%s", (int)FORMAT, facts->platform,
-                       facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
-                       (int)facts->compute_units, (int)facts->matrix_unit, linear, matrix, add);
-        status = cleat_text_detach(&joined, &text, error);
+    cleat_status status = CLEAT_OK;
+    cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d", (int)FORMAT, facts->platform, facts->name,
+                   facts->driver, (int)facts->work_group, (int)facts->vector_width, (int)facts->compute_units,
+                   (int)facts->matrix_unit);
+    for (size_t i = 0; i < sizeof files / sizeof *files && !status; ++i) {
+        char *source = NULL;
+        status = cleat_kernel_source(files[i], &source, error);
+        if (!status) cleat_text_add(&joined, "\n%s", source);
+        cleat_free(source);
     }
-    if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);
+    cleat_status detached = cleat_text_detach(&joined, &text, status ? NULL : error);
+    if (!status) status = detached;
+    if (!status) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);
-    cleat_free(add);
-    cleat_free(matrix);
-    cleat_free(linear);
     return status;
 }
 

@@ -21,6 +21,7 @@ static void finds_what_should_be_registers(void **state) {
         {ENTRY("linear_mma") ARRAY("16") "ret;\n}\n", NULL, 0},
         {ENTRY("linear_mma") "ret;\n}\n" ENTRY("attention_plain_forward") ARRAY("256") "}\n", NULL, 0},
         {ENTRY("linear_mma") "ret;\n}\n", NULL, 0},
+        {ENTRY("linear_mma") "ret;\n}\n.func helper(\n)\n{\n" ARRAY("64") "}\n", NULL, 0},
         {"\177ELF", NULL, 0},
         {ENTRY("linear_mma") "__local_depot", NULL, 0},
     };
