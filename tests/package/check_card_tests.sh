@@ -32,5 +32,5 @@ run "$build" "$source" >"$work/out" && exit 1
 printf '#!/bin/sh\nsleep 100\n' >"$work/bin/exec.exec"
 sed -i 's/60 \* minutes - 5/8/' "$work/run.sh"
 echo exec.exec >"$work/tests.txt"
-run "$build" "$source" >"$work/out"
+run "$build" "$source" >"$work/out" && exit 1
 [[ $(tail -n 1 "$work/out") == "0 passed, 0 failed, 0 skipped, 1 not ended" ]]
