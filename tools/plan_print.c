@@ -244,7 +244,7 @@ static void print_time(const plan_result *plan) {
     char text[2 * CLI_SHORT];
     if (plan_chosen_way(report)->step_seconds <= 0) return;
     printf("\ntime (estimate from: %s", report->rates.source);
-    if (report->rates.within > 1) printf(", within a factor of %g: [speed] within", report->rates.within);
+    if (report->rates.within > 1) printf(", within a factor of %g", report->rates.within);
     printf(")\n");
     printf("  a step at the longest length takes %s", range_of(report, plan_chosen_way(report)->step_seconds, text));
     if (report->steps_per_epoch > 0) {

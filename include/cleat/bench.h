@@ -78,8 +78,8 @@ typedef struct cleat_bench_result {
  * this name; the message gives the nearest one. */
 CLEAT_API cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error);
 
-/* Writes sentence number `i` about what speaks against the numbers of a result (a share above 1, a measured peak below half of
- * the card file's) to `text` [size], cut if too long; false past the last. */
+/* Writes warning number `i` about a result (its share is above 1; a measured peak is below half of the card file's) to `text`
+ * [size], cut if too long; false past the last. */
 CLEAT_API bool cleat_bench_warning(const cleat_bench_result *result, size_t i, char *text, size_t size);
 
 typedef struct cleat_spread {

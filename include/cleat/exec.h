@@ -51,10 +51,6 @@ CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_erro
 /* Enqueues only the nodes [first, last) by index: for tests, benchmarks and profiling. */
 CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
                                             cleat_error *error);
-/* The same, but the driver may keep the nodes back until cleat_exec_finish or a later run: for bursts of short launches,
- * where handing each over would take longer than the launches. */
-CLEAT_API cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
-                                                cleat_error *error);
 /* Waits until all enqueued work is done. A failed kernel is reported here or by the next cleat_exec_read, with the name
  * of its graph; with its own where CLEAT_LAUNCH_BLOCKING is set in the environment (each launch is then waited for). */
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);

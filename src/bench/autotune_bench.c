@@ -112,8 +112,7 @@ cleat_status cleat_autotune_bench_burst(cleat_autotune_bench *a, size_t i, cleat
     cleat_autotune_candidate *r = &a->candidates[i];
     cleat_status status = CLEAT_OK;
     double start = cleat_seconds();
-    for (int k = 0; k < r->runs && status == CLEAT_OK; ++k)
-        status = cleat_exec_enqueue_nodes(a->exec, i, 0, a->graphs[i]->node_count, error);
+    for (int k = 0; k < r->runs && status == CLEAT_OK; ++k) status = cleat_exec_enqueue(a->exec, i, error);
     if (status == CLEAT_OK) status = cleat_exec_finish(a->exec, error);
     double each = (cleat_seconds() - start) / r->runs;
     if (status == CLEAT_OK && each < r->fastest) r->fastest = each;

@@ -4,6 +4,7 @@
 #include "bench/steps.h"
 #include "core/child.h"
 #include "doctor/doctor.h"
+#include "exec/copy.h"
 #include "ini/schema.h"
 
 #include <math.h>

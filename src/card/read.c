@@ -91,11 +91,9 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
     cleat_kernel_shape(facts, facts->kind == CLEAT_DEVICE_CPU);
 }
 
-static double or_else(double value, double fallback) {
-    return value > 0 ? value : fallback;
-}
-
 static void set_card(const cleat_card_file *file, const char *name, cleat_card *card) {
+    const double matrix_efficiency =
+        file->speed.matrix_efficiency > 0 ? file->speed.matrix_efficiency : file->speed.gemm_efficiency;
     *card = (cleat_card){
         .f32_flops = file->speed.f32_tflops * 1e12,
         .f16_flops = file->speed.f16_tflops * 1e12,
@@ -104,10 +102,8 @@ static void set_card(const cleat_card_file *file, const char *name, cleat_card *
         .workers = file->loader.workers,
         .board_watts = file->speed.board_watts,
         .rates.flops = file->speed.f32_tflops * 1e12 * file->speed.gemm_efficiency,
-        .rates.matrix_flops = file->card.matrix_unit == CLEAT_MATRIX_NONE
-                                  ? 0
-                                  : file->speed.matrix_tflops * 1e12 *
-                                        or_else(file->speed.matrix_efficiency, file->speed.gemm_efficiency),
+        .rates.matrix_flops =
+            file->card.matrix_unit == CLEAT_MATRIX_NONE ? 0 : file->speed.matrix_tflops * 1e12 * matrix_efficiency,
         .rates.recurrent_flops = file->speed.f32_tflops * 1e12 * file->speed.lstm_efficiency,
         .rates.product_seconds = file->speed.product_us * 1e-6,
         .rates.matrix_product_seconds = file->speed.matrix_product_us * 1e-6,

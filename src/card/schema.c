@@ -102,7 +102,7 @@ static const cleat_key keys[] = {
     {AT(source, board_watts), STRING(source.board_watts, 0, ""),
      .help = "Data sheet, report, or reason for the estimate."},
     {AT(source, measured), STRING(source.measured, 0, ""),
-     .help = "Of the optional values of [speed]: the card on which they were measured, and how."},
+     .help = "Card on which the optional values of [speed] were measured, and how."},
     {.section = NULL, .name = NULL},
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An old compiler's array in the local memory of a work-item. Up to this size it is a vector that was taken apart. */
+/* LLVM's name for the arrays of a work-item in memory. An array of up to VECTOR bytes is a vector of which parts are addressed. */
 static const char depot[] = "__local_depot";
 enum { VECTOR = 16, NAME = 64 };
 

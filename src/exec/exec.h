@@ -29,7 +29,7 @@ typedef struct cleat_bound {
     const char **names; /* [launches] of the kernel in its program: the launch's, or another in one of several parts */
     cl_kernel *kernels; /* [launches] NULL before the first run, and for sgemm */
     cleat_clblast_gemm *gemms; /* [launches] for sgemm; the sub-buffers are released with it */
-    cl_event ended;            /* of the last launch of the last run; NULL: none yet, or it was asked */
+    cl_event ended;            /* of the last launch of the last run; NULL: none, or it has been read */
     cleat_slot *pending;       /* contains the inputs of the next run; NULL if nothing was uploaded */
 } cleat_bound;
 

@@ -215,8 +215,7 @@ static cleat_status trial_create(cleat_device *device, const subject *what, int6
 static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error *error) {
     double start = cleat_seconds();
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < runs && status == CLEAT_OK; ++i)
-        status = cleat_exec_enqueue_nodes(t->exec, 0, 0, t->graph->node_count, error);
+    for (int i = 0; i < runs && status == CLEAT_OK; ++i) status = cleat_exec_enqueue(t->exec, 0, error);
     if (status == CLEAT_OK) status = cleat_exec_finish(t->exec, error);
     *seconds = (cleat_seconds() - start) / runs;
     return status;

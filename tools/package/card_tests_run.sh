@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of this archive on the device of this machine, the longest first, as many at once as there are cores.
 #   ./run.sh [--minutes M]      M: 10; what has not ended by then is killed
-# The output of a test is in logs/TEST.txt. The last line counts the tests; exit status 0: none failed.
+# The output of a test is in logs/TEST.txt. The last line counts the tests; exit status 0: some passed, none failed, all ended.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
