@@ -28,7 +28,7 @@
 #endif
 static inline void stretch_vec8(const struct operands *o, const stretch *s, vec8_source *source) {
     source->p = (__global const ushort *)s->p;
-    source->n = STEP_EXISTS(o) & EXISTS(s, 0) ? 8 : 0;
+    source->n = (STEP_EXISTS(o) & EXISTS(s, 0)) ? 8 : 0;
 }
 
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
