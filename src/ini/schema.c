@@ -24,17 +24,24 @@ bool cleat_key_applies(const cleat_key *key, int kind) {
     return key->kinds == 0 || (key->kinds >> kind & 1u);
 }
 
-/* Appends " Only where model.type is a, b." */
+/* Appends "model.type is a, b". */
 static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
     const char *before = " is ";
-    if (key->kinds == 0) return;
-    cleat_text_add(text, "\n      Only where %s", schema->kind_key);
+    cleat_text_add(text, "%s", schema->kind_key);
     for (int k = 0; schema->kinds[k]; ++k) {
         if (!cleat_key_applies(key, k)) continue;
         cleat_text_add(text, "%s%s", before, schema->kinds[k]);
         before = ", ";
     }
-    cleat_text_add(text, ".");
+}
+
+/* A later row of the same name: what the key is to other kinds. */
+static void add_form(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
+    cleat_text_add(text, "      Where ");
+    add_kinds(schema, key, text);
+    cleat_text_add(text, ": %s Takes ", key->help);
+    cleat_value_allowed(key, text);
+    cleat_text_add(text, "; default: %s.\n", key->initial ? key->initial : "none");
 }
 
 static void add_key(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
@@ -44,15 +51,21 @@ static void add_key(const cleat_schema *schema, const cleat_key *key, cleat_text
         cleat_text_add(text, "  %s (must be given)\n", key->name);
     cleat_text_add(text, "      %s\n      Takes ", key->help);
     cleat_value_allowed(key, text);
-    cleat_text_add(text, ".");
-    add_kinds(schema, key, text);
-    cleat_text_add(text, "\n");
+    cleat_text_add(text, ".\n");
+    if (key->kinds) {
+        cleat_text_add(text, "      Only where ");
+        add_kinds(schema, key, text);
+        cleat_text_add(text, ".\n");
+    }
+    for (const cleat_key *form = key + 1; form->name; ++form)
+        if (same(form->name, key->name) && same(form->section, key->section)) add_form(schema, form, text);
 }
 
 void cleat_schema_help(const cleat_schema *schema, cleat_text *text) {
     for (const cleat_section *section = schema->sections; section->name; ++section) {
         cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
         for (const cleat_key *key = schema->keys; key->name; ++key)
-            if (strcmp(key->section, section->name) == 0) add_key(schema, key, text);
+            if (same(key->section, section->name) && cleat_schema_find(schema, key->section, key->name) == key)
+                add_key(schema, key, text);
     }
 }

@@ -62,7 +62,8 @@ size_t cleat_schema_size(const cleat_schema *schema);
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name); /* or NULL */
 /* Whether the key applies to records of kind `kind`. */
 bool cleat_key_applies(const cleat_key *key, int kind);
-/* Appends every section and key with its default, its meaning and the allowed values. */
+/* Appends every section and key with its default, its meaning and the allowed values. Later rows of the same name follow
+ * the first: what the key is to other kinds. */
 void cleat_schema_help(const cleat_schema *schema, cleat_text *text);
 
 /* --- names (names.c) ------------------------------------------------------------------------------------------ */

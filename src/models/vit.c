@@ -30,7 +30,7 @@ static const cleat_key keys[] = {
     {FIELD(model, pooling, pooling), CHOICE(pooling_names, "token"), SHAPES,
      .help = "What is classified: the class token, or the mean over the patches."},
     {FIELD(model, class_token, class_token), BOOL("true"), SHAPES,
-     .help = "A learned token in front of the patches; pooling = token requires it."},
+     .help = "A learned token in front of the patches; pooling by it requires it."},
     NORM_EPS_ROW(norm_eps),
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},

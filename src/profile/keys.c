@@ -31,12 +31,19 @@ static bool same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
 
+/* Whether the help says the same of both. */
+static bool same_help(const cleat_key *a, const cleat_key *b) {
+    return strcmp(a->help, b->help) == 0 && a->choices == b->choices && a->min == b->min && a->max == b->max &&
+           (a->initial && b->initial ? strcmp(a->initial, b->initial) == 0 : a->initial == b->initial);
+}
+
 /* Searches from *next on and around. Keys that two lists share mostly have the same order in both, so that the next one
  * wanted is found at once. */
-static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, size_t *next) {
+static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, bool apart, size_t *next) {
     for (size_t i = 0, at = *next; i < count; ++i, ++at) {
         if (at >= count) at = 0;
         if (!same(keys[at].name, wanted->name) || !same(keys[at].section, wanted->section)) continue;
+        if (apart && !same_help(&keys[at], wanted)) continue;
         *next = at + 1;
         return &keys[at];
     }
@@ -45,12 +52,12 @@ static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, s
 
 /* Appends the keys of `section` that `all` does not contain yet; the `kinds` of a key is the set of
  * families that have it. */
-static void add_section(cleat_key *all, size_t *count, const char *section) {
+static void add_section(cleat_key *all, size_t *count, const char *section, bool apart) {
     size_t next = 0;
     for (size_t f = 0; cleat_model_classes[f]; ++f)
         for (const cleat_key *key = cleat_model_classes[f]->keys; key->name; ++key) {
             if (strcmp(key->section, section) != 0) continue;
-            cleat_key *known = find(all, *count, key, &next);
+            cleat_key *known = find(all, *count, key, apart, &next);
             if (!known) {
                 known = &all[(*count)++];
                 *known = *key;
@@ -78,7 +85,7 @@ static cleat_status make_all(cleat_profile_keys *keys, cleat_error *error) {
     all[count++] = type_key(keys);
     all[count++] = cleat_run_keys[CLEAT_INIT_KEY];
     for (const cleat_section *section = cleat_profile_sections; section->name; ++section)
-        add_section(all, &count, section->name);
+        add_section(all, &count, section->name, keys->apart);
     for (const cleat_key *key = cleat_run_keys + CLEAT_INIT_KEY + 1; key->name; ++key) {
         all[count] = *key;
         if (key->kinds) all[count].kinds = families_with_buckets();
@@ -127,7 +134,7 @@ cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key
 
 cleat_given *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next) {
     cleat_key *all = (cleat_key *)keys->all.keys;
-    return &keys->given[find(all, keys->n_all, key, next) - all];
+    return &keys->given[find(all, keys->n_all, key, false, next) - all];
 }
 
 /* --- one family ----------------------------------------------------------------------------------------------- */

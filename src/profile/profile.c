@@ -308,7 +308,7 @@ cleat_status cleat_profile_write(const cleat_profile *profile, const char *path,
 
 cleat_status cleat_profile_help(char **text, cleat_error *error) {
     cleat_text help = {0};
-    cleat_profile_keys keys = {.types = NULL};
+    cleat_profile_keys keys = {.apart = true};
     cleat_status status = cleat_profile_keys_open(&keys, error);
     cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
     if (!status) cleat_schema_help(&keys.all, &help);

@@ -28,6 +28,10 @@ test_help() {
         says out "usage: cleat $command"
     done
     exits 0 "$cleat" train --help-profile
+    # what a key takes differs from family to family
+    says out "Takes one of mean, first."
+    says out "Takes one of token, mean; default: token."
+    says out "Takes one of b0, b1, b2, b3, b4, b5; default: b0."
     says out learning_rate
 }
 
