@@ -29,7 +29,8 @@ static void read_pci(cl_device_id id, cleat_device_facts *facts) {
     cl_uint khr[4], bus = 0, slot = 0, domain = 0;
     unsigned char amd[24] = {0};
     facts->pci_bus = -1;
-    if (query(id, PCI_BUS_INFO_KHR, khr, sizeof khr)) {
+    /* PoCL 7.1 does not list the extension, but answers for the CPU, with zeros. */
+    if (cleat_has_extension(id, "cl_khr_pci_bus_info") && query(id, PCI_BUS_INFO_KHR, khr, sizeof khr)) {
         set_place(facts, khr[0], khr[1], khr[2], khr[3]);
     } else if (query(id, PCI_BUS_NV, &bus, sizeof bus) && query(id, PCI_SLOT_NV, &slot, sizeof slot)) {
         if (!query(id, PCI_DOMAIN_NV, &domain, sizeof domain)) domain = 0;

@@ -125,6 +125,17 @@ static void check_cache(cleat_doctor *doctor) {
         cleat_doctor_ok(doctor, "cache-folder", "%s, %s free", folder, cleat_bytes_text(free_bytes(folder), text));
 }
 
+/* The folder itself, or the nearest existing parent, in which it would be created. */
+static void find_existing(const char *path, char *found, size_t size) {
+    snprintf(found, size, "%s", path);
+    while (found[0] && access(found, F_OK) != 0) {
+        char *slash = strrchr(found, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
+    if (access(found, F_OK) != 0) snprintf(found, size, "%s", path[0] == '/' ? "/" : ".");
+}
+
 /* PoCL's cache: POCL_CACHE_DIR, else pocl/ in the user's cache folder. */
 static bool find_pocl_cache(char *path, size_t size) {
     const char *own = getenv("POCL_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -140,25 +151,17 @@ static bool find_pocl_cache(char *path, size_t size) {
 }
 
 static void check_pocl_cache(cleat_doctor *doctor) {
-    char path[DOCTOR_PATH];
+    char path[DOCTOR_PATH], existing[DOCTOR_PATH];
     bool pocl = false;
     for (size_t i = 0; i < doctor->n_drivers; ++i) pocl = pocl || doctor->drivers[i].family == DRIVER_POCL;
     if (!pocl || !find_pocl_cache(path, sizeof path)) return;
-    if (mount_has(doctor->root, path, "noexec"))
+    find_existing(path, existing, sizeof existing);
+    if (access(existing, W_OK | X_OK) != 0)
+        cleat_doctor_fault(doctor, "pocl-cache-unwritable", NULL, NULL, "%s: %s", path, strerror(errno));
+    else if (mount_has(doctor->root, path, "noexec"))
         cleat_doctor_fault(doctor, "cache-noexec", NULL, NULL, "%s is on a file system mounted noexec", path);
     else
         cleat_doctor_ok(doctor, "pocl-cache", "%s", path);
-}
-
-/* The folder itself, or the nearest existing parent, in which it would be created. */
-static void find_existing(const char *path, char *found, size_t size) {
-    snprintf(found, size, "%s", path);
-    while (found[0] && access(found, F_OK) != 0) {
-        char *slash = strrchr(found, '/');
-        if (!slash) break;
-        *slash = 0;
-    }
-    if (access(found, F_OK) != 0) snprintf(found, size, "%s", path[0] == '/' ? "/" : ".");
 }
 
 static void check_run_folder(cleat_doctor *doctor) {

@@ -1,14 +1,40 @@
-/* The list of CPUs local to a card: complete, or absent. */
+/* The list of CPUs local to a card: complete, or absent; and its PCI address. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <hwloc.h>
 
 #include "device/probe.h"
+
+/* A driver that answers the query for a PCI address with zeros, and lists these extensions. */
+static const char *extensions = "";
+
+cl_int CL_API_CALL clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void *value, size_t *needed) {
+    (void)id, (void)needed;
+    if (what == CL_DEVICE_EXTENSIONS) {
+        snprintf(value, size, "%s", extensions);
+        return CL_SUCCESS;
+    }
+    if (what != 0x410F) return CL_INVALID_VALUE; /* CL_DEVICE_PCI_BUS_INFO_KHR */
+    memset(value, 0, size);
+    return CL_SUCCESS;
+}
+
+static void test_addresses_of_an_unlisted_extension_are_none(void **state) {
+    cleat_device_facts facts = {0};
+    (void)state;
+    extensions = "cl_khr_fp64";
+    cleat_read_locality(NULL, &facts);
+    assert_int_equal(facts.pci_bus, -1);
+    extensions = "cl_khr_fp64 cl_khr_pci_bus_info";
+    cleat_read_locality(NULL, &facts);
+    assert_int_equal(facts.pci_bus, 0);
+}
 
 static void every_second(unsigned cpus, char text[CLEAT_CPU_LIST]) {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -39,6 +65,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_lists_are_whole),
         cmocka_unit_test(test_too_long_is_any),
+        cmocka_unit_test(test_addresses_of_an_unlisted_extension_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

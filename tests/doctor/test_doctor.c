@@ -276,6 +276,10 @@ static void cache_unwritable(void) {
     pocl();
     setenv("CLEAT_CACHE_DIR", "/dev/null/cache", 1);
 }
+static void pocl_cache_unwritable(void) {
+    setenv("POCL_CACHE_DIR", "/dev/null/pocl", 1);
+    pocl();
+}
 static void cache_noexec(void) {
     char text[256];
     pocl();
@@ -509,6 +513,7 @@ static void faults_of_the_host(void **state) {
         MACHINE("little memory", little_memory, "host-memory-low", NULL, true),
         MACHINE("no /dev/shm", no_shm, "shm-missing", NULL, true),
         MACHINE("cache unwritable", cache_unwritable, "cache-unwritable", "/dev/null", true),
+        MACHINE("PoCL's cache unwritable", pocl_cache_unwritable, "pocl-cache-unwritable", "/dev/null/pocl", true),
         MACHINE("cache noexec", cache_noexec, "cache-noexec", "noexec", true),
         {"run folder unwritable", pocl, "run-folder-unwritable", "/dev/null/runs", true,
          .run_folder = "/dev/null/runs"},

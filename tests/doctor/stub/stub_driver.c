@@ -168,7 +168,7 @@ static CL_API_ENTRY cl_int CL_API_CALL get_device_info(cl_device_id id, cl_devic
     case CL_DRIVER_VERSION:
         return return_text("1.0", size, out, needed);
     case CL_DEVICE_EXTENSIONS:
-        return return_text("", size, out, needed);
+        return return_text(n_addresses ? "cl_khr_pci_bus_info" : "", size, out, needed);
     case CL_DEVICE_AVAILABLE:
     case CL_DEVICE_COMPILER_AVAILABLE:
     case CL_DEVICE_ENDIAN_LITTLE:
