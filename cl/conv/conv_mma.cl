@@ -20,26 +20,20 @@
 /* If pixels are found by division, the division is done once for each line of the tile. */
 #define LINES_KEPT (CONV_KIND == CONV_DX && PHASES)
 
-/* The gradient of weights knows the end of its k; patches and taps would go on past it. */
-#if CONV_KIND == CONV_DW
-#define STEP_EXISTS(o) 1
-#else
-#define STEP_EXISTS(o) ((o)->left > 0)
-#endif
-static inline void stretch_vec8(const struct operands *o, const stretch *s, vec8_source *source) {
+static inline void stretch_vec8(const stretch *s, vec8_source *source) {
     source->p = (__global const ushort *)s->p;
-    source->n = (STEP_EXISTS(o) & EXISTS(s, 0)) ? 8 : 0;
+    source->n = EXISTS(s, 0) ? 8 : 0;
 }
 
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     a_chunk(o, i, &chunk);
-    stretch_vec8(o, &chunk, source);
+    stretch_vec8(&chunk, source);
 }
 static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch chunk;
     b_chunk(o, i, &chunk);
-    stretch_vec8(o, &chunk, source);
+    stretch_vec8(&chunk, source);
 }
 
 /* In local memory: the sums as rows, and behind them the pixels of the lines. */
@@ -50,11 +44,12 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
                                      TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps,
                                      TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
-#if LAST_GROUP
-    __local int before;
-#endif
     __local ushort8 memory[MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
+#if LAST_GROUP
+    __local int before;
+    if (get_local_id(0) == 0) before = 0; /* a 0 that the compiler does not know (is_last_group) */
+#endif
     const int lid = get_local_id(0);
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
@@ -67,6 +62,11 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     tile_clear(sum);
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
+#if LAST_GROUP
+    else
+        barrier(CLK_LOCAL_MEM_FENCE);
+    tile_of_group(&operands, get_group_id(0) + before, split_steps, &tile);
+#endif
     const float own_sum = line_sum_of(line_sum, steps);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
         STOREF((HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + own_sum, OWN_SUMS(&tile),

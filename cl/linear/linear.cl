@@ -238,7 +238,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
 #if LAST_GROUP
     __local int before;
 #endif
-    const share own = share_of(M, N, whole);
+    const share own = share_of(get_group_id(0), M, N, whole);
     const int m0 = own.m0, n0 = own.n0, split = own.split;
     const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;

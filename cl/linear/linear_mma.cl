@@ -13,7 +13,7 @@ struct operands {
     __global const ushort *a[VEC8S_AN_ITEM(TILE_M)], *b[VEC8S_AN_ITEM(TILE_N)]; /* bits of T */
     long a_stride, b_stride;
     int m0, n0, M, N;
-    int k, k_end; /* first k of the next step, and the end of this part */
+    int depth; /* of this part, from the next step on */
 };
 
 /* Element at which vec8 i of a step begins; the matrix is stored [lines, ld] if along_k, else [depth, ld]. Lines past
@@ -25,20 +25,21 @@ static inline long vec8_begin(int i, int tile, int along_k, int line0, int lines
     return along_k ? line * ld + k : k * ld + line;
 }
 /* Number of its elements that exist. */
-static inline int vec8_there(int i, int tile, int along_k, int line0, int lines, int k0, int k_end) {
-    const int q = VEC8_NUMBER(i), left = k_end - k0 - DEPTH_OF(q, tile, along_k);
+static inline int vec8_there(int i, int tile, int along_k, int line0, int lines, int depth) {
+    const int q = VEC8_NUMBER(i), left = depth - DEPTH_OF(q, tile, along_k);
     if (along_k) return left;
     if (ALIGNED8) return left > 0 ? 8 : 0;
     return left > 0 ? lines - line0 - LINE_OF(q, tile, along_k) : 0;
 }
 
-static inline void operands_begin(struct operands *o, __global const ushort *a, __global const ushort *b, int K) {
+static inline void operands_begin(struct operands *o, __global const ushort *a, __global const ushort *b, int K,
+                                   int k) {
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i)
-        o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, TRANS_A ? o->M : K);
+        o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, k, TRANS_A ? o->M : K);
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i)
-        o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, o->k, TRANS_B ? K : o->N);
+        o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, k, TRANS_B ? K : o->N);
     o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
     o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
@@ -46,18 +47,18 @@ static inline void operands_begin(struct operands *o, __global const ushort *a, 
 #define DEPTHS_APART(tile) (WG / ((tile) / 8))
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
     source->p = TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i];
-    source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->k, o->k_end);
+    source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->depth);
 }
 static inline void b_source(struct operands *o, int i, vec8_source *source) {
     source->p = TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N;
-    source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->k, o->k_end);
+    source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->depth);
 }
 static inline void operands_advance(struct operands *o) {
     UNROLLED
     for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
     UNROLLED
     for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
-    o->k += TILE_K;
+    o->depth -= TILE_K;
 }
 
 /* A group processes a tile or a part of one (split.clh). */
@@ -67,23 +68,30 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
                                        const int M, const int N, const int K, const int split_depth, const int whole,
                                        TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
-#if LAST_GROUP
-    __local int before;
-#endif
     __local ushort8 memory[STEPS_MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
-    const share own = share_of(M, N, whole);
-    const int m0 = own.m0, n0 = own.n0, split = own.split, lid = get_local_id(0);
-    const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
-    const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
+#if LAST_GROUP
+    __local int before;
+    if (get_local_id(0) == 0) before = 0; /* a 0 that the compiler does not know (is_last_group) */
+#endif
+    const share place = share_of(get_group_id(0), M, N, whole);
+    const int k_first = place.split * split_depth, k_end = place.in_parts ? min(K, k_first + split_depth) : K;
+    const bool sums_here = TRANS_A && HAS(sums) && place.n0 == 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
     line_sums line_sum = 0.0f;
-    struct operands operands = {.m0 = m0, .n0 = n0, .M = M, .N = N, .k = k_first, .k_end = k_end};
-    operands_begin(&operands, (__global const ushort *)AT(a), (__global const ushort *)AT(b), K);
+    struct operands operands = {.m0 = place.m0, .n0 = place.n0, .M = M, .N = N, .depth = k_end - k_first};
+    operands_begin(&operands, (__global const ushort *)AT(a), (__global const ushort *)AT(b), K, k_first);
     tile_clear(sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
+#if LAST_GROUP
+    const int zero = before;
+#else
+    const int zero = 0;
+#endif
+    const share own = share_of(get_group_id(0) + zero, M, N, whole);
+    const int m0 = own.m0, n0 = own.n0, split = own.split, lid = get_local_id(0) + zero;
     const int splits =
         HAS(counters) && own.in_parts ? (K + split_depth - 1) / split_depth : 0; /* 0: nothing to add up here */
     const long part_size = part_elements(M, N, whole);
