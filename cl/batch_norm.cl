@@ -102,12 +102,11 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
     }
 }
 
-/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance. counts f32 [parts]: rows of
- * each part; NULL: they are parts of equal size. */
-__kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const float, counts), TENSOR(const int, samples),
-                              TENSOR(float, saved), TENSOR(float, statistics), const int rows, const int sample_rows,
-                              const int channels, const int chunks, const int parts) {
-    GROUP_SCRATCH(item_counts);
+/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance. */
+__kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
+                              TENSOR(float, statistics), const int rows, const int sample_rows, const int channels,
+                              const int chunks, const int parts) {
+    GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(means);
     VECTOR_SCRATCH(all_squares);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
@@ -118,11 +117,11 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const float, 
         for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
             const row_span span = rows_of_part(counted, parts, p);
             __global const float *its = AT(partial) + (ulong)p * (2 * channels);
-            join_moments(&count, &mean, &squares, HAS(counts) ? AT(counts)[p] : (float)(span.end - span.at),
+            join_moments(&count, &mean, &squares, (float)(span.end - span.at),
                          channels_load_f32(its, CHANNEL(v), channels),
                          channels_load_f32(its + channels, CHANNEL(v), channels));
         }
-        join_items(&count, &mean, &squares, item_counts, means, all_squares);
+        join_items(&count, &mean, &squares, counts, means, all_squares);
         if ((int)get_local_id(0) < COLUMN_ITEMS) {
             channels_store_f32(mean, AT(saved), CHANNEL(v), channels);
             channels_store_f32(squares / fmax(count, 1.0f), AT(saved) + channels, CHANNEL(v), channels);

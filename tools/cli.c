@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 const cli_exit_code cli_exit_codes[] = {
@@ -199,6 +200,12 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
     exit_code = body(profile, seconds, json);
     cleat_profile_destroy(profile);
     return exit_code;
+}
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 void cli_print_json_string(const char *text) {

@@ -176,6 +176,9 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
 int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
                          int (*body)(const cleat_profile *profile, double seconds, bool json));
 
+/* Seconds of a monotonic clock with an arbitrary origin. */
+double cli_seconds(void);
+
 /* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
 void cli_print_metrics(const cleat_metrics *metrics, bool json);
 /* Prints only the JSON object, with numbers as cli_print_json_number prints them. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OUTPUT_BYTES = 1 << 20, MESSAGE_BYTES = 16384, TAIL_BYTES = 900 };
@@ -25,12 +24,6 @@ void cli_child_stop(void) {
 
 bool cli_child_stopped(void) {
     return stopped;
-}
-
-static double clock_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* In the child: executes the program. The child is killed when the parent ends. */
@@ -63,7 +56,7 @@ static bool read_both(int pipes[2], double end, char *output, char *message) {
     while ((open[0] || open[1]) && !stopped) {
         struct pollfd waits[2] = {{.fd = open[0] ? pipes[0] : -1, .events = POLLIN},
                                   {.fd = open[1] ? pipes[1] : -1, .events = POLLIN}};
-        const double left = end - clock_seconds();
+        const double left = end - cli_seconds();
         if (left <= 0) return false;
         if (poll(waits, 2, left < 60 ? (int)(left * 1000) + 1 : 60000) <= 0) continue;
         if (told > MESSAGE_BYTES / 2) {
@@ -118,7 +111,7 @@ static void query_result(cli_child *child, int state, bool in_time, double secon
 
 static void run_program(const char *program, char *const *arguments, double seconds, cli_child *child) {
     int output[2] = {-1, -1}, messages[2] = {-1, -1}, state = 0;
-    const double start = clock_seconds();
+    const double start = cli_seconds();
     char message[MESSAGE_BYTES] = "";
     *child = (cli_child){.output = calloc(1, OUTPUT_BYTES)};
     if (!child->output || pipe2(output, O_CLOEXEC) != 0 || pipe2(messages, O_CLOEXEC) != 0) {
@@ -148,7 +141,7 @@ done:
         if (output[i] >= 0) close(output[i]);
         if (messages[i] >= 0) close(messages[i]);
     }
-    child->seconds = clock_seconds() - start;
+    child->seconds = cli_seconds() - start;
 }
 
 void cli_child_run_self(const char *const *words, double seconds, cli_child *child) {

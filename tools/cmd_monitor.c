@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t stop;
@@ -18,12 +17,6 @@ static volatile sig_atomic_t stop;
 static void on_signal(int number) {
     (void)number;
     stop = 1;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static void terminal_size(int *columns, int *rows) {
@@ -82,9 +75,9 @@ static void draw(const monitor_state *state, monitor_style *style) {
 /* Waits for `seconds`; false: the user asks to leave. */
 static bool wait_for_key(double seconds) {
     struct pollfd keyboard = {.fd = STDIN_FILENO, .events = POLLIN};
-    const double end = now() + seconds;
+    const double end = cli_seconds() + seconds;
     char key;
-    for (double left = seconds; left > 0 && !stop; left = end - now()) {
+    for (double left = seconds; left > 0 && !stop; left = end - cli_seconds()) {
         if (poll(&keyboard, isatty(STDIN_FILENO) ? 1 : 0, (int)(left * 1000) + 1) <= 0) continue;
         if (read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q')) return false;
     }
@@ -122,14 +115,14 @@ static void show(watch *w, const monitor_state *state) {
 static cleat_status follow(watch *w, cleat_error *error) {
     for (;;) {
         monitor_state state;
-        const double started = now();
+        const double started = cli_seconds();
         cleat_status status = monitor_open(w->folder, &state, error);
         if (status) return status;
         const bool ended = has_ended(w, &state), suspect = !ended && w->gone > 0;
         if (!suspect) show(w, &state);
         monitor_close(&state);
         const double pause = suspect ? fmin(w->every, 1) : w->every;
-        if (ended || !wait_for_key(fmax(pause, 9 * (now() - started)))) return CLEAT_OK;
+        if (ended || !wait_for_key(fmax(pause, 9 * (cli_seconds() - started)))) return CLEAT_OK;
     }
 }
 

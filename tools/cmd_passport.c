@@ -50,12 +50,6 @@ typedef struct passport {
     char *known[MAX_FAILURES]; /* messages that have a number already; owned */
 } passport;
 
-static double wall_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void today(char date[16]) {
     const time_t now = time(NULL);
     struct tm parts;
@@ -66,12 +60,12 @@ static void today(char date[16]) {
 /* --- children ------------------------------------------------------------------------------------------------- */
 
 static double left(const passport *p) {
-    return p->seconds - (wall_seconds() - p->start);
+    return p->seconds - (cli_seconds() - p->start);
 }
 
 /* Whether the time of a stage, a share of all, is over. */
 static bool is_over(const passport *p, double share) {
-    return cli_child_stopped() || wall_seconds() - p->start > share * p->seconds;
+    return cli_child_stopped() || cli_seconds() - p->start > share * p->seconds;
 }
 
 static void run_child(const passport *p, const char *const *words, double seconds, cli_child *child) {
@@ -493,7 +487,7 @@ static int make(passport *p) {
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (!status)
         printf("%s: %zu bytes in %.0f s, %d failures. Read it, then paste it into an issue of cleat.\n", path,
-               p->text.size, wall_seconds() - p->start, p->failure_count);
+               p->text.size, cli_seconds() - p->start, p->failure_count);
     for (int i = 0; i < p->failure_count; ++i) free(p->known[i]);
     passport_free(&p->failures);
     passport_free(&p->text);
@@ -501,7 +495,7 @@ static int make(passport *p) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    passport p = {.device = "auto", .seconds = 180, .start = wall_seconds()};
+    passport p = {.device = "auto", .seconds = 180, .start = cli_seconds()};
     const char *part = NULL;
     cli_list words = {.count = 0};
     const cli_option options[] = {

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static void print_text(const char *file, const char *precision, const cleat_verify_report *report) {
     double worst = 0;
@@ -75,18 +74,12 @@ static void print_row(const row *r, bool json) {
     fflush(stdout);
 }
 
-static double wall_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static bool verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
                        bool json) {
     row r = {.model = model, .precision = precision};
-    const double started = wall_seconds();
+    const double started = cli_seconds();
     cleat_verify_reference(device, model, value, &r.result, &r.error);
-    r.seconds = wall_seconds() - started;
+    r.seconds = cli_seconds() - started;
     print_row(&r, json);
     return r.error.status == CLEAT_OK;
 }

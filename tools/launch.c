@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const double restart_seconds = 600; /* within which the number of restarts is limited */
 
@@ -19,12 +18,6 @@ typedef struct supervisor {
     double restarts[RESTARTS]; /* times [n_restarts] */
     size_t n_restarts;
 } supervisor;
-
-static double clock_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* --- the command line of the ranks ------------------------------------------------------------------------------- */
 
@@ -243,7 +236,7 @@ static void print_late(const supervisor *s, const launch_job *job) {
 /* --- starting again ----------------------------------------------------------------------------------------------- */
 
 static bool may_restart(supervisor *s) {
-    const double now = clock_seconds();
+    const double now = cli_seconds();
     size_t recent = 0;
     for (size_t i = 0; i < s->n_restarts; ++i) recent += now - s->restarts[i] < restart_seconds;
     if (recent >= (size_t)s->request->restarts) {

@@ -27,12 +27,6 @@ typedef struct guard {
     double stopped;   /* since when it is stopped; 0: it is not */
 } guard;
 
-static double clock_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* The number of this rank among all, as launchers tell it; -1: not started by one. */
 static int find_rank(void) {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
@@ -98,11 +92,11 @@ static void end_rank(guard *g) {
     if (!g->alive) return;
     if (launch_process_state(g->child) == 'T') kill(g->child, SIGKILL);
     stop_rank(g);
-    if (!(g->deadline > 0)) g->deadline = clock_seconds() + seconds_to_save;
+    if (!(g->deadline > 0)) g->deadline = cli_seconds() + seconds_to_save;
 }
 
 static void check_time(guard *g) {
-    const double now = clock_seconds();
+    const double now = cli_seconds();
     if (!g->alive) return;
     if (launch_process_state(g->child) != 'T')
         g->stopped = 0;

@@ -31,12 +31,6 @@ typedef struct runner {
     bool ended; /* the launcher */
 } runner;
 
-static double clock_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* --- signals of the user ----------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stops;
@@ -88,7 +82,7 @@ static void collect_report(void *user, const launch_report *report) {
     end->number = report->number;
     end->asked = r->asked > 0;
     if (!is_failure(end)) return;
-    if (!(r->failed > 0)) r->failed = clock_seconds();
+    if (!(r->failed > 0)) r->failed = cli_seconds();
     if (end->by_signal || end->number == EXIT_RANK_LOST) r->job->lost = true;
 }
 
@@ -192,13 +186,13 @@ static bool is_alive(pid_t process) {
 
 /* Ranks of this machine whose guards were killed still save what they have; a hung one must not go on in the folder. */
 static void wait_for_ranks(const launch_job *job) {
-    const double end = clock_seconds() + seconds_to_save;
+    const double end = cli_seconds() + seconds_to_save;
     char own[LAUNCH_HOST] = "";
     gethostname(own, sizeof own - 1);
     for (size_t i = 0; i < job->count; ++i) {
         const launch_end *rank = &job->ends[i];
         if (!rank->started || rank->ended || strcmp(rank->host, own) != 0) continue;
-        while (is_alive(rank->pid) && clock_seconds() < end && stops < 3) usleep(100000);
+        while (is_alive(rank->pid) && cli_seconds() < end && stops < 3) usleep(100000);
         if (is_alive(rank->pid)) kill(rank->pid, SIGKILL);
     }
 }
@@ -212,9 +206,9 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
     catch_signals();
     cleat_status status = start(&r, command, error);
     if (status) return status;
-    r.started = clock_seconds();
+    r.started = cli_seconds();
     while (!r.ended) {
-        const double now = clock_seconds();
+        const double now = cli_seconds();
         if (open)
             open = read_some(&r, 100);
         else

@@ -9,22 +9,20 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family dense tests/golden/dense.safetensors --lengths
     python3 tools/make_golden.py --family temporal tests/golden/temporal.safetensors --lengths
     python3 tools/make_golden.py --family resnet tests/golden/resnet.safetensors --batch 4 --lengths
-    python3 tools/make_golden.py --family vit tests/golden/vit.safetensors --profile --batch 2 --lengths
-    python3 tools/make_golden.py --family convnext tests/golden/convnext.safetensors --profile --batch 2 --lengths
+    python3 tools/make_golden.py --family vit tests/golden/vit.safetensors --batch 2 --lengths
+    python3 tools/make_golden.py --family convnext tests/golden/convnext.safetensors --batch 2 --lengths
     python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
     python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
-    python3 tools/make_golden.py --family tagging tests/golden/groups.safetensors --profile --d-model 16 --heads 2 --d-ff 24 \
+    python3 tools/make_golden.py --family tagging tests/golden/groups.safetensors --d-model 16 --heads 2 --d-ff 24 \
         --length 12 --lengths 12 5 9 --train freeze=embeddings layer_decay=0.6 backbone_learning_rate=5e-4 decay_norm_bias=false
-    python3 tools/make_golden.py --family text tests/golden/lora.safetensors --profile --d-model 16 --heads 2 --d-ff 24 \
+    python3 tools/make_golden.py --family text tests/golden/lora.safetensors --d-model 16 --heads 2 --d-ff 24 \
         --length 12 --lengths 12 5 9 --train lora_rank=3 lora_alpha=6 "lora_layers=query value f1"
     python3 tools/make_golden.py --checks src/verify/checks      (those of the library's self-check, one a model type)
-    python3 tools/make_golden.py FILE --profile ...   (new files: any of these with their profile inside)
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
 Keys: output (before the first step), loss (before each step and after the last), param/NAME, grad/NAME (at the first step),
-after/NAME; no grad/NAME where --train freezes a parameter. With --profile also the fields of the model's data by name, and metadata profile (INI) and sizes (JSON), as
-src/verify/golden.h describes; without it input, target and lengths, and metadata config and optimizer, which
-src/verify/legacy_golden.c understands. Needs PyTorch and numpy.
+after/NAME; no grad/NAME where --train freezes a parameter; the fields of the model's data by name; metadata profile (INI) and sizes
+(JSON), as src/verify/golden.h describes. Needs PyTorch and numpy.
 """
 import argparse
 import json
@@ -69,29 +67,13 @@ CHECKS = {  # model type: family and what differs from CHECK_COMMON
     "series_transformer": "temporal --d-model 16 --batch 16 --lengths",
     "series_dense": "dense --batch 32 --lengths",
     "image_resnet": "resnet --batch 4 --lengths",
-    "image_vit": "vit --profile --lengths",
-    "image_convnext": "convnext --profile --lengths",
+    "image_vit": "vit --lengths",
+    "image_convnext": "convnext --lengths",
     "mask_segformer": "segformer --lengths",
     "emberformer": "emberformer --d-model 16 --length 4 --lengths 4 2",
 }
 IMAGES = ("resnet", "vit", "convnext")
-LOSSES = {
-    "rna": "mean over valid coordinates of squared error + mean over valid neighbours of "
-           "(sqrt(|c[i+1]-c[i]|^2 + 1e-6) - 5.9)^2",
-    "structure": "structure terms",
-    "text": f"cross entropy of {CLASSES} classes, mean pooling over valid positions",
-    "tagging": f"cross entropy of {CLASSES} tags, mean over valid positions of the batch",
-    "lstm": "mse of the last step's output",
-    "temporal": "mse of the last step's output",
-    "dense": "cross entropy",
-    "resnet": "cross entropy; batch norm in training mode",
-    "vit": "cross entropy",
-    "convnext": "cross entropy",
-    "segformer": "per-pixel cross entropy",
-    "emberformer": "mask loss of the next frame",
-}
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
-ADAMW_TEXT = "AdamW lr=1e-3 betas=(0.9,0.999) eps=1e-8 weight_decay=0.01"
 
 
 def single(values):
@@ -525,27 +507,6 @@ def batch_of(args, draw):
     return tokens, whole(CLASSES, B) if args.family == "text" else whole(CLASSES, B, L)
 
 
-def config_of(args):
-    sizes = {
-        "resnet": {**RESNET, "layout": "NCHW"},
-        "segformer": {**SEGFORMER, "layout": "NCHW"},
-        "emberformer": {**EMBERFORMER, "d_model": args.d_model, "heads": args.heads, "layers": args.layers, "d_ff": args.d_ff,
-                        "T": args.length},
-        "lstm": {"inputs": INPUTS, "hidden": HIDDEN, "layers": args.layers, "T": args.length},
-        "dense": {"widths": WIDTHS},
-        "temporal": {"T": args.length, "patches": args.batch, "heads": args.heads},
-    }.get(args.family, {"vocab": args.vocab, "d_model": args.d_model, "heads": args.heads, "layers": args.layers,
-                        "d_ff": args.d_ff, "B": args.batch, "L": args.length})
-    loss = LOSSES[args.family]
-    if args.family == "dense":
-        loss = DENSE_LOSS
-    if args.family == "segformer" and SEGFORMER["classes"] == 1:
-        loss = "mask loss of the picture"
-    if args.family == "structure":
-        sizes = {**sizes, "weights": args.weights}
-    return {**sizes, "B": args.batch, "loss": loss}
-
-
 STAGES = {"dims": "stage_widths", "heads": "stage_heads", "spatial_heads": "stage_heads", "sr": "stage_reductions",
           "depth": "stage_depths", "decoder": "decoder", "inputs": "inputs"}
 MODEL_TYPES = {"rna": "rna_transformer", "structure": "rna_transformer", "text": "text_classifier", "tagging": "text_tagger",
@@ -657,8 +618,7 @@ def read_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="with --checks a folder")
     parser.add_argument("--checks", action="store_true")
-    parser.add_argument("--profile", action="store_true", help="the file carries its profile and its fields")
-    parser.add_argument("--family", choices=sorted(LOSSES), default="rna")
+    parser.add_argument("--family", choices=sorted(MODEL_TYPES), default="rna")
     for name, value in dict(vocab=5, d_model=24, heads=3, layers=2, d_ff=40, batch=3, length=29, seed=7).items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     parser.add_argument("--train", nargs="*", default=[], metavar="KEY=VALUE",
@@ -714,20 +674,14 @@ def make(args, lengths):
 
     floats = lambda values: values.detach().float().numpy()
     numbers = lambda values: floats(values) if values.is_floating_point() else values.numpy()
-    tensors = {"input": numbers(values), "target": numbers(target)}
-    if args.lengths:
-        tensors["lengths"] = lengths.numpy()
-    metadata = {"config": json.dumps(config_of(args)), "optimizer": ADAMW_TEXT}
-    if args.profile:
-        tensors = fields_of(args, tensors["input"], tensors["target"], lengths.numpy())
-        profile, sizes = profile_of(args)
-        metadata = {"profile": profile, "sizes": json.dumps(sizes)}
+    tensors = fields_of(args, numbers(values), numbers(target), lengths.numpy())
+    profile, sizes = profile_of(args)
     tensors.update({"param/" + name: floats(values) for name, values in start.items()})
     tensors["output"] = floats(output)
     tensors.update({"grad/" + name: floats(values) for name, values in gradients.items()})
     tensors["loss"] = numpy.array(curve, dtype=numpy.float32)
     tensors.update({"after/" + name: floats(values) for name, values in parameters.items()})
-    write_safetensors(args.file, tensors, {**metadata, "torch": torch.__version__})
+    write_safetensors(args.file, tensors, {"profile": profile, "sizes": json.dumps(sizes), "torch": torch.__version__})
 
 
 if __name__ == "__main__":

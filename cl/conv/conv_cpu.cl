@@ -4,8 +4,7 @@
  * memory (patches_load), with zeros for pixels outside the image.
  *
  *   BY_POSITION   1: small images, where much of the patches lies outside: pixels are ordered by their position, so that all of a
- *                 tile reach the same taps, and tiles that do not reach a tap are left out. CHUNK divides the source's channels;
- *                 no MOMENTS.
+ *                 tile reach the same taps, and tiles that do not reach a tap are left out. CHUNK divides the source's channels.
  *
  *   CONV_FORWARD   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
  *   CONV_DX        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
@@ -26,7 +25,6 @@
 #include "conv/conv.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
-#include "lib/moments.clh"
 
 /* 1: the final sums of pixels are stored directly from the registers. Where they are rounded to halves first,
  * this takes enough additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
@@ -182,7 +180,7 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
  * each gets its share of all phases. Columns come next, so that neighbours read the same patches. */
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
-                              const int block_panels MOMENTS_TENSORS) {
+                              const int block_panels) {
     const int to_channels = CONV_KIND == CONV_FORWARD ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
     const int phases = CONV_KIND == CONV_FORWARD ? 1 : stride * stride;
@@ -206,12 +204,6 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     int depths[(BLOCK_ROWS + TILE_ROWS - 1) / TILE_ROWS];
 #endif
     patches_find(g, B, block * block_rows, rows, patches);
-#if MOMENTS /* of y, whose pixels are numbered as the rows of blocks are */
-    const int counted = clamp(COUNTED_IMAGES(batch) * (P * Q) - block * block_rows, 0, rows);
-    __global float *mine = AT(moments) + (long)block * 2 * N;
-    column_sums column[TILE_VECS];
-    if (n0 == 0) AT(counts)[block] = (float)counted;
-#endif
 
     int k = 0;
     do { /* at least once, because pixels that no tap reaches receive their accum */
@@ -230,9 +222,6 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
             const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k : k + CHUNK;
             filters_load(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding, k,
                          depth, n, here, panel);
-#if MOMENTS
-            for (int v = 0; v < TILE_VECS; ++v) column_begin(column + v);
-#endif
             for (int m = 0; m < rows; m += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
                 floatv sum[TILE_ROWS][TILE_VECS];
@@ -259,16 +248,7 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
                             write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
                                       (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
                 }
-#if MOMENTS
-                for (int v = 0; last && v * VEC < here; ++v)
-                    column_add(column + v, AT(result) + (long)patches[m].to * N, N, min(TILE_ROWS, counted - m),
-                               n + v * VEC, here - v * VEC, m == 0);
-#endif
             }
-#if MOMENTS
-            for (int v = 0; last && v * VEC < here; ++v)
-                column_store(column + v, counted, mine, N, n + v * VEC, here - v * VEC);
-#endif
         }
         k += CHUNK;
     } while (k < K);

@@ -16,7 +16,6 @@
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
-#include "lib/moments.clh"
 #include "conv/winograd.clh"
 
 /* Pitches of the points, in floats. One vector of padding keeps the points out of each other's cache sets; that of
@@ -133,7 +132,7 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                                    const int images, const int height, const int width, const int channels,
                                    const int rows, const int columns, const int features, const int to,
                                    const int origin, const int block_tiles, const int block_panels,
-                                   const long points_pitch MOMENTS_TENSORS) {
+                                   const long points_pitch) {
     const block_images x = {AT(source), height, width, channels, SOURCE_STRIDE, TURNED ? 0 : origin};
     const int K = SOURCE_STRIDE * SOURCE_STRIDE * channels, N = RESULT_STRIDE * RESULT_STRIDE * features;
     const int result_origin = TURNED ? origin : 0, kernel_channels = TURNED ? features : channels;
@@ -205,12 +204,7 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
         }
     }
 
-#if MOMENTS
-    int counted = 0;
-    column_sums column[BLOCK_PANELS * TILE_VECS];
-    for (int v = 0; v < BLOCK_PANELS * TILE_VECS; ++v) column_begin(column + v);
-#endif
-    for (int t = 0; t < tiles; ++t) {
+    for (int t = 0; t < tiles; ++t)
         for (int n = 0; n < cols; n += VEC) {
             const int p = n / TILE_COLS, here = cols - n;
             const floatv *m = m_vectors + p * WINOGRAD_POINTS * (M_PITCH / VEC) + t * TILE_VECS + n % TILE_COLS / VEC;
@@ -226,22 +220,5 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                     write_row(tile[r], OR_NULL(bias), OR_NULL(accum), 0, AT(result), corner.at + RESULT_AT(i, j),
                               n0 + n, here);
             }
-#if MOMENTS
-            for (int i = 0; places[t].image < COUNTED_IMAGES(batch) && i < min(WINOGRAD_SIDE, rows - places[t].top);
-                 ++i)
-                column_add(column + n / VEC, AT(result) + (corner.at - n0 - n) + RESULT_AT(i, 0), features,
-                           min(WINOGRAD_SIDE, columns - places[t].left), n0 + n, here, t == 0 && i == 0);
-#endif
         }
-#if MOMENTS
-        if (places[t].image < COUNTED_IMAGES(batch))
-            counted += min(WINOGRAD_SIDE, rows - places[t].top) * min(WINOGRAD_SIDE, columns - places[t].left);
-#endif
-    }
-#if MOMENTS
-    const int part = first_tile / block_tiles;
-    if (n0 == 0) AT(counts)[part] = (float)counted;
-    for (int n = 0; n < cols; n += VEC)
-        column_store(column + n / VEC, counted, AT(moments) + (long)part * 2 * features, features, n0 + n, cols - n);
-#endif
 }

@@ -19,14 +19,13 @@
 #if WG == 1 /* --- one work-item, wide vectors ------------------------------------------------------------ */
 
 #include "lib/gemm_cpu.clh"
-#include "lib/moments.clh"
 
 /* A work-item processes (split, row block, column block), column blocks innermost, so that neighbours read
  * the same rows of A. */
 __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                          TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                          TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
-                         const int block_panels, const int split_depth MOMENTS_TENSORS) {
+                         const int block_panels, const int split_depth) {
     const int width = block_panels * TILE_COLS;
     const int across = (N + width - 1) / width, down = (M + block_rows - 1) / block_rows;
     const int group = get_group_id(0), split = group / (across * down);
@@ -49,13 +48,6 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
     for (int i = 0; i < BLOCK_ROWS / VEC; ++i) row_sums[i] = (floatv)(0.0f);
 #endif
 
-#if MOMENTS
-    const int counted = clamp(COUNTED_IMAGES(batch) * (M / batch) - m0, 0, rows);
-    __global float *mine = AT(moments) + (long)(m0 / block_rows) * 2 * N;
-    column_sums column[TILE_VECS];
-    if (n0 == 0) AT(counts)[m0 / block_rows] = (float)counted;
-#endif
-
     for (int k0 = k_first; k0 < k_end; k0 += CHUNK) {
         const int depth = min(CHUNK, k_end - k0);
         const bool first = k0 == k_first, last = k0 + CHUNK >= k_end;
@@ -71,9 +63,6 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
             const int next_k = more ? k0 : last ? k_first : k0 + CHUNK;
             __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
             panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
-#if MOMENTS
-            for (int v = 0; v < TILE_VECS; ++v) column_begin(column + v);
-#endif
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
                 floatv sum[TILE_ROWS][TILE_VECS];
@@ -125,16 +114,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                             write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved),
                                       AT(c), at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
                 }
-#if MOMENTS
-                for (int v = 0; last && v * VEC < here; ++v)
-                    column_add(column + v, AT(c) + (m0 + r) * (long)N, N, min(TILE_ROWS, counted - r), n + v * VEC,
-                               here - v * VEC, r == 0);
-#endif
             }
-#if MOMENTS
-            for (int v = 0; last && v * VEC < here; ++v)
-                column_store(column + v, counted, mine, N, n + v * VEC, here - v * VEC);
-#endif
         }
     }
 #if PACKS_A

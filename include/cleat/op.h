@@ -161,9 +161,6 @@ struct cleat_op {
      * then) and returns true; `producer` is then removed. `wide`: the graph is for devices with work-groups of one
      * work-item (cleat_graph_set_wide). NULL: never. */
     bool (*fuse_producer)(cleat_node *node, const cleat_node *producer, bool wide);
-    /* `producer` may also be one whose output others read after `node`: fuse_producer then makes it an output of `node`,
-     * too, which is checked. */
-    bool shares_producer;
     /* The same for several: `consumers` [count] are all that read out[0] of `node`, follow it immediately and read nothing
      * that it or they produce otherwise. If the kernels of `node` can do the work of all, the function changes `node`
      * (op, attributes, inputs, outputs: those of the consumers exist until then) and returns true; the consumers and the

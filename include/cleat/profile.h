@@ -179,8 +179,6 @@ CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const cha
  * same profile. Before its dump, a run replaces `auto` values by the resolved ones. The caller frees *text
  * with free(). */
 CLEAT_API cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error);
-/* Writes the dump to a file atomically: to a temporary file, which is synced and renamed. */
-CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error);
 /* Sets `name` ("section.key") to `value` in the file `path`, atomically. One line differs: that of the key, or a new
  * one if the file lacks the key (two if it lacks the section); comments and everything else stay byte for byte.
  * CLEAT_ERR_PROFILE: the file or the value is invalid; the file is then unchanged. */

@@ -306,7 +306,7 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     return CLEAT_OK;
 }
 
-cleat_status cleat_tuner_search_clblast(cleat_tuner *t, cleat_clblast_answer *answer, cleat_error *error) {
+static cleat_status search_here(cleat_tuner *t, cleat_clblast_answer *answer, cleat_error *error) {
     double seconds = t->options->seconds > 0 ? t->options->seconds : CLEAT_TUNE_SECONDS;
     search all = {.tuner = t, .seconds = seconds / 4, .budget = BUDGET * seconds};
     cleat_kinds kinds = {0};
@@ -337,7 +337,7 @@ static void search_in_child(void *user, int out) {
     cleat_error error = {0};
     cleat_tuner t = {.profile = args->profile, .options = args->options, .report = &report};
     cleat_status status = cleat_tuner_open(&t, &error);
-    if (status == CLEAT_OK) status = cleat_tuner_search_clblast(&t, &answer, &error);
+    if (status == CLEAT_OK) status = search_here(&t, &answer, &error);
     if (status != CLEAT_OK) snprintf(answer.why, sizeof answer.why, "unchanged: %.230s", error.text);
     cleat_tuner_close(&t);
     cleat_child_send(out, &answer, sizeof answer);

@@ -100,7 +100,5 @@ cleat_clblast_choice cleat_clblast_choose(const cleat_clblast_times *const *prod
  * (cleat_child): CLBlast cannot restore its previous parameters, and some parameters may crash a driver.
  * Never fails: `why` describes the outcome. */
 cleat_clblast_answer cleat_tune_clblast(const cleat_profile *profile, const cleat_tune_options *options);
-/* The same search in this process, which keeps the parameters tried last. */
-cleat_status cleat_tuner_search_clblast(cleat_tuner *tuner, cleat_clblast_answer *answer, cleat_error *error);
 
 #endif

@@ -13,7 +13,8 @@
  * another. */
 static const uint64_t ORDER_SEED = 0x6F72646572u; /* "order" */
 
-size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length) {
+/* Index of the first bucket that holds `length`, or n_buckets if none does. */
+static size_t bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length) {
     size_t bucket = 0;
     while (bucket < n_buckets && buckets[bucket].length < length) ++bucket;
     return bucket;
@@ -70,7 +71,7 @@ static size_t cut_global_batches(const cleat_batches_spec *spec, const uint32_t 
     size_t made = 0;
     memset(filled, 0, (n_buckets + 1) * sizeof *filled);
     for (size_t i = 0; i < n_samples; ++i)
-        ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i])) + 1];
+        ++filled[bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
     for (size_t b = 0; b < n_buckets; ++b) {
         const int64_t whole_size =
@@ -82,7 +83,7 @@ static size_t cut_global_batches(const cleat_batches_spec *spec, const uint32_t 
         }
     }
     for (size_t i = 0; i < n_samples; ++i) {
-        size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i]));
+        size_t b = bucket_of(buckets, n_buckets, cleat_dataset_length(spec->dataset, order[i]));
         samples[filled[b]++] = order[i];
     }
     return made;

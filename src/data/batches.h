@@ -12,9 +12,6 @@ struct cleat_batches {
     uint32_t *samples; /* [n_samples] */
 };
 
-/* Index of the first bucket that holds `length`, or n_buckets if none does. */
-size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length);
-
 /* CLEAT_ERR_ARGUMENT names a sample [n_samples] that is longer than `longest`, or is none of the dataset. */
 cleat_status cleat_batches_check_lengths(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                          int64_t longest, cleat_error *error);

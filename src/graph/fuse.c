@@ -90,9 +90,8 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
 static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, const cleat_node *producer,
                               const consumers *of) {
     const cleat_tensor *result = producer->out[0];
-    if (producer->n_out != 1 || !is_own_activation(producer, result) || !same_part(graph, producer, node)) return false;
-    const consumers *readers = &of[result->index];
-    bool possible = node->op->shares_producer ? readers->first == node->index : readers->count == 1 && !result->retain;
+    bool possible = producer->n_out == 1 && is_own_activation(producer, result) && !result->retain &&
+                    of[result->index].count == 1 && same_part(graph, producer, node);
     for (int i = 0; i < producer->n_in && possible; ++i) {
         const cleat_tensor *root = producer->in[i] ? cleat_root(producer->in[i]) : NULL;
         possible = !root || root->role == CLEAT_ROLE_ACTIVATION || root->role == CLEAT_ROLE_INPUT ||
@@ -118,25 +117,15 @@ static void reads_instead(const cleat_graph *graph, consumers *of, const cleat_n
     }
 }
 
-static bool writes(const cleat_node *node, const cleat_tensor *tensor) {
-    for (int i = 0; i < node->n_out; ++i)
-        if (node->out[i] == tensor) return true;
-    return false;
-}
-
 static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
     for (int i = 0; i < node->n_in && node->op->fuse_producer; ++i) {
         cleat_node *producer = node->in[i] ? node->in[i]->producer : NULL;
         if (!producer || !can_fuse_producer(graph, node, producer, of) ||
             !node->op->fuse_producer(node, producer, graph->wide))
             continue;
-        cleat_tensor *result = producer->out[0];
         reads_instead(graph, of, producer, node);
         node->gated |= producer->gated || producer->op->discontinuous;
-        if (writes(node, result))
-            result->producer = node;
-        else
-            clear_producer(graph, result);
+        clear_producer(graph, producer->out[0]);
         graph->nodes[producer->index] = NULL;
         cleat_free(producer);
     }

@@ -48,7 +48,8 @@ static cleat_segformer shape_of(const cleat_mask_settings *settings) {
     return shape;
 }
 
-int64_t cleat_masks_classes(const cleat_mask_settings *settings) {
+/* Classes of the pixels by the settings; 0: a mask is one probability per pixel. */
+static int64_t classes_of(const cleat_mask_settings *settings) {
     const cleat_image_options options = {.classes = settings->labels, .mask_classes = settings->classes};
     cleat_mask_classes classes = {0};
     cleat_error none;
@@ -66,7 +67,7 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
         memcpy(shape.depth, sizes->stage_depths, sizeof shape.depth);
         shape.decoder = sizes->decoder;
     }
-    shape.classes = sizes->classes > 0 ? sizes->classes : cleat_masks_classes(settings);
+    shape.classes = sizes->classes > 0 ? sizes->classes : classes_of(settings);
     if (shape.classes == 0) shape.classes = 1;
     shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)settings->dropout : 0;
     return shape;

@@ -101,8 +101,6 @@ cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_e
 /* Checks the lists of stages, and that each width is a multiple of its heads. */
 cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const cleat_record *record,
                                      cleat_error *error);
-/* Classes of the pixels by the settings; 0: a mask is one probability per pixel. */
-int64_t cleat_masks_classes(const cleat_mask_settings *settings);
 /* The published sizes of a backbone: `stride`, `classes`, `descending` and `dropout` are 0. */
 const cleat_segformer *cleat_backbone_shape(cleat_backbone backbone);
 /* The SegFormer of the settings, with one output per pixel and class; one output if the number of classes is not

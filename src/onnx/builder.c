@@ -79,7 +79,7 @@ char *cleat_onnx_text(cleat_onnx_builder *b, const char *format, ...) {
     return made ? made : none;
 }
 
-void cleat_onnx_append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item) {
+static void append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item) {
     if (cleat_onnx_failed(b)) return;
     cleat_error error;
     cleat_status status = cleat_grow(&list->items, list->count, &list->capacity, sizeof *list->items, &error);
@@ -123,7 +123,7 @@ const char *cleat_onnx_initializer(cleat_onnx_builder *b, const char *name, clea
     made->dims = dims;
     made->n_dims = (size_t)rank;
     made->raw_data = (ProtobufCBinaryData){.len = (size_t)elements * size_of(type), .data = (uint8_t *)data};
-    cleat_onnx_append(b, &b->initializers, made);
+    append(b, &b->initializers, made);
     return made->name;
 }
 
@@ -183,7 +183,7 @@ const char *cleat_onnx_kept(const cleat_onnx_builder *b, const char *key) {
 const char *cleat_onnx_keep(cleat_onnx_builder *b, const char *key, const char *value) {
     cleat_error error;
     const uint32_t index = (uint32_t)b->kept_values.count;
-    cleat_onnx_append(b, &b->kept_values, (void *)value);
+    append(b, &b->kept_values, (void *)value);
     if (cleat_onnx_failed(b)) return "";
     cleat_status status = cleat_name_table_add(&b->kept, key, index, &error);
     return status == CLEAT_OK ? value : cleat_onnx_fail(b, status, "%s", error.text);
@@ -233,7 +233,7 @@ void cleat_onnx_emit(cleat_onnx_builder *b, const cleat_onnx_node *node, const c
     made->n_output = n_out;
     made->attribute = attributes;
     made->n_attribute = n_attributes;
-    cleat_onnx_append(b, &b->part->nodes, made);
+    append(b, &b->part->nodes, made);
 }
 
 const char *cleat_onnx_op(cleat_onnx_builder *b, const char *type, const cleat_onnx_attribute *attributes,
@@ -291,7 +291,7 @@ void cleat_onnx_declare(cleat_onnx_builder *b, cleat_onnx_list *list, const char
     value->type = made;
     value->name = (char *)name;
     value->doc_string = cleat_onnx_text(b, "%s", text);
-    cleat_onnx_append(b, list, value);
+    append(b, list, value);
 }
 
 void cleat_onnx_begin_body(cleat_onnx_builder *b, cleat_onnx_part *body) {
@@ -328,5 +328,5 @@ void cleat_onnx_metadata(cleat_onnx_builder *b, const char *key, const char *val
     cleat__onnx__entry__init(entry);
     entry->key = cleat_onnx_text(b, "%s", key);
     entry->value = cleat_onnx_text(b, "%s", value);
-    cleat_onnx_append(b, &b->metadata, entry);
+    append(b, &b->metadata, entry);
 }

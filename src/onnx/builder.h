@@ -45,7 +45,6 @@ bool cleat_onnx_failed(const cleat_onnx_builder *b);
 /* Zeroed memory, and a formatted string, that live as long as the builder; NULL and "" after an error. */
 void *cleat_onnx_alloc(cleat_onnx_builder *b, size_t count, size_t size);
 char *cleat_onnx_text(cleat_onnx_builder *b, const char *format, ...) CLEAT_PRINTF(2, 3);
-void cleat_onnx_append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item);
 
 /* --- values ----------------------------------------------------------------------------------------------------- */
 

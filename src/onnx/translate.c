@@ -175,7 +175,8 @@ double cleat_onnx_attribute_of(cleat_onnx_translator *t, const cleat_node *node,
 
 /* --- dimensions ------------------------------------------------------------------------------------------------- */
 
-const cleat_tensor *cleat_onnx_twin(const cleat_graph *graph, const cleat_tensor *tensor) {
+/* The tensor of another build that corresponds to this one. */
+static const cleat_tensor *twin_of(const cleat_graph *graph, const cleat_tensor *tensor) {
     return cleat_is_persistent(tensor) ? tensor : graph->tensors[tensor->index];
 }
 
@@ -185,8 +186,8 @@ static bool is_proportional(int64_t size, int64_t other, int64_t from, int64_t t
 }
 
 bool cleat_onnx_find_dim(const cleat_onnx_builds *builds, const cleat_tensor *tensor, int axis, cleat_onnx_dim *dim) {
-    const int64_t size = tensor->shape[axis], by_batch = cleat_onnx_twin(builds->batch, tensor)->shape[axis];
-    const int64_t by_length = builds->length ? cleat_onnx_twin(builds->length, tensor)->shape[axis] : size;
+    const int64_t size = tensor->shape[axis], by_batch = twin_of(builds->batch, tensor)->shape[axis];
+    const int64_t by_length = builds->length ? twin_of(builds->length, tensor)->shape[axis] : size;
     *dim = (cleat_onnx_dim){.factor = size, .batch = by_batch != size, .length = by_length != size};
     if (dim->batch && !is_proportional(size, by_batch, CLEAT_ONNX_BATCH, CLEAT_ONNX_OTHER_BATCH)) return false;
     if (dim->length && !is_proportional(size, by_length, builds->lengths[0], builds->lengths[1])) return false;

@@ -29,8 +29,6 @@ struct cleat_onnx_translator {
     int64_t parameters; /* elements of the initializers from the store */
 };
 
-/* The tensor of another build that corresponds to this one. */
-const cleat_tensor *cleat_onnx_twin(const cleat_graph *graph, const cleat_tensor *tensor);
 /* Returns false if the dimension depends on batch or length otherwise than as a multiple. */
 bool cleat_onnx_find_dim(const cleat_onnx_builds *builds, const cleat_tensor *tensor, int axis, cleat_onnx_dim *dim);
 /* Emits all nodes of the graph. The inputs must be set. */

@@ -1,6 +1,4 @@
 /* Batch normalization, fused with an optional residual addition and ReLU. */
-#include "ops/batch_norm.h"
-
 #include "cleat/ops.h"
 #include "ops/lib/channels.h"
 #include "ops/lib/define.h"
@@ -9,17 +7,16 @@
 
 #include <math.h>
 
-typedef cleat_batch_norm_attr batch_norm_attr;
+typedef struct batch_norm_attr {
+    float eps;
+    bool relu, statistics;
+    bool gap[2]; /* false */
+} batch_norm_attr;
 
-enum {
-    X = CLEAT_BATCH_NORM_X,
-    GAMMA = CLEAT_BATCH_NORM_GAMMA,
-    BETA = CLEAT_BATCH_NORM_BETA,
-    SAMPLES = CLEAT_BATCH_NORM_SAMPLES,
-    RESIDUAL = CLEAT_BATCH_NORM_RESIDUAL,
-    FORWARD_IN = CLEAT_BATCH_NORM_IN
-};
-enum { Y = CLEAT_BATCH_NORM_Y, SAVED = CLEAT_BATCH_NORM_SAVED, STATISTICS = CLEAT_BATCH_NORM_STATISTICS };
+/* in = {x, gamma, beta, samples, residual}, of which the last two may be NULL,
+ * out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C] if the attribute says so} */
+enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
+enum { Y, SAVED, STATISTICS };
 /* in of batch_norm_inference: the mean takes the place of `samples`, the variance follows the other
  * inputs. */
 enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
@@ -92,52 +89,21 @@ static void rows_and_channels(cleat_binder *binder, const cleat_node *node, cons
     cleat_launch_i32(binder, (int32_t)cut->chunks);
 }
 
-static void bind_parts(const cleat_node *node, const cleat_channels *cut, int64_t at, int64_t parts,
-                       cleat_binder *binder) {
+static void bind_statistics(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
+    const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
     launch(binder, node, "batch_norm_part", cut);
     cleat_launch_tensor(binder, node->in[X]);
     cleat_launch_tensor(binder, node->in[SAMPLES]);
-    cleat_launch_workspace(binder, at, sizeof(float));
+    cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_channel_groups(binder, cut, parts);
-}
-
-static int64_t counts_at(const cleat_moments *moments) {
-    return moments->at + moments->parts * 2 * moments->columns * (int64_t)sizeof(float);
-}
-
-int64_t cleat_moments_bytes(const cleat_moments *moments, const cleat_tensor *x, const cleat_device_facts *facts) {
-    if (moments->parts == 0) return partial_bytes(x, facts);
-    return counts_at(moments) - moments->at + moments->parts * (int64_t)sizeof(float);
-}
-
-void cleat_moments_begin(cleat_binder *binder, const cleat_moments *moments) {
-    if (moments && moments->parts > 0) cleat_launch_define(binder, "MOMENTS", 1);
-}
-
-void cleat_launch_moments(cleat_binder *binder, const cleat_moments *moments) {
-    if (!moments || moments->parts == 0) return;
-    cleat_launch_tensor(binder, moments->samples);
-    cleat_launch_workspace(binder, moments->at, sizeof(float));
-    cleat_launch_workspace(binder, counts_at(moments), sizeof(float));
-    cleat_launch_i32(binder, (int32_t)moments->images);
-}
-
-static void bind_statistics(const cleat_node *node, const cleat_channels *cut, const cleat_moments *moments,
-                            cleat_binder *binder) {
-    const int64_t own = cleat_channels_joined_parts(cut, binder->facts);
-    if (moments->parts == 0) bind_parts(node, cut, moments->at, own, binder);
     launch(binder, node, "batch_norm_join", cut);
-    cleat_launch_workspace(binder, moments->at, sizeof(float));
-    if (moments->parts > 0)
-        cleat_launch_workspace(binder, counts_at(moments), sizeof(float));
-    else
-        cleat_launch_tensor(binder, NULL);
+    cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->in[SAMPLES]);
     cleat_launch_tensor(binder, node->out[SAVED]);
     cleat_launch_tensor(binder, node->out[STATISTICS]);
     rows_and_channels(binder, node, cut);
-    cleat_launch_i32(binder, (int32_t)(moments->parts > 0 ? moments->parts : own));
+    cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_channel_groups(binder, cut, 1);
 }
 
@@ -161,14 +127,10 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
-void cleat_bind_batch_norm(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
-    bind_statistics(node, &cut, moments, binder);
-    bind_apply(node, &cut, node->out[SAVED], node->out[SAVED], cut.channels, binder);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    cleat_bind_batch_norm(node, &(cleat_moments){.parts = 0}, binder);
+    cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
+    bind_statistics(node, &cut, binder);
+    bind_apply(node, &cut, node->out[SAVED], node->out[SAVED], cut.channels, binder);
 }
 
 /* Rows of x [B, ..., C] that belong to samples. */
@@ -410,18 +372,16 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = TARGETS});
 }
 
-const cleat_op cleat_batch_norm_op = {.name = "batch_norm",
-                                      .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
-                                      .discontinuous = true,
-                                      .infer = infer,
-                                      .backward = backward,
-                                      .cost = cost,
-                                      .variants = variants,
-                                      .define = define,
-                                      .fuse_producer = cleat_batch_norm_fuse_product,
-                                      .shares_producer = true,
-                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
-                                      .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
+static const cleat_op batch_norm = {.name = "batch_norm",
+                                    .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
+                                    .discontinuous = true,
+                                    .infer = infer,
+                                    .backward = backward,
+                                    .cost = cost,
+                                    .variants = variants,
+                                    .define = define,
+                                    .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                    .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                cleat_tensor **statistics) {
@@ -439,7 +399,7 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_
                           [SAMPLES] = spec->samples,
                           [RESIDUAL] = apart ? NULL : spec->residual};
     batch_norm_attr attr = {.eps = spec->eps, .relu = spec->relu && !apart, .statistics = statistics != NULL};
-    cleat_node *node = cleat_emit(graph, &cleat_batch_norm_op, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &batch_norm, &attr, sizeof attr, in, FORWARD_IN);
     if (!node) return NULL;
     if (statistics) *statistics = node->out[STATISTICS];
     if (!apart) return node->out[Y];

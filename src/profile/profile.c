@@ -297,15 +297,6 @@ cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat
     return cleat_text_detach(&dump, text, error);
 }
 
-cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error) {
-    char *text;
-    cleat_status status = cleat_profile_dump(profile, &text, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_file_write(path, text, strlen(text), error);
-    cleat_free(text);
-    return status;
-}
-
 cleat_status cleat_profile_help(char **text, cleat_error *error) {
     cleat_text help = {0};
     cleat_profile_keys keys = {.apart = true};

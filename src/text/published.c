@@ -71,7 +71,8 @@ static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *f
     cJSON_Delete(map);
 }
 
-cleat_status cleat_tokenizer_of_pipeline(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error) {
+/* Creates a tokenizer of a pipeline, of which it takes ownership on success. */
+static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->pipeline = pipeline;
@@ -230,7 +231,7 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     }
     check_added(pipeline, &files[ADDED], path);
     memcpy(pipeline->files, files, sizeof files);
-    status = cleat_tokenizer_of_pipeline(pipeline, tokenizer, error);
+    status = tokenizer_of(pipeline, tokenizer, error);
     if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);
     return status;
 }

@@ -48,7 +48,7 @@ const char *cleat_piece_table_name(const cleat_piece_table *table, int32_t id) {
     return cleat_vocabulary_piece(&table->names, (int32_t)(table->name_of[id] - 1));
 }
 
-void cleat_piece_table_free(cleat_piece_table *table) {
+static void free_table(cleat_piece_table *table) {
     cleat_vocabulary_free(&table->names);
     cleat_free(table->ids);
     cleat_free(table->name_of);
@@ -108,7 +108,7 @@ cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_alig
 }
 
 void cleat_subwords_free(cleat_subwords *model) {
-    cleat_piece_table_free(&model->pieces);
+    free_table(&model->pieces);
     cleat_trie_free(&model->trie);
     cleat_free(model->prefix);
     cleat_free(model->suffix);

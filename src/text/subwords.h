@@ -23,7 +23,6 @@ typedef struct cleat_piece_table {
 cleat_status cleat_piece_table_add(cleat_piece_table *table, const char *piece, int32_t id, cleat_error *error);
 int32_t cleat_piece_table_find(const cleat_piece_table *table, const char *piece, size_t size); /* -1: none */
 const char *cleat_piece_table_name(const cleat_piece_table *table, int32_t id);                 /* NULL: none */
-void cleat_piece_table_free(cleat_piece_table *table);
 
 typedef enum cleat_subwords_kind {
     CLEAT_SUBWORDS_WORDPIECE,

@@ -18,7 +18,7 @@ cleat_status cleat_template_add(cleat_template *t, cleat_template_kind kind, int
     return status;
 }
 
-size_t cleat_template_specials(const cleat_template *t) {
+static size_t count_specials(const cleat_template *t) {
     size_t count = 0;
     for (size_t i = 0; i < t->count; ++i) count += t->items[i].kind == CLEAT_TEMPLATE_TOKEN;
     return count;
@@ -55,7 +55,7 @@ static void write_ids(frame_writer *w, const int32_t *ids, size_t count, int32_t
 }
 
 size_t cleat_tokenizer_specials(const cleat_tokenizer *tokenizer, bool pair) {
-    return cleat_template_specials(&tokenizer->templates[pair]);
+    return count_specials(&tokenizer->templates[pair]);
 }
 
 /* Number of special tokens before (or from) the texts. */
@@ -72,7 +72,7 @@ cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat
     if (!tokenizer || !first || !framed)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "framing requires a tokenizer, tokens, and a result");
     const cleat_template *t = &tokenizer->templates[second != NULL];
-    const size_t specials = cleat_template_specials(t);
+    const size_t specials = count_specials(t);
     if (max_length < specials)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu tokens cannot hold the %zu special tokens", max_length,
                           specials);

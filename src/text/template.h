@@ -23,7 +23,6 @@ typedef struct cleat_template {
 
 cleat_status cleat_template_add(cleat_template *t, cleat_template_kind kind, int32_t id, int32_t type,
                                 cleat_error *error);
-size_t cleat_template_specials(const cleat_template *t); /* number of special tokens */
 void cleat_template_free(cleat_template *t);
 
 #endif

@@ -21,8 +21,6 @@ struct cleat_tokenizer {
  * of the error message if a special token is missing. */
 cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase, const char *place,
                                     cleat_tokenizer **tokenizer, cleat_error *error);
-/* Creates a tokenizer of a pipeline, of which it takes ownership on success. */
-cleat_status cleat_tokenizer_of_pipeline(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error);
 /* Reads a vocab.txt. */
 cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error);
 

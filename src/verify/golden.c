@@ -8,33 +8,22 @@
 
 /* --- arrays --------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_golden_add(cleat_golden_content *content, const char *name, const char *source, bool integers,
-                              int rank, const int64_t *shape, cleat_golden_array **array, cleat_error *error) {
-    int64_t count = 1;
+/* Adds the file's array `source` to the content; integers are converted to 32 bits. */
+static cleat_status copy_array(cleat_golden_content *content, const cleat_st_tensor *source, cleat_error *error) {
+    const bool wide = source->dtype == CLEAT_ST_I64;
+    if (source->rank < 1 || source->rank > CLEAT_MAX_RANK ||
+        (!wide && source->dtype != CLEAT_ST_I32 && source->dtype != CLEAT_ST_F32))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s' of I64, I32 or F32", source->name);
     if (content->count == CLEAT_GOLDEN_ARRAYS)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has more than %d arrays of data",
                           CLEAT_GOLDEN_ARRAYS);
     cleat_golden_array *made = &content->arrays[content->count];
-    *made = (cleat_golden_array){.source = source, .integers = integers, .rank = rank};
-    snprintf(made->name, sizeof made->name, "%s", name);
-    for (int i = 0; i < rank; ++i) count *= made->shape[i] = shape[i];
-    made->data = cleat_alloc((size_t)count, sizeof(float));
-    if (!made->data) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the trajectory's %s", name);
+    *made = (cleat_golden_array){.integers = source->dtype != CLEAT_ST_F32, .rank = source->rank};
+    snprintf(made->name, sizeof made->name, "%s", source->name);
+    memcpy(made->shape, source->shape, (size_t)source->rank * sizeof *source->shape);
+    made->data = cleat_alloc((size_t)cleat_st_elements(source), sizeof(float));
+    if (!made->data) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the trajectory's %s", source->name);
     ++content->count;
-    *array = made;
-    return CLEAT_OK;
-}
-
-cleat_status cleat_golden_copy(cleat_golden_content *content, const char *name, const cleat_st_tensor *source,
-                               cleat_golden_array **array, cleat_error *error) {
-    cleat_golden_array *made = NULL;
-    if (source->rank < 1 || source->rank > CLEAT_MAX_RANK ||
-        (source->dtype != CLEAT_ST_I64 && source->dtype != CLEAT_ST_I32 && source->dtype != CLEAT_ST_F32))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s' of I64, I32 or F32", source->name);
-    const bool wide = source->dtype == CLEAT_ST_I64;
-    cleat_status status = cleat_golden_add(content, name, source->name, source->dtype != CLEAT_ST_F32, source->rank,
-                                           source->shape, &made, error);
-    if (status) return status;
     if (!wide && source->data) memcpy(made->data, source->data, cleat_st_bytes(source));
     for (int64_t i = 0; wide && i < cleat_st_elements(source); ++i) {
         const int64_t value = ((const int64_t *)source->data)[i];
@@ -43,7 +32,6 @@ cleat_status cleat_golden_copy(cleat_golden_content *content, const char *name, 
                               source->name, (long long)value);
         ((int32_t *)made->data)[i] = (int32_t)value;
     }
-    *array = made;
     return CLEAT_OK;
 }
 
@@ -63,13 +51,18 @@ static cleat_status read_content(const cleat_safetensors *file, cleat_golden_con
     const char *profile = cleat_safetensors_metadata(file, "profile"),
                *sizes = cleat_safetensors_metadata(file, "sizes");
     cleat_status status = CLEAT_OK;
-    cleat_golden_array *array;
-    if (!profile) return cleat_legacy_golden(file, content, error);
+    if (!profile && cleat_safetensors_metadata(file, "config"))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "a reference trajectory of the old format: its metadata have 'config' instead of 'profile'; "
+                          "tests/golden/convert.py FILE OUT converts it");
+    if (!profile)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "the metadata have no 'profile': the file is not a reference trajectory");
     cleat_text_add(&content->profile, "%s", profile);
     if (sizes) cleat_text_add(&content->sizes, "%s", sizes);
     for (size_t i = 0; i < cleat_safetensors_count(file) && !status; ++i) {
         const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
-        if (!is_result(tensor->name)) status = cleat_golden_copy(content, tensor->name, tensor, &array, error);
+        if (!is_result(tensor->name)) status = copy_array(content, tensor, error);
     }
     return status;
 }
@@ -91,10 +84,9 @@ static cleat_status make_model(const cleat_golden_content *content, const char *
 /* --- the dataset ---------------------------------------------------------------------------------------------- */
 
 static cleat_status wrong_shape(const cleat_golden_array *array, cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "the trajectory's %s does not have the type and shape that its profile and sizes give the field '%s'",
-        array->source, array->name);
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "the trajectory's %s does not have the type and shape that its profile and sizes give this field",
+                      array->name);
 }
 
 /* Returns the extent of the padded-length dimension of an array; 0 if the field has none, or if the rank
@@ -113,7 +105,7 @@ static cleat_status check_values(const cleat_synthetic_field *rule, const cleat_
     for (int64_t i = 0; i < count; ++i)
         if ((is_length || rule->below > 0) && (values[i] < min || values[i] > max))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "the trajectory's %s: value %lld is %ld; it must be %lld to %lld", array->source,
+                              "the trajectory's %s: value %lld is %ld; it must be %lld to %lld", array->name,
                               (long long)i, (long)values[i], (long long)min, (long long)max);
     return CLEAT_OK;
 }

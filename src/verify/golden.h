@@ -8,7 +8,7 @@
  *   scale           optional: the graph input of that name, if the loss weights differ from the model's
  *   output, loss    output before the first step; loss before each of the ten steps and after the last
  *   param/, grad/, after/NAME   per parameter: initial value, gradient at that value, value after ten steps
- * Files with `config` instead of `profile` are converted by legacy_golden.c. */
+ * Files of the old format, with `config` instead of `profile`, are converted by tests/golden/convert.py. */
 #ifndef CLEAT_SRC_GOLDEN_H
 #define CLEAT_SRC_GOLDEN_H
 
@@ -22,8 +22,7 @@ enum { CLEAT_GOLDEN_ARRAYS = 16 };
 /* An array of the batch; `data` is owned by the content. */
 typedef struct cleat_golden_array {
     char name[CLEAT_NAME];
-    const char *source; /* name of the array in the file */
-    bool integers;      /* data is int32_t; otherwise float */
+    bool integers; /* data is int32_t; otherwise float */
     int rank;
     int64_t shape[CLEAT_MAX_RANK];
     void *data;
@@ -35,16 +34,6 @@ typedef struct cleat_golden_content {
     cleat_golden_array arrays[CLEAT_GOLDEN_ARRAYS];
     size_t count;
 } cleat_golden_content;
-
-/* Appends a zeroed array, to be filled by the caller, to the content. */
-cleat_status cleat_golden_add(cleat_golden_content *content, const char *name, const char *source, bool integers,
-                              int rank, const int64_t *shape, cleat_golden_array **array, cleat_error *error);
-/* Copies the file's array `source` under a field's name; integers are converted to 32 bits. */
-cleat_status cleat_golden_copy(cleat_golden_content *content, const char *name, const cleat_st_tensor *source,
-                               cleat_golden_array **array, cleat_error *error);
-/* Reads a file without `profile`. CLEAT_ERR_NOT_SUPPORTED: the config matches no model family. The caller
- * frees `content` even on failure. */
-cleat_status cleat_legacy_golden(const cleat_safetensors *file, cleat_golden_content *content, cleat_error *error);
 
 typedef struct cleat_golden {
     cleat_profile *profile;

@@ -139,9 +139,6 @@ def runs():
     put("trajectory", "rna", tensors({"tokens": ("I32", [1, 4], struct.pack("<4i", 1, 2, 3, 4)), "lengths": (
         "I32", [1], struct.pack("<i", 4)), "coords": ("F32", [1, 4, 3], bytes(48)), "mask": ("F32", [1, 4], bytes(16))},
         {"profile": profile}))
-    put("trajectory", "older", tensors({"input": ("I64", [1, 4], bytes(32)), "target": ("F32", [1, 4, 3], bytes(48)),
-                                        "lengths": ("I64", [1], struct.pack("<q", 4))},
-                                       {"config": '{"d_model": 8, "heads": 1}', "optimizer": "{}"}))
     put("preprocessor", "two", '{"channels": 3, "means": [0.5, 0.5, 0.5], "deviations": [0.25, 0.25, 1e-3], "classes": '
         '["a", "b"], "samples": [2, 1]}')
     put("preprocessor", "masks", '{"channels": 1, "means": [0.5], "deviations": [0.25], "classes": [], "positive": 0.25}')

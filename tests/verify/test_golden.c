@@ -1,5 +1,5 @@
-/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden): they are reproduced within
- * tolerance; any wrong value is detected; a malformed file is an error. */
+/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden, converted where they are of the old format):
+ * they are reproduced within tolerance; any wrong value is detected; a malformed file is an error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,14 +56,28 @@ static void assert_passes(cleat_precision precision, const char *path) {
 static const char *const families[] = {"rna",      "text",   "tagging",   "lstm",        "dense",  "mlp",
                                        "temporal", "resnet", "segformer", "emberformer", "groups", "lora"};
 
-/* Counts the trajectories present in FOLDER. */
-static int trajectories_in(const char *folder, cleat_precision precision) {
+static bool is_of_old_format(const char *path) {
+    cleat_safetensors *file = NULL;
+    assert_int_equal(cleat_safetensors_open(path, &file, NULL), CLEAT_OK);
+    const bool old = cleat_safetensors_metadata(file, "config") != NULL;
+    cleat_safetensors_close(file);
+    return old;
+}
+
+/* Counts the trajectories present in FOLDER; those of the old format are converted to CONVERTED. */
+static int trajectories_in(const char *folder, cleat_precision precision, const char *converted) {
+    const char *script = source_path("tests/golden/convert.py");
     int found = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
-        char path[1024];
+        char path[1024], command[4096];
         snprintf(path, sizeof path, "%s/%s.safetensors", folder, families[i]);
         if (access(path, R_OK) != 0) continue;
         print_message("%s: ", families[i]);
+        if (is_of_old_format(path)) {
+            snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", script, path, converted);
+            assert_int_equal(system(command), 0);
+            snprintf(path, sizeof path, "%s", converted);
+        }
         assert_passes(precision, path);
         ++found;
     }
@@ -72,18 +86,20 @@ static int trajectories_in(const char *folder, cleat_precision precision) {
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F32), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F32, NULL), 11);
 }
 
 static void own_trajectories_are_repeated_in_half(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F16), 11);
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_BF16), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F16, NULL), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_BF16, NULL), 11);
 }
 
 static void shared_trajectories_are_repeated(void **state) {
-    (void)state;
-    if (trajectories_in(shared_path("golden"), CLEAT_PRECISION_F32) == 0) skip();
+    const tiny *t = *state;
+    char converted[TINY_PATH];
+    tiny_path(t, "converted.safetensors", converted);
+    if (trajectories_in(shared_path("golden"), CLEAT_PRECISION_F32, converted) == 0) skip();
 }
 
 /* --- changed copies --- */
@@ -103,7 +119,7 @@ static copy copy_of(const tiny *t, const char *path) {
     c.count = cleat_safetensors_count(c.file);
     assert_true(c.count <= MAX_TENSORS);
     for (size_t i = 0; i < c.count; ++i) c.tensors[i] = *cleat_safetensors_at(c.file, i);
-    static const char *const keys[] = {"config", "optimizer"};
+    static const char *const keys[] = {"profile", "sizes"};
     for (int i = 0; i < 2; ++i)
         c.metadata[i] = (cleat_st_metadata){.key = keys[i], .value = cleat_safetensors_metadata(c.file, keys[i])};
     tiny_path(t, "changed.safetensors", c.path);
@@ -181,68 +197,71 @@ static void one_wrong_value_is_found(void **state) {
 static void padding_is_not_compared(void **state) {
     const tiny *t = *state;
     copy c = copy_open(t);
-    int64_t length = find(&c, "input")->shape[1], second = integers(&c, "lengths")[1];
+    int64_t length = find(&c, "tokens")->shape[1], second = integers(&c, "lengths")[1];
     assert_true(second < length);
     floats(&c, "output")[(2 * length - 1) * 3] += 100;
-    floats(&c, "target")[(2 * length - 1) * 3] += 100;
-    integers(&c, "input")[2 * length - 1] = 0;
+    floats(&c, "coords")[(2 * length - 1) * 3] += 100;
+    integers(&c, "tokens")[2 * length - 1] = 0;
     copy_write(&c);
     cleat_verify_report report = verify(c.path);
     assert_int_equal(report.failed, 0);
     cleat_verify_free(&report);
 }
 
-/* --- files that carry their profile --- */
+/* --- profile and fields --- */
 
-#define NEW_PROFILE                                                                                                    \
-    "[model]\ntype = text_classifier\nd_model = 16\nheads = 2\nlayers = 1\nd_ff = 24\ndropout = 0\n"                   \
-    "[train]\nlearning_rate = 1e-3\nmax_grad_norm = none\n"
-
-/* The trajectory of a classifier, in the new file format. */
-static copy copy_in_new_form(const tiny *t) {
-    copy c = copy_of(t, source_path("tests/golden/text.safetensors"));
-    find(&c, "input")->name = "tokens";
-    find(&c, "target")->name = "label";
-    c.metadata[0] = (cleat_st_metadata){.key = "profile", .value = NEW_PROFILE};
-    c.metadata[1] = (cleat_st_metadata){.key = "sizes", .value = "{\"vocabulary\": 11, \"classes\": 3}"};
-    return c;
+/* The trajectory of a classifier. */
+static copy copy_of_text(const tiny *t) {
+    return copy_of(t, source_path("tests/golden/text.safetensors"));
 }
 
 static void assert_error(const char *path, cleat_status status, const char *word);
 
-static void a_profile_and_fields_are_enough(void **state) {
+/* Values of the metadata that no model can have, or that contradict the arrays. */
+static void wrong_metadata_are_refused(void **state) {
     const tiny *t = *state;
-    copy c = copy_in_new_form(t);
+    static const struct {
+        int key;
+        const char *value;
+        cleat_status status;
+        const char *word;
+    } rows[] = {
+        {0, "not a profile", CLEAT_ERR_PROFILE, "not a profile"},
+        {0, "[model]\ntype = text_classifier\nwidht = 3\n", CLEAT_ERR_PROFILE, "widht"},
+        {1, "{\"vocabulary\": 11, \"classes\": 4}", CLEAT_ERR_SHAPE, "param/head.weight"},
+        {1, "{\"vocabulary\": 11, \"classes\": 0}", CLEAT_ERR_FORMAT, "classes"},
+        {1, "not json", CLEAT_ERR_FORMAT, "not json"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        copy c = copy_of_text(t);
+        c.metadata[rows[i].key].value = rows[i].value;
+        copy_write(&c);
+        assert_error(c.path, rows[i].status, rows[i].word);
+    }
+    copy c = copy_of_text(t);
+    c.metadata[0].key = "other";
     copy_write(&c);
-    assert_passes(CLEAT_PRECISION_F32, c.path);
-    c = copy_in_new_form(t);
-    c.metadata[0].value = "[model]\ntype = text_classifier\nwidht = 3\n";
+    assert_error(c.path, CLEAT_ERR_FORMAT, "profile");
+    c = copy_of_text(t);
+    c.metadata[0].key = "config";
     copy_write(&c);
-    assert_error(c.path, CLEAT_ERR_PROFILE, "widht");
-    c = copy_in_new_form(t);
-    c.metadata[1].value = "{\"vocabulary\": 11, \"classes\": 4}";
-    copy_write(&c);
-    assert_error(c.path, CLEAT_ERR_SHAPE, "param/head.weight");
-    c = copy_in_new_form(t);
-    c.metadata[1].value = "{\"vocabulary\": 11, \"classes\": 0}";
-    copy_write(&c);
-    assert_error(c.path, CLEAT_ERR_FORMAT, "classes");
+    assert_error(c.path, CLEAT_ERR_FORMAT, "tests/golden/convert.py");
 }
 
-static void fields_of_new_files_are_checked(void **state) {
+static void fields_are_checked(void **state) {
     const tiny *t = *state;
-    copy c = copy_in_new_form(t);
+    copy c = copy_of_text(t);
     find(&c, "label")->name = "labels";
     copy_write(&c);
     assert_error(c.path, CLEAT_ERR_FORMAT, "'label'");
     static const int64_t labels[] = {-2, 3, INT64_MAX};
     for (size_t i = 0; i < sizeof labels / sizeof *labels; ++i) {
-        c = copy_in_new_form(t);
+        c = copy_of_text(t);
         integers(&c, "label")[1] = labels[i];
         copy_write(&c);
         assert_error(c.path, CLEAT_ERR_FORMAT, "label");
     }
-    c = copy_in_new_form(t);
+    c = copy_of_text(t);
     integers(&c, "lengths")[1] = 30;
     copy_write(&c);
     assert_error(c.path, CLEAT_ERR_FORMAT, "lengths");
@@ -261,7 +280,7 @@ static void assert_error(const char *path, cleat_status status, const char *word
 
 static void missing_arrays_are_named(void **state) {
     const tiny *t = *state;
-    static const char *const names[] = {"input",           "target",         "output",         "loss",
+    static const char *const names[] = {"tokens",          "coords",         "output",         "loss",
                                         "param/norm.bias", "grad/norm.bias", "after/norm.bias"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         copy c = copy_open(t);
@@ -281,10 +300,10 @@ static void impossible_arrays_are_refused(void **state) {
         assert_error(c.path, CLEAT_ERR_FORMAT, "length");
     }
     copy c = copy_open(t);
-    find(&c, "target")->rank = 1;
-    find(&c, "target")->shape[0] *= find(&c, "target")->shape[1] * find(&c, "target")->shape[2];
+    find(&c, "coords")->rank = 1;
+    find(&c, "coords")->shape[0] *= find(&c, "coords")->shape[1] * find(&c, "coords")->shape[2];
     copy_write(&c);
-    assert_error(c.path, CLEAT_ERR_FORMAT, "target");
+    assert_error(c.path, CLEAT_ERR_FORMAT, "coords");
     c = copy_open(t);
     cleat_st_tensor *weight = find(&c, "param/head.weight");
     weight->shape[0] = 24;
@@ -293,47 +312,22 @@ static void impossible_arrays_are_refused(void **state) {
     assert_error(c.path, CLEAT_ERR_SHAPE, "param/head.weight");
 }
 
-static void unknown_metadata_is_refused(void **state) {
-    const tiny *t = *state;
-    static const struct {
-        int key;
-        const char *value;
-        cleat_status status;
-        const char *word;
-    } rows[] = {
-        {0, "not json", CLEAT_ERR_FORMAT, "JSON"},
-        {0, "{\"vocab\": 5, \"loss\": \"cross entropy\"}", CLEAT_ERR_NOT_SUPPORTED, "cross entropy"},
-        {0, "[]", CLEAT_ERR_NOT_SUPPORTED, "config"},
-        {1, "SGD lr=1", CLEAT_ERR_FORMAT, "SGD"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        copy c = copy_open(t);
-        c.metadata[rows[i].key].value = rows[i].value;
-        copy_write(&c);
-        assert_error(c.path, rows[i].status, rows[i].word);
-    }
-    copy c = copy_open(t);
-    c.metadata[0].key = "other";
-    copy_write(&c);
-    assert_error(c.path, CLEAT_ERR_FORMAT, "config");
-}
-
-/* Sizes in the config that contradict each other or the arrays. */
+/* Sizes in the profile or in `sizes` that contradict each other or the arrays. */
 static void contradicting_sizes_are_refused(void **state) {
     const tiny *t = *state;
     static const struct {
+        int key;
         const char *from, *to;
-    } rows[] = {{"\"heads\": 3", "\"heads\": 5"},       {"\"heads\": 3", "\"heads\": 0"},
-                {"\"d_model\": 24", "\"d_model\": 48"}, {"\"layers\": 2", "\"layers\": 3"},
-                {"\"vocab\": 5", "\"vocab\": -5"},      {"\"d_ff\": 40", "\"d_ff\": 1e30"}};
+    } rows[] = {{0, "heads = 3", "heads = 5"},       {0, "heads = 3", "heads = 0"},
+                {0, "d_model = 24", "d_model = 48"}, {0, "layers = 2", "layers = 3"},
+                {0, "d_ff = 40", "d_ff = 1e30"},     {1, "\"vocabulary\": 5", "\"vocabulary\": -5"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         copy c = copy_open(t);
-        char config[1024];
-        const char *at = strstr(c.metadata[0].value, rows[i].from);
+        char text[1024];
+        const char *whole = c.metadata[rows[i].key].value, *at = strstr(whole, rows[i].from);
         assert_non_null(at);
-        snprintf(config, sizeof config, "%.*s%s%s", (int)(at - c.metadata[0].value), c.metadata[0].value, rows[i].to,
-                 at + strlen(rows[i].from));
-        c.metadata[0].value = config;
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, rows[i].to, at + strlen(rows[i].from));
+        c.metadata[rows[i].key].value = text;
         copy_write(&c);
         cleat_verify_report report = {0};
         cleat_error error = {0};
@@ -356,12 +350,17 @@ static void cut_file_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_trajectories_are_repeated),    cmocka_unit_test(own_trajectories_are_repeated_in_half),
-        cmocka_unit_test(shared_trajectories_are_repeated), cmocka_unit_test(one_wrong_value_is_found),
-        cmocka_unit_test(padding_is_not_compared),          cmocka_unit_test(missing_arrays_are_named),
-        cmocka_unit_test(impossible_arrays_are_refused),    cmocka_unit_test(unknown_metadata_is_refused),
-        cmocka_unit_test(a_profile_and_fields_are_enough),  cmocka_unit_test(fields_of_new_files_are_checked),
-        cmocka_unit_test(contradicting_sizes_are_refused),  cmocka_unit_test(cut_file_is_refused),
+        cmocka_unit_test(own_trajectories_are_repeated),
+        cmocka_unit_test(own_trajectories_are_repeated_in_half),
+        cmocka_unit_test(shared_trajectories_are_repeated),
+        cmocka_unit_test(one_wrong_value_is_found),
+        cmocka_unit_test(padding_is_not_compared),
+        cmocka_unit_test(missing_arrays_are_named),
+        cmocka_unit_test(impossible_arrays_are_refused),
+        cmocka_unit_test(wrong_metadata_are_refused),
+        cmocka_unit_test(fields_are_checked),
+        cmocka_unit_test(contradicting_sizes_are_refused),
+        cmocka_unit_test(cut_file_is_refused),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);

@@ -46,7 +46,11 @@ for file in "$tree"/bin/*; do bundle "$file"; done
 rename_libraries
 (cd "$top" && cp -r --parents cl profiles tests/exec/cl tests/golden tests/models/toy tests/published tests/text/tokenizers "$tree/source")
 shared=${CLEAT_SHARED:-$top/../shared}/golden
-[[ ! -d $shared ]] || cp -r "$shared" "$tree/shared/"
+mkdir "$tree/shared/golden"
+for file in "$shared"/*.safetensors; do # a card's machine may lack Python: those of the old format are converted here
+    [[ ! -f $file ]] || python3 "$top/tests/golden/convert.py" "$file" "$tree/shared/golden/${file##*/}" 2>/dev/null ||
+        cp "$file" "$tree/shared/golden/"
+done
 pack "$name" "$out/$name.$ending"
 code=0
 check_symbols || code=$?

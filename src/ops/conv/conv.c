@@ -14,7 +14,6 @@ typedef struct conv_attr {
     int64_t kind; /* cleat_conv_kind */
     int64_t stride, padding;
 } conv_attr;
-_Static_assert(sizeof(conv_attr) <= CLEAT_NORMED_PRODUCT_BYTES, "a fused node keeps these attributes");
 
 /* --- the ops as GEMMs ----------------------------------------------------------------------------------------- */
 
@@ -183,21 +182,21 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(conv_attr, stride, 
                                              CLEAT_ATTRIBUTE(conv_attr, padding, CLEAT_ATTRIBUTE_I64),
                                              {.name = NULL}};
 
-const cleat_op cleat_conv2d_op = {.name = "conv2d",
-                                  .optional_inputs = CLEAT_IN(BIAS),
-                                  .infer = infer,
-                                  .backward = backward,
-                                  .cost = cost,
-                                  .variants = cleat_conv_variants,
-                                  .define = cleat_conv_define,
-                                  .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
-                                  .weight_inputs = CLEAT_IN(WEIGHT),
-                                  .attributes = attributes};
+static const cleat_op conv2d = {.name = "conv2d",
+                                .optional_inputs = CLEAT_IN(BIAS),
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = cleat_conv_variants,
+                                .define = cleat_conv_define,
+                                .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
+                                .weight_inputs = CLEAT_IN(WEIGHT),
+                                .attributes = attributes};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {
     conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
-    cleat_node *node = cleat_emit(graph, &cleat_conv2d_op, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -4,7 +4,6 @@
 #define CLEAT_SRC_OPS_CONV_H
 
 #include "lib/shared_numbers.clh"
-#include "ops/batch_norm.h"
 #include "ops/lib/tiles.h"
 
 typedef enum cleat_conv_kind {
@@ -29,17 +28,7 @@ typedef struct cleat_conv {
 /* Returns the product computed by a node of one of the conv ops. */
 cleat_conv cleat_conv_of(const cleat_node *node);
 
-extern const cleat_op cleat_conv2d_op;            /* in = {x, weight, bias or NULL}, out = {y} */
 extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
-
-/* Variants of cleat_conv2d_op on CPUs for nodes that need moments of y, too: the parts in which they leave them, and the
- * launches; moments may be NULL. */
-const char *cleat_refuse_conv_cpu(const cleat_node *node, const cleat_device_facts *facts);
-int64_t cleat_conv_cpu_parts(const cleat_node *node, const cleat_device_facts *facts);
-int64_t cleat_conv_winograd_parts(const cleat_node *node, const cleat_device_facts *facts);
-void cleat_bind_conv_cpu_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder);
-void cleat_bind_conv_winograd_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder);
-void cleat_conv_bind_plain(const cleat_node *node, cleat_binder *binder);
 
 /* The definition of the three ops (cleat_op.define); conv_define.c. */
 cleat_defined cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);

@@ -33,7 +33,7 @@ typedef struct cpu_shape {
     int64_t split_depth, splits; /* split of the pixels, for dw only */
 } cpu_shape;
 
-const char *cleat_refuse_conv_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
@@ -126,12 +126,10 @@ static cpu_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *fac
     return s;
 }
 
-static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c,
-                        const cleat_moments *moments) {
+static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
     cpu_shape s = shape_pixels(c, binder->facts);
     bool forward = c->kind == CLEAT_CONV_FORWARD;
     launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
-    cleat_moments_begin(binder, moments);
     cleat_launch_tensor(binder, forward ? c->x : c->y);
     cleat_launch_tensor(binder, c->weight);
     cleat_launch_tensor(binder, c->bias);
@@ -140,19 +138,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
-    cleat_launch_moments(binder, moments);
     cleat_launch_groups(binder, s.items);
-}
-
-int64_t cleat_conv_cpu_parts(const cleat_node *node, const cleat_device_facts *facts) {
-    const cleat_conv c = cleat_conv_of(node);
-    const cpu_shape s = shape_pixels(&c, facts);
-    return s.by_position ? 0 : ceil_div(pixels_of(&c), s.rows);
-}
-
-void cleat_bind_conv_cpu_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
-    const cleat_conv c = cleat_conv_of(node);
-    bind_pixels(binder, node, &c, moments);
 }
 
 /* --- CPU: dw ---------------------------------------------------------------------------------------------------- */
@@ -240,7 +226,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     if (c.kind == CLEAT_CONV_DW)
         bind_filters(binder, node, &c);
     else
-        bind_pixels(binder, node, &c, NULL);
+        bind_pixels(binder, node, &c);
 }
 
 /* --- generic -------------------------------------------------------------------------------------------------- */
@@ -254,7 +240,7 @@ static void launch_plain(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));
 }
 
-void cleat_conv_bind_plain(const cleat_node *node, cleat_binder *binder) {
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_conv c = cleat_conv_of(node);
     switch (c.kind) {
     case CLEAT_CONV_FORWARD:
@@ -278,6 +264,6 @@ const cleat_variant cleat_conv_variants[] = {
     CLEAT_VARIANT_ROW("mma_small", conv_mma_small),
     CLEAT_VARIANT_ROW("gpu", conv_gpu),
     CLEAT_VARIANT_ROW("winograd", conv_winograd),
-    {.name = "cpu", .refuse = cleat_refuse_conv_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
-    {.name = "plain", .bind = cleat_conv_bind_plain},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "plain", .bind = bind_plain},
     {0}};

@@ -133,14 +133,12 @@ static void bind_weights(cleat_binder *binder, const cleat_node *node, const cle
                         s->all_panels * (work_of(c).depth / of_phase) * ceil_div(of_phase, WINOGRAD_WEIGHT_ROWS));
 }
 
-static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c,
-                        const cleat_moments *moments) {
+static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
     const tile_work w = work_of(c);
     const pixel_shape s = shape_pixels(c, binder->facts);
     const bool forward = c->kind == CLEAT_CONV_FORWARD;
     if (s.stored) bind_weights(binder, node, c, &s);
     begin_pixels(binder, node, c, "conv_winograd_pixels", &s);
-    cleat_moments_begin(binder, moments);
     cleat_launch_tensor(binder, forward ? c->x : c->y);
     cleat_launch_tensor(binder, c->weight);
     if (s.stored)
@@ -154,18 +152,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
                                w.features, w.to,     w.origin, s.tiles,    s.panels};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
     cleat_launch_i64(binder, s.pitch);
-    cleat_launch_moments(binder, moments);
     cleat_launch_groups(binder, s.items);
-}
-
-int64_t cleat_conv_winograd_parts(const cleat_node *node, const cleat_device_facts *facts) {
-    const cleat_conv c = cleat_conv_of(node);
-    return ceil_div(work_of(&c).tiles, shape_pixels(&c, facts).tiles);
-}
-
-void cleat_bind_conv_winograd_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
-    const cleat_conv c = cleat_conv_of(node);
-    bind_pixels(binder, node, &c, moments);
 }
 
 /* --- dw ------------------------------------------------------------------------------------------------------- */
@@ -244,5 +231,5 @@ void cleat_bind_conv_winograd(const cleat_node *node, cleat_binder *binder) {
     if (c.kind == CLEAT_CONV_DW)
         bind_filters(binder, node, &c);
     else
-        bind_pixels(binder, node, &c, NULL);
+        bind_pixels(binder, node, &c);
 }

@@ -15,7 +15,6 @@ typedef struct linear_attr {
     linear_kind kind;
     cleat_epilogue epilogue;
 } linear_attr;
-_Static_assert(sizeof(linear_attr) <= CLEAT_NORMED_PRODUCT_BYTES, "a fused node keeps these attributes");
 
 /* out = {y}; with an epilogue {f(y), y}, of which the second may be absent */
 enum {

@@ -4,7 +4,6 @@
 
 #include "graph/launch.h"
 #include "lib/shared_numbers.clh"
-#include "ops/batch_norm.h"
 #include "ops/lib/tiles.h"
 
 /* Epilogue applied to a sum before it is stored (cl/lib/epilogue.clh). */
@@ -57,14 +56,6 @@ CLEAT_DECLARE_VARIANT(linear_mma)
 CLEAT_DECLARE_VARIANT(linear_mma_large)
 CLEAT_DECLARE_VARIANT(linear_mma_medium)
 CLEAT_DECLARE_VARIANT(linear_mma_small)
-
-/* The variant "cpu" of cleat_linear_op for nodes that need moments of y, too: the parts in which it leaves them (0: k is
- * split, there are none), and the launches; moments may be NULL. And the plain variant, without them. */
-const char *cleat_refuse_linear_cpu(const cleat_node *node, const cleat_device_facts *facts);
-int64_t cleat_workspace_linear_cpu(const cleat_node *node, const cleat_device_facts *facts);
-int64_t cleat_linear_cpu_parts(const cleat_node *node, const cleat_device_facts *facts);
-void cleat_bind_linear_cpu_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder);
-void cleat_linear_bind_plain(const cleat_node *node, cleat_binder *binder);
 
 extern const cleat_variant cleat_linear_variants[];      /* GEMMs with a C */
 extern const cleat_variant cleat_linear_sums_variants[]; /* the sums only */

@@ -384,23 +384,17 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
     return s;
 }
 
-const char *cleat_refuse_linear_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
 
-int64_t cleat_workspace_linear_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     return split_bytes(&p, shape_cpu(&p, facts).k, p.m);
 }
 
-int64_t cleat_linear_cpu_parts(const cleat_node *node, const cleat_device_facts *facts) {
-    const cleat_gemm p = cleat_linear_gemm(node);
-    const cpu_shape s = shape_cpu(&p, facts);
-    return s.k.count == 1 ? ceil_div(p.m, s.rows) : 0;
-}
-
-void cleat_bind_linear_cpu_moments(const cleat_node *node, const cleat_moments *moments, cleat_binder *binder) {
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cpu_shape s = shape_cpu(&p, binder->facts);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
@@ -408,18 +402,12 @@ void cleat_bind_linear_cpu_moments(const cleat_node *node, const cleat_moments *
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
-    cleat_moments_begin(binder, moments);
     operands(binder, &p, s.k, false);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
-    cleat_launch_moments(binder, moments);
     cleat_launch_groups(binder, s.items * s.k.count);
     launch_reduces(binder, node, &p, s.k);
-}
-
-static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
-    cleat_bind_linear_cpu_moments(node, NULL, binder);
 }
 
 /* --- narrow: few columns -------------------------------------------------------------------------------------- */
@@ -449,7 +437,7 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
 
 /* --- generic -------------------------------------------------------------------------------------------------- */
 
-void cleat_linear_bind_plain(const cleat_node *node, cleat_binder *binder) {
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
     cleat_launch_tensor(binder, p.a);
@@ -481,8 +469,8 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
     {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
-    {.name = "cpu", .refuse = cleat_refuse_linear_cpu, .workspace = cleat_workspace_linear_cpu, .bind = bind_cpu},
-    {.name = "plain", .bind = cleat_linear_bind_plain},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "plain", .bind = bind_plain},
     {0}};
 
 const cleat_variant cleat_linear_sums_variants[] = {

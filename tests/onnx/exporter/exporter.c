@@ -95,19 +95,24 @@ static void fill_integers(const subject *s, cleat_golden_array *array, cleat_ran
 
 static cleat_status make_inputs(subject *s, const cleat_graph *graph, cleat_error *error) {
     cleat_random random = cleat_random_stream(4, 0, 0);
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < graph->tensor_count && status == CLEAT_OK; ++i) {
+    cleat_golden_content *content = &s->golden.content;
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *input = graph->tensors[i];
-        cleat_golden_array *array;
         if (input->role != CLEAT_ROLE_INPUT) continue;
-        status = cleat_golden_add(&s->golden.content, input->name, input->name, input->dtype == CLEAT_I32, input->rank,
-                                  input->shape, &array, error);
-        if (status != CLEAT_OK) break;
+        if (content->count == CLEAT_GOLDEN_ARRAYS)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "the graph has more than %d inputs", CLEAT_GOLDEN_ARRAYS);
+        cleat_golden_array *array = &content->arrays[content->count];
+        *array = (cleat_golden_array){.integers = input->dtype == CLEAT_I32, .rank = input->rank};
+        snprintf(array->name, sizeof array->name, "%s", input->name);
+        memcpy(array->shape, input->shape, (size_t)input->rank * sizeof *input->shape);
+        array->data = cleat_alloc((size_t)cleat_tensor_elements(input), sizeof(float));
+        if (!array->data) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the input %s", input->name);
+        ++content->count;
         if (array->integers) fill_integers(s, array, &random);
         for (int64_t k = 0; !array->integers && k < cleat_tensor_elements(input); ++k)
             ((float *)array->data)[k] = (float)cleat_random_normal(&random);
     }
-    return status;
+    return CLEAT_OK;
 }
 
 /* --- cleat's prediction ----------------------------------------------------------------------------------------- */
