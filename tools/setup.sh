@@ -2,6 +2,7 @@
 # Installs the build dependencies of cleat (Debian 12, Ubuntu 22.04 or later). Does nothing, without network, if all are installed.
 #   tools/setup.sh            dependencies to build and run
 #   tools/setup.sh --tests    also the dependencies of tools/test.sh
+#   tools/setup.sh --print    print the packages that compiling needs, one a line, and install nothing
 set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
@@ -26,7 +27,7 @@ fail() {
 }
 
 usage() {
-    sed -n '2,4s/^# \{0,1\}//p' "$0"
+    sed -n '2,5s/^# \{0,1\}//p' "$0"
 }
 
 # missing_packages NAME...: those that dpkg does not know as installed, one a line.
@@ -195,6 +196,10 @@ case ${1:-} in
     packages+=("${test_packages[@]}")
     optional+=("${optional_test_packages[@]}")
     tests=true
+    ;;
+--print)
+    printf '%s\n' "${build_packages[@]}" | grep -v '^pocl-'
+    exit 0
     ;;
 --help | -h)
     usage

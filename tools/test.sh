@@ -2,9 +2,10 @@
 # Builds and tests cleat. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
 #     quick      default build, tests that take seconds (ctest -L quick), format (default)
-#     ci         what continuous integration runs for each change: format, clang, default_short, sanitize_short, thread, package
+#     ci         what continuous integration runs for each change: format, clang, newest, default_short, sanitize_short, thread, package
 #     all        what it runs each night: every step but default_short, sanitize_short and roots
 #     default    gcc, warnings are errors, every test; default_short: without those labelled slow or long
+#     newest     compiles everything in the newest Debian, unpacked into a folder; needs root and network
 #     oclgrind   kernels under Oclgrind: one small row per op, data races
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests but the slow ones and those that repeat host code of others;
 #                sanitize_short: the quick ones
@@ -26,13 +27,13 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 builds=${CLEAT_TEST_BUILD:-$top/build-tests}
 jobs=${CLEAT_TEST_JOBS:-$(nproc)}
-steps_of_a_change=(format clang default_short sanitize_short thread package)
-every_step=(format default oclgrind valgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
+steps_of_a_change=(format clang newest default_short sanitize_short thread package)
+every_step=(format default newest oclgrind valgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
 passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,23s/^# \{0,1\}//p' "$0"
+    sed -n '2,24s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -43,12 +44,19 @@ pass() {
     passed=$((passed + 1))
 }
 
-# flunk WHAT [LOG]: one failure, with the end of its log.
+# flunk WHAT [LOG]: one failure, with the compiler's first errors or the end of its log.
 flunk() {
     failed=$((failed + 1))
     failures+=("$1")
-    [[ -z ${2:-} ]] || tail -n 40 "$2"
+    [[ -z ${2:-} ]] || compiler_errors "$2" || tail -n 40 "$2"
     printf 'FAILED: %s\n' "$1"
+}
+
+# compiler_errors LOG: fails if there are none. Other files compile on after an error and fill the end of the log.
+compiler_errors() {
+    local errors
+    errors=$(grep -m 10 -E -A 5 '(^|: )(fatal )?error: |^CMake Error|undefined reference to' "$1") || return 1
+    printf '%s\nthe whole log: %s\n' "$errors" "$1"
 }
 
 # skip WHAT: one thing that was not tested, and why.
@@ -97,6 +105,7 @@ run_tests() {
     total=$(attribute tests "$report") bad=$(attribute failures "$report")
     not_run=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
     passed=$((passed + total - bad - not_run)) failed=$((failed + bad)) skipped=$((skipped + not_run))
+    ((not_run == 0)) || sed -nE 's/^[[:space:]]*[0-9]+ - ([^ ]+) \(Skipped\).*/skipped: \1/p' "$log"
     ((bad == 0)) || mapfile -t -O "${#failures[@]}" failures < <(sed -nE 's/^[[:space:]]*[0-9]+ - ([^ ]+) \((Failed|Timeout|SEGFAULT|.*[Ee]xception.*|.*aborted.*|Not Run)\).*/\1 ['"$name"']/p' "$log")
 }
 
@@ -109,13 +118,14 @@ sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLA
 # As gcc of Ubuntu compiles by default: checked sizes of buffers, and results that must be used.
 fortified=(-DCMAKE_C_FLAGS="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
 
-# build_default [TARGETS]
+# build_default [TARGETS [WERROR]]
 build_default() {
-    build default "${1:-all}" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON "${fortified[@]}"
+    build default "${1:-all}" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR="${2:-ON}" "${fortified[@]}"
 }
 
+# What users run: a newer compiler may warn of something that ours does not.
 step_quick() {
-    ! build_default || run_tests default -L quick
+    ! build_default all OFF || run_tests default -L quick
     step_format
 }
 
@@ -195,6 +205,16 @@ step_clang() {
             skip "reports without dygraphs: python3 is not installed"
         fi
     fi
+}
+
+step_newest() {
+    local log=$builds/newest.log status=0
+    CLEAT_TEST_JOBS=$jobs "$top/tests/roots/newest.sh" "$builds/newest" >"$log" 2>&1 </dev/null || status=$?
+    case $status in
+    0) pass ;;
+    77) skip "the newest Debian: $(tail -n 1 "$log")" ;;
+    *) flunk "build in the newest Debian" "$log" ;;
+    esac
 }
 
 step_fuzz() {
@@ -347,6 +367,7 @@ main() {
     done
     title "done"
     ((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
+    ((skipped == 0)) || echo "what is skipped lacks a package: tools/setup.sh --tests installs those of Debian and Ubuntu; PyPI has others (tests/README.md)"
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     ((failed == 0 && passed > 0))
 }

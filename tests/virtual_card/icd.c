@@ -99,7 +99,7 @@ EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {
 
 static void *CL_API_CALL extension_function(const char *name) {
     void *address = NULL;
-    cl_api_clGetPlatformIDs ids = clIcdGetPlatformIDsKHR;
+    cl_int (*ids)(cl_uint, cl_platform_id *, cl_uint *) = clIcdGetPlatformIDsKHR;
     if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0) ADDRESS(ids);
     unsigned (*faults)(void) = vc_faults;
     const char *(*last_fault)(void) = vc_last_fault;
