@@ -463,6 +463,69 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     assert_non_null(strstr(error.text, "(2 windows contain gaps"));
 }
 
+/* Days [rows] of one column, and the times that follow the last row, as text of dates with blanks. */
+static void months_and_business_days_are_steps(void **state) {
+    (void)state;
+    static const struct {
+        const char *days;
+        cleat_series_gaps gaps;
+        int64_t rows;
+        const char *next;
+    } cases[] = {
+        {"2019-11-01 2019-12-01 2020-01-01 2020-02-01", CLEAT_GAPS_ERROR, 4, "2020-03-01 2020-04-01 2020-05-01 "},
+        {"2019-10-31 2019-11-30 2019-12-31", CLEAT_GAPS_ERROR, 3, "2020-01-31 2020-02-29 2020-03-31 "},
+        {"2019-12-30 2020-01-30 2020-02-29 2020-03-30", CLEAT_GAPS_ERROR, 4, "2020-04-30 2020-05-30 2020-06-30 "},
+        {"2020-04-30 2020-06-30 2020-08-30", CLEAT_GAPS_ERROR, 3, "2020-10-30 2020-12-30 2021-02-28 "},
+        {"2019-03-31 2019-06-30 2019-09-30", CLEAT_GAPS_ERROR, 3, "2019-12-31 2020-03-31 2020-06-30 "},
+        {"2018-07-01 2019-07-01 2020-07-01", CLEAT_GAPS_ERROR, 3, "2021-07-01 2022-07-01 2023-07-01 "},
+        {"2021-02-01 2021-03-01 2021-03-29", CLEAT_GAPS_ERROR, 3, "2021-04-26 2021-05-24 2021-06-21 "},
+        {"2019-11-01 2019-12-01 2020-03-01", CLEAT_GAPS_FILL, 5, "2020-04-01 2020-05-01 2020-06-01 "},
+        {"2019-11-01 2019-12-01 2020-02-01 2020-03-01 2020-04-01", CLEAT_GAPS_ROWS, 5,
+         "2020-05-01 2020-06-01 2020-07-01 "},
+        /* Thursday to Friday of the week after, without a holiday on Tuesday */
+        {"2020-01-02 2020-01-03 2020-01-06 2020-01-08 2020-01-09 2020-01-10 2020-01-13 2020-01-14 2020-01-15 "
+         "2020-01-16 2020-01-17",
+         CLEAT_GAPS_ROWS, 11, "2020-01-20 2020-01-21 2020-01-22 "},
+        {"2020-01-01 2020-01-02 2020-01-03", CLEAT_GAPS_ROWS, 3, "2020-01-04 2020-01-05 2020-01-06 "},
+        {"2020-01-01 2020-01-04 2020-01-15 2020-02-02 2020-02-03", CLEAT_GAPS_ROWS, 5, "? ? ? "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[512] = "t,v\n", next[128] = "", day[CLEAT_TIME_TEXT];
+        for (const char *at = cases[i].days; *at; at += at[10] ? 11 : 10)
+            sprintf(text + strlen(text), "%.10s,%d\n", at, (int)strlen(at));
+        cleat_series_options options = tiny_options();
+        options.gaps = cases[i].gaps;
+        cleat_dataset *dataset = must_open(text, &options);
+        assert_int_equal(cleat_series_describe(dataset).rows, cases[i].rows);
+        for (int64_t ahead = 2; ahead < 5; ++ahead) { /* 1 is the last row */
+            const int64_t time = cleat_series_time(dataset, cleat_dataset_count(dataset) - 1, ahead);
+            sprintf(next + strlen(next), "%.10s ", time == INT64_MIN ? "?" : cleat_time_text(time, day));
+        }
+        if (strcmp(next, cases[i].next) != 0) fail_msg("%s: %s", cases[i].days, next);
+        cleat_dataset_destroy(dataset);
+    }
+    /* Months are kept by the state that training saves; a frame in minutes has no whole number of them. */
+    cleat_series_options options = tiny_options();
+    cleat_error error = {0};
+    cleat_dataset *dataset = must_open("t,v\n2019-10-31,1\n2019-11-30,2\n2019-12-31,3\n", &options);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", test_folder("months"));
+    assert_int_equal(cleat_dataset_save(dataset, folder, &error), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options.fitted = folder;
+    dataset = must_open("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options);
+    cleat_dataset_destroy(dataset);
+    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-03-31,2\n2020-04-30,3\n", &options, &dataset, &error),
+                     CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "but the step is 1 month (as in training)"));
+    options = tiny_options();
+    options.n_resamples = 1;
+    options.resample_seconds[0] = 8640000;
+    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options, &dataset, &error),
+                     CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "1 month apart"));
+}
+
 static void missing_cells_are_filled_or_skipped(void **state) {
     (void)state;
     static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
@@ -728,6 +791,7 @@ int main(void) {
         cmocka_unit_test(finds_the_file_of_a_folder),
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
+        cmocka_unit_test(months_and_business_days_are_steps),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),

@@ -5,6 +5,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,6 +149,8 @@ bool cleat_parse_decimal(const char *text, size_t length, double *value) {
     if (p != end) return false;
     double scaled = (double)mantissa;
     scaled = exponent < 0 ? scaled / power_of_ten(-exponent) : scaled * power_of_ten(exponent);
+    /* The largest number, with which files mark unknown values, may exceed itself by the rounding of its power. */
+    if (isinf(scaled) && exponent + digits <= DBL_MAX_10_EXP + 1) scaled = DBL_MAX;
     if (!isfinite(scaled)) return false;
     *value = negative ? -scaled : scaled;
     return true;

@@ -13,13 +13,12 @@ typedef struct reader {
     cleat_csv_stream stream;
     const cleat_series_options *options;
     cleat_series_table table;
-    cleat_time_kind kind; /* of the first row */
-    int64_t step;         /* 0: unknown before the second row */
-    const char *step_source;
-    int64_t *carried; /* [columns] number of consecutive cells that were filled */
-    bool is_broken;   /* the previous row is not in the table */
-    bool went_back;   /* the previous row has an earlier time than the one before it */
-    int64_t ahead;    /* time before the last one that went back; INT64_MIN: none did */
+    cleat_time_kind kind;    /* of the first row */
+    const char *step_source; /* NULL: the step, table.calendar, is unknown before the second row */
+    int64_t *carried;        /* [columns] number of consecutive cells that were filled */
+    bool is_broken;          /* the previous row is not in the table */
+    bool went_back;          /* the previous row has an earlier time than the one before it */
+    int64_t ahead;           /* time before the last one that went back; INT64_MIN: none did */
     struct {
         int64_t from, to; /* times around it; equal: none */
         size_t fault;     /* number of faults with its own */
@@ -111,13 +110,14 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
 static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     cleat_series_table *t = &r->table;
     size_t width = t->columns.used.count;
-    int64_t before = t->times[t->rows - 1], lacking = (time - before) / r->step - 1;
-    char text[CLEAT_TIME_TEXT];
-    if ((time - before) % r->step)
+    int64_t before = t->times[t->rows - 1], lacking = cleat_calendar_steps(&t->calendar, before, time) - 1;
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
+    if (lacking < 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %lld s "
+                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %s "
                           "(%s), so the gap cannot be filled; skip gaps, or correct the times",
-                          path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
+                          path_of(r), line_of(r), (long long)(time - before), cleat_calendar_text(&t->calendar, step),
+                          r->step_source);
     if (lacking > r->options->longest_fill)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: %lld rows are missing after %s, more than the limit of %lld that can be filled; add "
@@ -131,7 +131,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
         float *row = t->cells + (size_t)t->rows * width;
         memcpy(row, row - width, width * sizeof *row);
         t->flags[t->rows] = t->flags[t->rows - 1] & CLEAT_ROW_MISSING;
-        t->times[t->rows] = t->times[t->rows - 1] + r->step;
+        t->times[t->rows] = cleat_calendar_after(&t->calendar, before, i + 1);
         ++t->rows;
         ++t->filled_rows;
     }
@@ -141,7 +141,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
 /* Handles a row that is not one step after the previous one. */
 static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     int64_t before = r->table.times[r->table.rows - 1];
-    char text[CLEAT_TIME_TEXT];
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
     ++r->table.gaps;
     if (r->options->gaps == CLEAT_GAPS_FILL) return fill_gap(r, time, error);
     if (r->options->gaps == CLEAT_GAPS_SKIP) {
@@ -149,10 +149,10 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         return CLEAT_OK;
     }
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: this row is %lld s after that of %s, but the step is %lld s (%s); complete the file, or "
+                      "%s:%zu: this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
                       "set data.gaps to fill, skip, or rows (business days)",
                       path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
-                      (long long)r->step, r->step_source);
+                      cleat_calendar_text(&r->table.calendar, step), r->step_source);
 }
 
 /* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
@@ -171,6 +171,28 @@ static void record_gap(reader *r, int64_t time) {
     r->gap.fault = r->faults.count + 1;
 }
 
+/* Whether the row at `time` is one step after the previous one. The second row gives the step. Where it is by months,
+ * the third may show that it is not: 28 days from the 1st of February, or 30 June after 30 April. */
+static bool is_next(reader *r, int64_t time) {
+    cleat_calendar *step = &r->table.calendar, other = {0};
+    const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];
+    if (r->table.rows == 1 && !r->step_source) {
+        step->step = time - before;
+        cleat_calendar_months(before, time, step);
+        r->step_source = "the interval of the first two rows";
+    } else if (r->table.rows == 1 && step->months && cleat_calendar_months(before, time, &other)) {
+        step->day = other.day;
+    }
+    if (cleat_calendar_after(step, before, 1) == time) return true;
+    if (r->table.rows != 2 || !step->months || before != cleat_calendar_after(step, first, 1)) return false;
+    const bool by_months = cleat_calendar_months(before, time, &other) && other.months == step->months &&
+                           cleat_calendar_after(&other, first, 1) == before;
+    if (!by_months && time - before != before - first) return false;
+    step->months = by_months ? step->months : 0;
+    step->day = other.day;
+    return true;
+}
+
 /* Checks the time of a row against that of the previous one. */
 static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     const bool unknown = r->is_broken, behind = r->went_back;
@@ -184,14 +206,12 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     }
     if (behind || (before < r->ahead && r->ahead < time)) return CLEAT_OK;
     int64_t distance = time - before;
-    bool any = r->options->gaps == CLEAT_GAPS_ROWS, fixed = r->step_source != NULL;
-    if (any && !fixed && (!r->step || distance < r->step)) r->step = distance;
-    if (any) return CLEAT_OK;
-    if (!r->step) {
-        r->step = distance;
-        r->step_source = "the interval of the first two rows";
+    int64_t *step = &r->table.calendar.step;
+    if (r->options->gaps == CLEAT_GAPS_ROWS) {
+        if (!r->step_source && (!*step || distance < *step)) *step = distance;
+        return CLEAT_OK;
     }
-    if (distance == r->step) return CLEAT_OK;
+    if (is_next(r, time)) return CLEAT_OK;
     status = handle_gap(r, time, flags, error);
     if (status != CLEAT_OK) record_gap(r, time);
     return status;
@@ -329,10 +349,11 @@ static cleat_status read_rows(reader *r, cleat_error *error) {
 
 static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
     if (fitted) {
-        r->step = fitted->step;
+        r->table.calendar.step = fitted->step;
+        r->table.calendar.months = r->options->gaps == CLEAT_GAPS_ROWS ? 0 : fitted->months;
         r->step_source = "as in training";
     } else if (r->options->step) {
-        r->step = r->options->step;
+        r->table.calendar.step = r->options->step;
         r->step_source = "as set by the caller";
     }
 }
@@ -352,7 +373,8 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     if (status == CLEAT_OK && r.table.rows < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
-    r.table.step = r.step;
+    if (status == CLEAT_OK && options->gaps == CLEAT_GAPS_ROWS)
+        status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
     cleat_csv_stream_close(&r.stream);
     cleat_free(r.carried);
     if (status != CLEAT_OK) {
@@ -367,6 +389,7 @@ void cleat_series_table_free(cleat_series_table *table) {
     cleat_series_columns_free(&table->columns);
     cleat_free(table->cells);
     cleat_free(table->times);
+    cleat_calendar_free(&table->calendar);
     cleat_free(table->flags);
     *table = (cleat_series_table){0};
 }
