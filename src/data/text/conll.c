@@ -86,11 +86,6 @@ static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_e
     return check_order(in, tag, label, error);
 }
 
-static void end_sentence(conll *in) {
-    if (in->open) cleat_text_end_row(in->set, in->file);
-    in->open = false;
-}
-
 static cleat_status begin_sentence(conll *in, cleat_error *error) {
     if (in->open) return CLEAT_OK;
     cleat_status status = cleat_text_begin_row(in->set, in->file, NULL, ++in->sentences, error);
@@ -120,7 +115,7 @@ static cleat_status read_line(conll *in, stretch line, cleat_error *error) {
     while (line.end > line.at && is_blank(line.end[-1])) --line.end;
     bool document = (size_t)(line.end - line.at) >= strlen(START) && memcmp(line.at, START, strlen(START)) == 0;
     if (line.at < line.end && !document) return read_word(in, line, error);
-    end_sentence(in);
+    in->open = false;
     return CLEAT_OK;
 }
 
@@ -138,7 +133,7 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
         status = read_line(&in, line, &why);
         if (status != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
     }
-    end_sentence(&in);
+    in.open = false;
     if (status == CLEAT_OK && !in.sentences && !set->faults.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no sentence in this file", file->path, in.line);
     cleat_source_close(&source);

@@ -140,7 +140,6 @@ static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, s
     cleat_status status = cleat_text_begin_row(set, file, NULL, number, error);
     if (status != CLEAT_OK) return status;
     status = tags ? add_sentence(set, line, error) : add_word(set, line.at, line.end, error);
-    if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;
 }
 
