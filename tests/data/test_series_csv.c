@@ -526,6 +526,38 @@ static void months_and_business_days_are_steps(void **state) {
     assert_non_null(strstr(error.text, "1 month apart"));
 }
 
+static void values_far_outside_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *values, *named; /* NULL: nothing is said */
+    } cases[] = {
+        {"1 2 3 2 -9999 4 -9999", "warning: IN: 'v': -9999 (2 times) is far outside of all other values (1 to 4); if"},
+        {"1 2 3 2 65535 4 2", "'v': 65535 (1 times)"},
+        {"200 10 3000 0 -9999 4 2", "'v': -9999 (1 times)"},
+        {"1 2 3 2 40 4 2", "'v': 40 (1 times)"},
+        {"1 2 3 2 30 4 2", NULL},
+        {"0 1 0 1 0 1 0", NULL},
+        {"-5 1 0 3 0 7 0", NULL},
+        {"-37.63 10 18 60 90 145 100", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[256] = "t,v", wanted[256];
+        int t = 0;
+        for (const char *at = cases[i].values; *at; at += strcspn(at, " "), at += *at == ' ')
+            sprintf(text + strlen(text), "\n%d,%.*s", ++t, (int)strcspn(at, " "), at);
+        cleat_series_options options = tiny_options();
+        test_keep_log();
+        cleat_dataset_destroy(must_open(text, &options));
+        const char *logged = test_logged(), *named = cases[i].named;
+        if (named && strncmp(named, "warning: IN", 11) == 0) {
+            snprintf(wanted, sizeof wanted, "warning: %s%s", test_path("in.csv"), named + 11);
+            named = wanted;
+        }
+        if (named ? !strstr(logged, named) : strstr(logged, "far outside") != NULL)
+            fail_msg("%s: %s", cases[i].values, logged);
+    }
+}
+
 static void missing_cells_are_filled_or_skipped(void **state) {
     (void)state;
     static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
@@ -792,6 +824,7 @@ int main(void) {
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
         cmocka_unit_test(months_and_business_days_are_steps),
+        cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),
