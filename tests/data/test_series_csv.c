@@ -160,9 +160,10 @@ static void refuses_bad_files(void **state) {
         {HEAD, ":1:", "0 rows", "requires more"},
         {HEAD R1, ":2:", "1 rows", "requires more"},
         {R1 R2 R3, ":1:", "begins with the time '2020-01-01'", "add a header"},
-        {"t;a\n2020-01-01;1,5\n2020-01-02;1.250\n", ":3:", "'1.250', not a finite number with a decimal comma", "use"},
-        {"t;a\n2020-01-01;1.5\n2020-01-02;1,250\n", ":3:", "with a decimal point, as those before", "use"},
-        {"t;a\n2020-01-01;1.234,5\n", ":2:", "'1.234,5', not a finite number;", "use"},
+        {"t;a\n2020-01-01;1,5\n2020-01-02;1.25\n", ":3:", "'1.25', not a finite number with a decimal comma", "use"},
+        {"t;a\n2020-01-01;1.5\n2020-01-02;1,25\n", ":3:", "with a decimal point, as those before", "use"},
+        {"t;a\n2020-01-01;1.234,5\n2020-01-02;1.5\n", ":3:", "'1.5', not a finite number with a decimal comma", "use"},
+        {"t;a\n2020-01-01;1.234\n2020-01-02;1,234\n", "in.csv:", "which of them is between thousands", "write"},
         {"t\ta\n2020-01-01\t1,5\n", ":2:", "'1,5', not a finite number;", "decimal point"},
         {"t\n2020-01-01\n", ":1:", "no column besides the time", ""},
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
@@ -526,6 +527,55 @@ static void months_and_business_days_are_steps(void **state) {
     assert_non_null(strstr(error.text, "1 month apart"));
 }
 
+/* Values of a file whose fields are separated by `separator`, as they are read, and what is said of them. */
+static void marks_of_numbers_are_found(void **state) {
+    (void)state;
+    static const struct {
+        char separator;
+        const char *cells, *values, *said; /* NULL: nothing of thousands */
+    } cases[] = {
+        {';', "996 1.007 -1.035", "996 1007 -1035", "a point between thousands: '1.007' is 1007"},
+        {';', "996 1,007 1,035", "996 1007 1035", "a comma between thousands: '1,007' is 1007"},
+        {';', "1,5 1.250 1.234,25", "1.5 1250 1234.25", "a point between thousands: '1.250' is 1250"},
+        {';', "1.5 1,250 1,234.25", "1.5 1250 1234.25", "a comma between thousands"},
+        {';', "1.234.567 1.250 7", "1234567 1250 7", "a point between thousands"},
+        {';', "1.125 1.250 2.375", "1.125 1.25 2.375", "'1.125' is read with a decimal point, not as thousands"},
+        {';', "1,125 1,250 2,375", "1.125 1.25 2.375", "'1,125' is read with a decimal comma, not as thousands"},
+        {';', "0.125 1.250 996", "0.125 1.25 996", NULL},
+        {';', "1.5 1.250 996", "1.5 1.25 996", NULL},
+        {';', "1250 1.250 996", "1250 1.25 996", "not as thousands"},
+        {';', "99 1.250 7", "99 1.25 7", "not as thousands"},
+        {',', "996 1.250 997", "996 1.25 997", "not as thousands"},
+        {',', "1.125 1.250 2.375", "1.125 1.25 2.375", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[256], folder[512];
+        int day = 1;
+        sprintf(text, "t%cv", cases[i].separator);
+        for (const char *at = cases[i].cells; *at; at += strcspn(at, " "), at += *at == ' ')
+            sprintf(text + strlen(text), "\n2020-01-%02d%c%.*s", day++, cases[i].separator, (int)strcspn(at, " "), at);
+        snprintf(folder, sizeof folder, "%s", test_folder("marks"));
+        cleat_series_options options = tiny_options();
+        options.lookback = options.horizon = 1;
+        for (int fitted = 0; fitted < 2; ++fitted) { /* the same from the state that training saves */
+            test_keep_log();
+            cleat_dataset *dataset = must_open(text, &options);
+            const char *logged = test_logged(), *said = fitted ? NULL : cases[i].said;
+            if (said ? !strstr(logged, said) : strstr(logged, "thousands") != NULL) fail_msg("%zu: %s", i, logged);
+            char *next = (char *)cases[i].values;
+            for (size_t r = 0; r < 2; ++r) {
+                const double value = strtod(next, &next);
+                if (fabs(last_value(dataset, r) - value) > 1e-4 * fabs(value))
+                    fail_msg("%zu: row %zu is %g", i, r, last_value(dataset, r));
+            }
+            if (!fitted) assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
+            options.fitted = folder;
+            options.evaluation = true;
+            cleat_dataset_destroy(dataset);
+        }
+    }
+}
+
 static void values_far_outside_are_named(void **state) {
     (void)state;
     static const struct {
@@ -824,6 +874,7 @@ int main(void) {
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
         cmocka_unit_test(months_and_business_days_are_steps),
+        cmocka_unit_test(marks_of_numbers_are_found),
         cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(refuses_edited_preprocessor_files),

@@ -1,6 +1,7 @@
 /* Reads a series into a table: rows in order of time, one step apart or as the options allow, with numeric
  * cells. */
 #include "data/common/csv_stream.h"
+#include "data/series/numbers.h"
 #include "data/series/series.h"
 
 #include "core/memory.h"
@@ -24,7 +25,8 @@ typedef struct reader {
         size_t fault;     /* number of faults with its own */
     } gap;                /* the last one that is a fault */
     cleat_faults faults;
-    char decimal_mark; /* of the first number that has one; 0 before it */
+    cleat_number_marks marks;
+    uint8_t *seen; /* [columns] what their numbers show of the marks */
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
@@ -230,35 +232,19 @@ static bool is_missing(const char *text) {
     return false;
 }
 
-/* Spreadsheets of countries with a decimal comma separate fields by ';'. In such files, and only there, a number may
- * have a comma; one file has one mark, since '1.234' may be thousands where '1,5' has a fraction. */
-static bool parse_number(reader *r, const char *text, double *number) {
-    char copy[64];
-    const size_t length = strlen(text), mark = strcspn(text, ".,");
-    if (r->stream.csv.separator != ';' || mark == length) return cleat_parse_decimal(text, length, number);
-    if (length >= sizeof copy || (r->decimal_mark && r->decimal_mark != text[mark])) return false;
-    memcpy(copy, text, length);
-    copy[mark] = '.';
-    if (!cleat_parse_decimal(copy, length, number)) return false;
-    if (!r->decimal_mark && text[mark] == ',')
-        cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path_of(r));
-    r->decimal_mark = text[mark];
-    return true;
-}
-
 static cleat_status parse_value(reader *r, size_t column, const char *text, float *value, cleat_error *error) {
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
-    if (!parse_number(r, text, &number))
+    if (!cleat_marks_parse(&r->marks, text, &r->seen[column], &number))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
             "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no units, or remove the "
             "column from the features",
             path_of(r), line_of(r), r->table.columns.used.names[column],
             cleat_format_excerpt(text, strlen(text), shown),
-            r->decimal_mark == ','   ? " with a decimal comma, as those before it"
-            : r->decimal_mark == '.' ? " with a decimal point, as those before it"
-                                     : "");
+            r->marks.decimal == ','   ? " with a decimal comma, as those before it"
+            : r->marks.decimal == '.' ? " with a decimal point, as those before it"
+                                      : "");
     if (!(fabs(number) < 1e37))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
@@ -358,31 +344,52 @@ static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
     }
 }
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
-                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
-    reader r = {.options = options, .ahead = INT64_MIN};
+/* Reads the file with these marks of numbers; *again: it must be read again, with marks->thousands. */
+static cleat_status read_with(const char *path, const cleat_series_options *options,
+                              const cleat_series_preprocessor *fitted, cleat_number_marks *marks, bool *again,
+                              cleat_series_table *table, cleat_error *error) {
+    reader r = {.options = options, .ahead = INT64_MIN, .marks = *marks};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status != CLEAT_OK) return status;
-    cleat_csv_log_separator(&r.stream.csv);
+    if (!marks->thousands) cleat_csv_log_separator(&r.stream.csv);
+    r.marks.semicolons = r.stream.csv.separator == ';';
     set_step(&r, fitted);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
-    if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
+    const size_t columns = r.table.columns.used.count;
+    if (status == CLEAT_OK &&
+        (!(r.carried = cleat_alloc(columns, sizeof *r.carried)) || !(r.seen = cleat_alloc(columns, sizeof *r.seen))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
     if (status == CLEAT_OK) status = read_rows(&r, error);
     if (status == CLEAT_OK) status = cleat_faults_report(&r.faults, error);
     if (status == CLEAT_OK && r.table.rows < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
-    if (status == CLEAT_OK && options->gaps == CLEAT_GAPS_ROWS)
+    *again = false;
+    if (status == CLEAT_OK && !fitted && !marks->thousands)
+        status = cleat_marks_decide(path, &r.marks, r.seen, columns, again, error);
+    if (status == CLEAT_OK && !*again && options->gaps == CLEAT_GAPS_ROWS)
         status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
+    if (status == CLEAT_OK && !*again && r.marks.decimal == ',')
+        cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
     cleat_csv_stream_close(&r.stream);
     cleat_free(r.carried);
-    if (status != CLEAT_OK) {
+    cleat_free(r.seen);
+    *marks = r.marks;
+    r.table.thousands = r.marks.thousands;
+    if (status != CLEAT_OK || *again) {
         cleat_series_table_free(&r.table);
         return status;
     }
     *table = r.table;
     return CLEAT_OK;
+}
+
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+    cleat_number_marks marks = {.thousands = fitted ? fitted->thousands : 0};
+    bool again = false;
+    cleat_status status = read_with(path, options, fitted, &marks, &again, table, error);
+    return status == CLEAT_OK && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
 }
 
 void cleat_series_table_free(cleat_series_table *table) {

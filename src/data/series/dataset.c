@@ -101,8 +101,10 @@ static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int
 static cleat_status series_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     const cleat_series *s = (const cleat_series *)dataset;
     const cleat_series_columns *columns = &s->table.columns;
-    cleat_series_preprocessor fitted = {
-        .step = s->table.calendar.step, .months = s->table.calendar.months, .n_resamples = s->n_resamples};
+    cleat_series_preprocessor fitted = {.step = s->table.calendar.step,
+                                        .months = s->table.calendar.months,
+                                        .thousands = s->table.thousands,
+                                        .n_resamples = s->n_resamples};
     memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < columns->features + columns->targets && status == CLEAT_OK; ++i) {

@@ -3,6 +3,7 @@
  *   kind,name,mean,deviation
  *   step,3600,,
  *   months,1,,          (only where rows are months apart)
+ *   thousands,.,,       (only where numbers have marks between thousands)
  *   frame,14400,,
  *   feature,OT,13.3,8.5
  *   target,OT,13.3,8.5 */
@@ -112,6 +113,7 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
     if (status != CLEAT_OK) return status;
     cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
     if (fitted->months) cleat_text_add(&text, "months,%d,,\n", fitted->months);
+    if (fitted->thousands) cleat_text_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
     for (size_t f = 0; f < fitted->n_resamples; ++f)
         cleat_text_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
     add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
@@ -169,7 +171,14 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
         fitted->months = (int)months;
         return CLEAT_OK;
     }
-    if (strcmp(kind, "frame") != 0) return bad_line(csv, "kind must be step, months, frame, feature or target", error);
+    if (strcmp(kind, "thousands") == 0) {
+        fitted->thousands = *name;
+        return strcmp(name, ".") == 0 || strcmp(name, ",") == 0
+                   ? CLEAT_OK
+                   : bad_line(csv, "the mark between thousands must be a point or a comma", error);
+    }
+    if (strcmp(kind, "frame") != 0)
+        return bad_line(csv, "kind must be step, months, thousands, frame, feature or target", error);
     if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
         !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
         return bad_line(csv, "at most eight frames are allowed, each a whole number of seconds", error);

@@ -49,6 +49,7 @@ typedef struct cleat_series_table {
     uint8_t *flags; /* [rows] */
     cleat_calendar calendar;
     int64_t gaps, filled_rows, missing;
+    char thousands; /* mark between thousands in the numbers of the file; 0: none */
 } cleat_series_table;
 
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
@@ -63,6 +64,7 @@ struct cleat_series_preprocessor {
     size_t count, capacity; /* of mean and std */
     int64_t step;           /* in seconds */
     int months;             /* calendar months per step; 0: none */
+    char thousands;         /* as of the table */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
     size_t n_resamples;
 };
