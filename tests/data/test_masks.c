@@ -289,6 +289,10 @@ static void what_does_not_fit_together_is_refused(void **state) {
     remove_file(folder, "images/cat.png");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "masks/cat.png: a mask without its image");
     write_pair(folder, 2);
+    write_image(folder, "masks/cat_1_mask.png", SIDE, SIDE, 1, pixels);
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT,
+                   "cat_1_mask.png: a mask has the name of its image: rename it to cat.png");
+    remove_file(folder, "masks/cat_1_mask.png");
     write_image(folder, "masks/cat.png", SIDE - 1, SIDE, 1, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has 8 x 7 pixels");
     char deep[1024];

@@ -190,6 +190,9 @@ static void refuses_bad_files(void **state) {
         {HEAD R1 "2020-01-02,3\"x,4\n" R3, ":3:", "unquoted", "quotes"},
         {HEAD R1 "2020-01-02,3,\xFF\n" R3, ":3:", "not UTF-8", "save"},
         {"\x1F\x8B\x08", ":1:", "compressed", "gunzip"},
+        {"PK\3\4aaaa", ":1:", "workbook", "save the sheet as CSV"},
+        {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
+        {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
     };
     cleat_series_options options = tiny_options();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
@@ -302,9 +305,9 @@ static void set_fitted_nowhere(cleat_series_options *o) {
 static void refuses_bad_options(void **state) {
     (void)state;
     static const refused_options rows[] = {
-        {set_unknown_feature, CLEAT_ERR_FORMAT, "did you mean 'beta'?"},
+        {set_unknown_feature, CLEAT_ERR_FORMAT, "data.features: "},
         {set_unknown_target, CLEAT_ERR_FORMAT, "no column 'gama'; did you mean 'gamma'"},
-        {set_unknown_time, CLEAT_ERR_FORMAT, "did you mean 'time'"},
+        {set_unknown_time, CLEAT_ERR_FORMAT, "data.time_column (empty: the first column): "},
         {set_twice, CLEAT_ERR_ARGUMENT, "contains 'alpha' twice"},
         {set_empty_name, CLEAT_ERR_ARGUMENT, "empty name between commas"},
         {set_time_as_feature, CLEAT_ERR_ARGUMENT, "'time' is the time column"},

@@ -7,6 +7,8 @@
 static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or "
                                  "+hh:mm in place of Z), or Unix seconds";
 static const char *const AMBIGUOUS = "is ambiguous in the order of day and month; write YYYY-MM-DD";
+static const char *const MONTH_FIRST =
+    "has the month first; write YYYY-MM-DD (pandas: to_datetime(t, format='%m/%d/%Y'))";
 static const char *const NO_DAY = "is not a valid calendar day";
 static const char *const NO_HOUR = "has an invalid time of day (00:00:00 to 23:59:59)";
 static const char *const FRACTION = "has fractions of a second; times are whole seconds";
@@ -163,6 +165,9 @@ const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cle
     if (!*p) return "is empty; every row requires a time";
     size_t digits = strspn(p, "0123456789");
     if (digits == 2 && strspn(p, "0123456789.") >= strlen("DD.MM.YYYY")) return parse_calendar(p, seconds, kind);
+    if (digits == 2 && p[2] == '/' && p[3] >= '1' && p[3] <= '3' && (p[3] > '1' || p[4] > '2') && p[4] >= '0' &&
+        p[4] <= '9' && p[5] == '/')
+        return MONTH_FIRST;
     if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
     if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);
     return parse_unix(p, first, seconds, kind);

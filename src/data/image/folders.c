@@ -117,8 +117,11 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
-        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
-                         "%s: no images in this class folder; add PNG or JPEG files, or remove the folder", path);
+        (void)cleat_fail(
+            &why, CLEAT_ERR_FORMAT,
+            "%s: no images in this class folder; add PNG or JPEG files (of others: ImageMagick: mogrify -format "
+            "png FILES), or remove the folder",
+            path);
         return cleat_faults_add(&w->faults, &why, error);
     }
     cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);

@@ -137,7 +137,11 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
                   skipped, first);
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && !set->count)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no images (.png, .jpg, .jpeg) in this folder", folder);
+        status = cleat_fail(
+            error, CLEAT_ERR_NOT_FOUND,
+            "%s: no images (.png, .jpg, .jpeg) in this folder; convert others (ImageMagick: mogrify -format png "
+            "FILES)",
+            folder);
     return status;
 }
 
@@ -153,6 +157,15 @@ static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
 
 /* --- pairs ---------------------------------------------------------------------------------------------------- */
 
+/* The image whose name begins the name of a mask: "x" of "x_mask.png". NULL: none. */
+static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *name) {
+    for (size_t size = strlen(name); size-- > 1;) {
+        cleat_mask_sample *sample = strchr("_-. ", name[size]) ? find(set, name, size) : NULL;
+        if (sample) return sample;
+    }
+    return NULL;
+}
+
 static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
@@ -161,6 +174,9 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
     cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
+    if (!sample && (sample = find_beginning(set, name)))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a mask has the name of its image: rename it to %s.png", path,
+                          sample->name);
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask without its image; add the image to images/, or delete the mask", path);

@@ -238,8 +238,8 @@ static cleat_status parse_value(reader *r, size_t column, const char *text, floa
     if (!cleat_marks_parse(&r->marks, text, &r->seen[column], &number))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no units, or remove the "
-            "column from the features",
+            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no marks between thousands, no "
+            "units, or remove the column from the features",
             path_of(r), line_of(r), r->table.columns.used.names[column],
             cleat_format_excerpt(text, strlen(text), shown),
             r->marks.decimal == ','   ? " with a decimal comma, as those before it"
