@@ -224,7 +224,7 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
-/* Labels that are measured values: all numbers, so many that most rows have one of their own, or with decimals. */
+/* Labels that are measured values: all numbers, with decimals, or different ones in most rows. */
 static cleat_status check_regression(const cleat_text_set *set, cleat_error *error) {
     enum { FEW = 12 };
     size_t decimals = 0;

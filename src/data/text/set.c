@@ -80,7 +80,7 @@ static double place_of(const cleat_text_set *set, const cleat_text_row *row) {
     return cleat_hashed_place(key, (size_t)length);
 }
 
-static void note_labels(cleat_text_set *set, const cleat_text_row *row) {
+static void record_labels(cleat_text_set *set, const cleat_text_row *row) {
     for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i) {
         int32_t label = set->units[i].label;
         bool tags = set->options->task == CLEAT_TEXT_TAGS;
@@ -105,7 +105,7 @@ cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file
         cleat_free(splits);
         if (!there) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", file->path);
     }
-    for (size_t i = 0; i < count; ++i) note_labels(set, &rows[i]);
+    for (size_t i = 0; i < count; ++i) record_labels(set, &rows[i]);
     return CLEAT_OK;
 }
 
