@@ -644,6 +644,20 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
 
+/* A bad second row leaves the step to be found later. */
+static void steps_are_found_behind_bad_rows(void **state) {
+    (void)state;
+    for (int gaps = CLEAT_GAPS_ERROR; gaps <= CLEAT_GAPS_ROWS; ++gaps) {
+        cleat_series_options options = tiny_options();
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        options.gaps = (cleat_series_gaps)gaps;
+        assert_int_equal(open_text("t,v\n0,1\n10\n20,3\n30,4\n50,5\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "in.csv:3: 1 fields, but the header has 2"));
+        assert_null(strstr(error.text, "in.csv:5:"));
+    }
+}
+
 static void refuses_edited_preprocessor_files(void **state) {
     (void)state;
     static const struct {
@@ -880,6 +894,7 @@ int main(void) {
         cmocka_unit_test(marks_of_numbers_are_found),
         cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
+        cmocka_unit_test(steps_are_found_behind_bad_rows),
         cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),
         cmocka_unit_test(many_columns_take_seconds),

@@ -173,16 +173,16 @@ static void record_gap(reader *r, int64_t time) {
     r->gap.fault = r->faults.count + 1;
 }
 
-/* Whether the row at `time` is one step after the previous one. The second row gives the step. Where it is by months,
+/* Whether the row at `time` is one step after the previous one. The first two rows give the step. Where it is by months,
  * the third may show that it is not: 28 days from the 1st of February, or 30 June after 30 April. */
 static bool is_next(reader *r, int64_t time) {
     cleat_calendar *step = &r->table.calendar, other = {0};
     const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];
-    if (r->table.rows == 1 && !r->step_source) {
+    if (!step->step) {
         step->step = time - before;
         cleat_calendar_months(before, time, step);
         r->step_source = "the interval of the first two rows";
-    } else if (r->table.rows == 1 && step->months && cleat_calendar_months(before, time, &other)) {
+    } else if (step->months && !step->day && cleat_calendar_months(before, time, &other)) {
         step->day = other.day;
     }
     if (cleat_calendar_after(step, before, 1) == time) return true;
