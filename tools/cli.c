@@ -45,14 +45,33 @@ int cli_usage(const cli_command *command, const char *format, ...) {
     return EXIT_USAGE;
 }
 
+static bool is_table(const char *word) {
+    static const char *const endings[] = {".csv", ".tsv", ".txt", ".conll", ".xlsx"};
+    const char *dot = strrchr(word, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; ++i)
+        if (strcmp(dot, endings[i]) == 0) return true;
+    return false;
+}
+
 bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code) {
     cleat_profile_entry *known = NULL;
     size_t count = 0, used = 0;
     char names[1024] = "a file";
-    if (words->count == 1) return true;
+    if (words->count == 1 && !is_table(words->items[0])) return true;
+    if (words->count == 1) {
+        *exit_code = cli_usage(command, "'%s' is no profile; a profile is expected, and data.path=%s for the data",
+                               words->items[0], words->items[0]);
+        return false;
+    }
     if (words->count > 1) {
+        const char *word = words->items[1];
+        const bool is_data = is_table(word) || access(word, F_OK) == 0 || strchr(word, '/');
         *exit_code =
-            cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", words->items[0], words->items[1]);
+            is_data ? cli_usage(command,
+                                "exactly one profile is expected, not '%s' and '%s'; are these data? write "
+                                "data.path=%s",
+                                words->items[0], word, word)
+                    : cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", words->items[0], word);
         return false;
     }
     if (cleat_profile_list(&known, &count, NULL) == CLEAT_OK)

@@ -194,12 +194,10 @@ static bool parse_option(const cli_command *command, const cli_option *options, 
     return parse_value(command, option, value, exit_code);
 }
 
-/* "train.epochs=3" is a setting unless a file has that name. */
+/* "train.epochs=3" is a setting unless a file has that name; so is "epochs=3", whose message then names the section. */
 static bool is_setting(const char *word) {
-    size_t section = strspn(word, "abcdefghijklmnopqrstuvwxyz");
-    size_t key =
-        section && word[section] == '.' ? strspn(word + section + 1, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
-    return key && word[section + 1 + key] == '=' && access(word, F_OK) != 0;
+    const size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+    return name && word[name] == '=' && access(word, F_OK) != 0;
 }
 
 /* Adds a word that is no option: a setting to those of --set, others to `words`. */

@@ -43,7 +43,8 @@ CLEAT_API cleat_rna_options cleat_rna_defaults(void);
 
 /* Opens an RNA dataset. `path` is one of
  *   a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout of
- *     Kaggle's "Stanford RNA 3D Folding" (without `structures`, the labels may be absent)
+ *     Kaggle's "Stanford RNA 3D Folding" (without `structures`, the labels may be absent); with `structures`,
+ *     validation_* and test_* files of sequences and labels beside them are the chains of these splits
  *   a folder of *.pdb files, or one such file (.pdb, .ent)
  *   without `structures` only: a FASTA file (.fasta, .fa, .fna, .txt) or a sequences file (.csv)
  * `options` NULL: the defaults. CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input. Valid

@@ -226,6 +226,25 @@ cleat_status cleat_checkpoint_publish(const char *run, const char *temporary, co
     return cleat_folder_sync(run, error);
 }
 
+static size_t bytes_of(const cleat_st_tensor *tensors, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; ++i) bytes += cleat_st_bytes(&tensors[i]);
+    return bytes;
+}
+
+/* Adds to the error what the checkpoint takes, and whether an earlier one remains to go on from. */
+static cleat_status not_written(const char *run, const cleat_checkpoint_content *content, cleat_status status,
+                                cleat_error *error) {
+    cleat_checkpoint_name *names = NULL;
+    size_t count = 0;
+    (void)cleat_checkpoint_list(run, &names, &count, NULL);
+    cleat_free(names);
+    return cleat_fail_in(error, status, "a checkpoint of %zu bytes is not written%s",
+                         bytes_of(content->model, content->model_count) +
+                             bytes_of(content->optim, content->optim_count),
+                         count ? "; the older one is whole, --resume goes on from it" : "");
+}
+
 cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
                                     char *folder, cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
@@ -240,7 +259,7 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     if (status != CLEAT_OK) {
         if (cleat_folder_exists(temporary)) remove_folder(temporary);
-        return status;
+        return status == CLEAT_ERR_IO ? not_written(run, content, status, error) : status;
     }
     if (best) status = cleat_checkpoint_point_at(run, "best", name.text, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_point_at(run, "last", name.text, error);

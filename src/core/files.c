@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -63,10 +64,21 @@ done:
     return status;
 }
 
+static cleat_status full_disk(cleat_error *error, int file, const char *path, size_t wanted) {
+    struct statvfs about;
+    const bool known = fstatvfs(file, &about) == 0;
+    const unsigned long long left = known ? (unsigned long long)about.f_bavail * about.f_frsize : 0;
+    return cleat_fail(error, CLEAT_ERR_IO,
+                      "%s: the disk is full: %zu more bytes are wanted, %llu are free; free space, or use a folder on "
+                      "another disk",
+                      path, wanted, left);
+}
+
 static cleat_status write_all(int file, const char *path, const void *data, size_t size, cleat_error *error) {
     for (size_t done = 0; done < size;) {
         ssize_t put = write(file, (const char *)data + done, size - done);
         if (put < 0 && errno == EINTR) continue;
+        if (put < 0 && errno == ENOSPC) return full_disk(error, file, path, size - done);
         if (put < 0) return io_fail(error, path, "write");
         done += (size_t)put;
     }
@@ -234,8 +246,10 @@ cleat_status cleat_folder_make(const char *path, cleat_error *error) {
         if (*end && *end != '/') continue;
         char kept = *end;
         *end = 0;
-        if (mkdir(part, 0755) != 0 && !(errno == EEXIST && cleat_folder_exists(part)))
-            return io_fail(error, part, "create the folder");
+        const bool made = mkdir(part, 0755) == 0 || (errno == EEXIST && cleat_folder_exists(part));
+        if (!made && (errno == EEXIST || errno == ENOTDIR))
+            return cleat_fail(error, CLEAT_ERR_IO, "%s: a file has this name; give a folder, or move the file", part);
+        if (!made) return io_fail(error, part, "create the folder");
         if (!kept) return CLEAT_OK;
         *end = kept;
     }

@@ -4,6 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +13,44 @@ const char *cleat_split_name(cleat_split split) {
     return (unsigned)split < CLEAT_SPLITS ? names[split] : "unknown";
 }
 
-cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction) {
+double cleat_hashed_place(const void *bytes, size_t size) {
     char text[33];
     cleat_hash_text(bytes, size, text);
     text[12] = 0; /* 48 bits, which a double represents exactly */
-    double place = (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
-    if (place < test_fraction) return CLEAT_SPLIT_TEST;
-    return place < test_fraction + val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
+    return (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
+}
+
+/* Moves all training samples of the lowest place. Returns their number; 0: the others are none. */
+static size_t move_lowest(const double *places, size_t count, cleat_split split, cleat_split *splits) {
+    double lowest = INFINITY;
+    size_t moved = 0, left = 0;
+    for (size_t i = 0; i < count; ++i)
+        if (splits[i] == CLEAT_SPLIT_TRAIN && places[i] < lowest) lowest = places[i];
+    for (size_t i = 0; i < count; ++i) left += splits[i] == CLEAT_SPLIT_TRAIN && places[i] > lowest;
+    for (size_t i = 0; i < count && left; ++i)
+        if (splits[i] == CLEAT_SPLIT_TRAIN && places[i] == lowest) {
+            splits[i] = split;
+            ++moved;
+        }
+    return moved;
+}
+
+void cleat_hashed_splits(const double *places, size_t count, double val_fraction, double test_fraction,
+                         cleat_split *splits) {
+    size_t drawn[CLEAT_SPLITS] = {0}, hashed = 0;
+    for (size_t i = 0; i < count; ++i) {
+        splits[i] = places[i] < test_fraction                  ? CLEAT_SPLIT_TEST
+                    : places[i] < test_fraction + val_fraction ? CLEAT_SPLIT_VAL
+                                                               : CLEAT_SPLIT_TRAIN;
+        ++drawn[splits[i]];
+        hashed += places[i] <= 1;
+    }
+    for (int s = CLEAT_SPLIT_VAL; s <= CLEAT_SPLIT_TEST; ++s) {
+        const double fraction = s == CLEAT_SPLIT_VAL ? val_fraction : test_fraction;
+        const size_t wanted = drawn[s] ? 0 : (size_t)(fraction * (double)hashed + 0.5);
+        for (size_t moved = 0, more = 1; moved < wanted && more; moved += more)
+            more = move_lowest(places, count, (cleat_split)s, splits);
+    }
 }
 
 void cleat_dataset_destroy(cleat_dataset *dataset) {

@@ -281,6 +281,22 @@ static const char *complaint(verdict judged) {
     }
 }
 
+/* Whether `text` is a value of the key once its comma is a decimal point, or its commas between thousands are left
+ * out: it is then in `point`. */
+static bool with_point(const cleat_key *key, const char *text, char point[32]) {
+    parsed value = {0};
+    const char *comma = strchr(text, ',');
+    size_t size = 0;
+    if (!comma || strlen(text) >= 32 || (key->type != CLEAT_KEY_INT && key->type != CLEAT_KEY_FLOAT)) return false;
+    snprintf(point, 32, "%s", text);
+    point[comma - text] = '.';
+    if (parse_by_type(key, point, &value) == GOOD) return true;
+    for (const char *at = text; *at; ++at)
+        if (*at != ',') point[size++] = *at;
+    point[size] = 0;
+    return parse_by_type(key, point, &value) == GOOD;
+}
+
 cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
                                void *fields, cleat_error *error) {
     parsed value = {0};
@@ -293,7 +309,8 @@ cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const cha
     }
     cleat_text allowed = {0};
     cleat_value_allowed(key, &allowed);
-    const char *near = nearest_value(key, text);
+    char point[32];
+    const char *near = with_point(key, text, point) ? point : nearest_value(key, text);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s%s%s; %s.%s takes %s%s%s%s", place, text, complaint(judged),
                judged == UNPRINTABLE ? noun : "",
                judged == UNPRINTABLE ? " (control characters, \" ;\", a last backslash)" : "", key->section, key->name,

@@ -52,7 +52,11 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
     char made[CLEAT_TIME_TEXT], time[CLEAT_TIME_TEXT];
     cleat_time_text(cleat_series_time(dataset, prediction->sample, 0), made);
     for (int64_t h = 0; h < info->horizon; ++h) {
-        cleat_time_text(cleat_series_time(dataset, prediction->sample, h + 1), time);
+        const int64_t at = cleat_series_time(dataset, prediction->sample, h + 1);
+        if (at == INT64_MIN)
+            time[0] = 0;
+        else
+            cleat_time_text(at, time);
         cleat_text_add(text, "%s,%s,%lld", made, time, (long long)(h + 1));
         for (int64_t k = 0; k < info->targets; ++k) {
             int64_t i = h * info->targets + k;

@@ -24,6 +24,15 @@ static void best_cell(const cleat_report_run *run, cleat_text *page) {
     cleat_text_add(page, " <b>%s</b>", cleat_show_number(run->best, shown));
 }
 
+static void baseline_cell(const cleat_report_run *run, cleat_text *page) {
+    char shown[CLEAT_SHOWN];
+    if (!isfinite(run->baseline)) return;
+    cleat_text_add(page, "%s: ", cleat_show_number(run->baseline, shown));
+    cleat_html_text(page, run->baseline_text);
+    if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
+        cleat_text_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
+}
+
 static void number_cell(double value, cleat_text *page) {
     char shown[CLEAT_SHOWN];
     cleat_text_add(page, "%s", cleat_show_number(value, shown));
@@ -70,17 +79,10 @@ static void next_cell(const cleat_report_run *run, cleat_text *page) {
 static const struct {
     const char *name;
     cell_fn add;
-} rows[] = {{"outcome", outcome_cell},
-            {"best", best_cell},
-            {"at epoch", epoch_cell},
-            {"trend", trend_cell},
-            {"steps", steps_cell},
-            {"time", time_cell},
-            {"device", device_cell},
-            {"speed", limit_cell},
-            {"samples/s", speed_cell},
-            {"device busy", work_cell},
-            {"speed reached", roofline_cell},
+} rows[] = {{"outcome", outcome_cell},  {"best", best_cell},        {"baseline", baseline_cell},
+            {"at epoch", epoch_cell},   {"trend", trend_cell},      {"steps", steps_cell},
+            {"time", time_cell},        {"device", device_cell},    {"speed", limit_cell},
+            {"samples/s", speed_cell},  {"device busy", work_cell}, {"speed reached", roofline_cell},
             {"next command", next_cell}};
 
 static void add_head(const cleat_report_run *runs, size_t count, cleat_text *page) {
@@ -109,6 +111,7 @@ static void add_headline(const cleat_report_run *runs, size_t count, cleat_text 
     if (count == 2)
         cleat_text_add(page, " <span class=\"against\">against %s</span>",
                        cleat_show_number(runs[1 - first].best, other));
+    if (runs[first].is_beaten) cleat_text_add(page, ", not better than its baseline");
     cleat_text_add(page, "</h2>");
 }
 

@@ -34,11 +34,15 @@ static bool is_constant(const cleat_history_table *table, const double *values) 
     return true;
 }
 
+static bool is_baseline(const char *name) {
+    return strncmp(name, "persistence_", 12) == 0 || strncmp(name, "seasonal_", 9) == 0;
+}
+
 static cleat_plot_line *add_column(writer *out, cleat_plot *plot, size_t run, const cleat_history_table *table,
                                    const char *column, const char *name, int colour) {
     char text[160];
     if (!table) return NULL;
-    return cleat_plot_add(plot, line_name(out, run, name, strcmp(column, "loss") != 0, text),
+    return cleat_plot_add(plot, line_name(out, run, name, strcmp(column, "loss") != 0 && !is_baseline(column), text),
                           cleat_history_values(table, "step"), cleat_history_values(table, column), table->rows,
                           out->count > 1 ? (int)run : colour);
 }
@@ -100,7 +104,8 @@ static void add_baselines(writer *out, cleat_plot *plot, const char *metric, dou
     x[0] = 0;
     x[1] = run->step > 0 ? run->step : 1;
     y[0] = y[1] = run->baseline;
-    cleat_plot_line *line = cleat_plot_add(plot, "baseline", x, y, 2, BASELINE_COLOUR);
+    char text[160];
+    cleat_plot_line *line = cleat_plot_add(plot, line_name(out, 0, "baseline", false, text), x, y, 2, BASELINE_COLOUR);
     if (line) {
         line->dashed = true;
         line->has_points = false;
@@ -135,10 +140,6 @@ static void write_group(writer *out, const char *name, size_t length) {
         if (strncmp(eval->items[i].name, name, length) == 0)
             add_column(out, &plot, 0, eval, eval->items[i].name, eval->items[i].name, (int)plot.count);
     write_plot(out, &plot);
-}
-
-static bool is_baseline(const char *name) {
-    return strncmp(name, "persistence_", 12) == 0 || strncmp(name, "seasonal_", 9) == 0;
 }
 
 /* The other metrics of evaluations: not the terms of the loss, which training has, too. */

@@ -170,10 +170,24 @@ static void choose_by_trend(cleat_report_run *run, const char *profile) {
                  "cleat train %s --set train.learning_rate=%g", profile, half_learning_rate(run));
 }
 
+/* The setting of a forecast that subtracts the better baseline, which it then has to improve on only; NULL: it does. */
+static const char *anchor_of_baseline(const cleat_report_run *run) {
+    const char *anchor = cleat_history_setting_of(run->history, "data", "anchor");
+    const char *wanted = run->is_seasonal ? "season" : "last";
+    return anchor && strcmp(anchor, wanted) != 0 ? wanted : NULL;
+}
+
 /* A model that is not better than a prediction without one: more urgent than its speed. */
 static void choose_by_baseline(cleat_report_run *run, const char *again) {
     if (!run->is_beaten || run->outcome != CLEAT_REPORT_FINISHED) return;
-    if (run->trend == CLEAT_REPORT_TREND_OVERFIT || run->trend == CLEAT_REPORT_TREND_WORSE)
+    const char *anchor = anchor_of_baseline(run);
+    if (anchor)
+        set_next(run,
+                 run->is_seasonal
+                     ? "Repeating the values one season before is better: forecast the differences from them."
+                     : "Repeating the last known values is better: forecast the differences from them.",
+                 "cleat train %s --set data.anchor=%s", again, anchor);
+    else if (run->trend == CLEAT_REPORT_TREND_OVERFIT || run->trend == CLEAT_REPORT_TREND_WORSE)
         choose_by_trend(run, again);
     else if (run->trend == CLEAT_REPORT_TREND_LEVEL)
         set_next(

@@ -49,7 +49,13 @@ static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_
     add_file(cleat_embedded_page, "head.html", page);
     cleat_text_add(page, "<title>");
     add_title(runs, count, page);
-    cleat_text_add(page, " – cleat</title>\n<style>");
+    cleat_text_add(page, " – cleat</title>\n");
+    if (count == 1 && runs->next_text[0]) { /* what previews of a page show */
+        cleat_text_add(page, "<meta name=\"description\" content=\"");
+        cleat_html_format(page, "%s %s", runs->next_text, runs->next_command);
+        cleat_text_add(page, "\">\n");
+    }
+    cleat_text_add(page, "<style>");
     add_file(cleat_embedded_dygraphs, "dygraph.min.css", page);
     add_file(cleat_embedded_page, "report.css", page);
     cleat_text_add(page, "</style>\n</head>\n<body>\n<header><h1>");

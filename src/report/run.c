@@ -221,10 +221,11 @@ static void find_metric(cleat_report_run *run) {
 }
 
 /* Keeps the strongest of the baselines. */
-static void add_baseline(cleat_report_run *run, double value, const char *text) {
+static void add_baseline(cleat_report_run *run, double value, const char *text, bool is_seasonal) {
     bool weaker = run->ascends ? value <= run->baseline : value >= run->baseline;
     if (!isfinite(value) || (isfinite(run->baseline) && weaker)) return;
     run->baseline = value;
+    run->is_seasonal = is_seasonal;
     snprintf(run->baseline_text, sizeof run->baseline_text, "%s", text ? text : "without a model");
 }
 
@@ -234,11 +235,11 @@ static void find_baseline(cleat_report_run *run) {
     const cJSON *baseline = cleat_json_member(run->examples, "baseline");
     const char *metric = cleat_json_text(baseline, "metric");
     if (metric && strcmp(metric, run->metric) == 0)
-        add_baseline(run, cleat_json_number(baseline, "value"), cleat_json_text(baseline, "text"));
+        add_baseline(run, cleat_json_number(baseline, "value"), cleat_json_text(baseline, "text"), false);
     for (size_t i = 0; i < 2; ++i) {
         char name[96];
         snprintf(name, sizeof name, "%s%s", known[i][0], run->metric);
-        add_baseline(run, last_of(run->eval, name), known[i][1]);
+        add_baseline(run, last_of(run->eval, name), known[i][1], i == 1);
     }
     run->is_beaten = isfinite(run->best) && isfinite(run->baseline) &&
                      (run->ascends ? run->best <= run->baseline : run->best >= run->baseline);

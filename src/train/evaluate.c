@@ -198,6 +198,18 @@ static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *
     return list_all(dataset, samples, count, error);
 }
 
+/* Names the splits that have samples. */
+static cleat_status no_samples(const cleat_profile *profile, const cleat_dataset *dataset, const char *split,
+                               cleat_error *error) {
+    size_t counts[CLEAT_SPLITS] = {0};
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) ++counts[cleat_dataset_split(dataset, i)];
+    return cleat_fail(
+        error, CLEAT_ERR_NOT_FOUND,
+        "%s: split '%s' has no samples; split 'all' has all of them (train %zu, val %zu, test %zu): choose "
+        "with --split, or give other data with --data",
+        profile->data->path, split, counts[CLEAT_SPLIT_TRAIN], counts[CLEAT_SPLIT_VAL], counts[CLEAT_SPLIT_TEST]);
+}
+
 /* Rank 0 writes the examples for all; the others learn whether it could. */
 static cleat_status write_examples(cleat_run_examples *examples, const cleat_loaded_model *loaded, const char *path,
                                    const cleat_run_examples_place *place, cleat_error *error) {
@@ -219,9 +231,7 @@ cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *chec
     cleat_status status =
         cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, ranks, &loaded, error);
     if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
-    if (status == CLEAT_OK && count == 0)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples; split 'all' has all of them",
-                            profile->data->path, split);
+    if (status == CLEAT_OK && count == 0) status = no_samples(profile, loaded.dataset, split, error);
     if (status == CLEAT_OK)
         cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);

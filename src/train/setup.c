@@ -35,8 +35,7 @@ static void warn_no_validation(const cleat_trainer *trainer) {
     if (is_set && trainer->data.val_count == 0 && !trainer->clock.is_resumed)
         cleat_log(CLEAT_LOG_WARNING,
                   "no validation samples: nothing is evaluated, and run.early_stopping_patience and run.metric have no "
-                  "effect; if the data define no split, data.val_fraction holds samples out, each by a hash: increase "
-                  "it for few "
+                  "effect; if the data define no split, data.val_fraction holds samples out: increase it for few "
                   "samples");
 }
 

@@ -54,6 +54,16 @@ test_wrong_lines() {
     exits 2 "$cleat" devices --json=yes
     exits 2 "$cleat" train
     exits 2 "$cleat" train one.ini two.ini
+    exits 2 "$cleat" train one.ini reviews.csv
+    says err "write data.path=reviews.csv"
+    exits 2 "$cleat" train reviews.csv
+    says err "'reviews.csv' is no profile"
+    exits 1 "$cleat" train tweets_sentiment epochs=3
+    says err "did you mean train.epochs="
+    exits 1 "$cleat" train tweets_sentiment train.learning_rate=0,001
+    says err "did you mean '0.001'?"
+    exits 1 "$cleat" train tweets_sentiment data.max_length=1,024
+    says err "did you mean '1024'?"
     exits 2 "$cleat" train one.ini --out
     exits 2 "$cleat" train one.ini --batch_size
     says err "option --batch-size requires a value"

@@ -57,7 +57,7 @@ static unsigned to_8_bits(unsigned value, int bits) {
     return (unsigned)floor((double)value * 255 / ((1u << bits) - 1) + 0.5);
 }
 
-/* Palette entry i is (3 i, 255 - 2 i, i); the first four entries are partly transparent. */
+/* Palette entry i is (3 i, 255 - 2 i, i); the first four entries are partly transparent, which is left out. */
 static unsigned entry(unsigned i, int c) {
     return (c == 0 ? 3 * i : c == 1 ? 255 - 2 * i : i) & 255;
 }
@@ -65,15 +65,12 @@ static unsigned entry(unsigned i, int c) {
 static void expect_pixel(const drawn_png *kind, int64_t x, int64_t y, uint8_t *pixel) {
     int planes = planes_of(kind->colour);
     if (kind->colour == PNG_COLOR_TYPE_PALETTE) {
-        unsigned i = sample_at(x, y, 0, kind->bits), alpha = i < 4 ? 60 * i : 255;
-        for (int c = 0; c < 3; ++c) pixel[c] = (uint8_t)((entry(i, c) * alpha + 127) / 255);
+        for (int c = 0; c < 3; ++c) pixel[c] = (uint8_t)entry(sample_at(x, y, 0, kind->bits), c);
         return;
     }
     bool has_alpha = planes % 2 == 0;
     int colours = has_alpha ? planes - 1 : planes;
-    unsigned alpha = has_alpha ? to_8_bits(sample_at(x, y, planes - 1, kind->bits), kind->bits) : 255;
-    for (int c = 0; c < colours; ++c)
-        pixel[c] = (uint8_t)((to_8_bits(sample_at(x, y, c, kind->bits), kind->bits) * alpha + 127) / 255);
+    for (int c = 0; c < colours; ++c) pixel[c] = (uint8_t)to_8_bits(sample_at(x, y, c, kind->bits), kind->bits);
 }
 
 static void pack_row(const drawn_png *kind, int64_t y, int64_t width, uint8_t *row) {

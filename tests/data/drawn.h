@@ -11,7 +11,7 @@ typedef struct drawn_png {
     int colour, bits; /* PNG_COLOR_TYPE_..., 1 to 16 */
     bool interlaced;
 } drawn_png;
-/* Writes a PNG of that kind; `expected` receives the image a reader must return (alpha over black, 16 bits
+/* Writes a PNG of that kind; `expected` receives the image a reader must return (without alpha, 16 bits
  * rounded). */
 void drawn_write_png(const char *path, int64_t height, int64_t width, const drawn_png *kind, cleat_image *expected);
 

@@ -73,6 +73,24 @@ int test_remove_all(void **state) {
     return 0;
 }
 
+static char logged[8192];
+
+static void keep_line(void *user, cleat_log_level level, const char *text) {
+    (void)user;
+    const size_t used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%s%s\n", level == CLEAT_LOG_WARNING ? "warning: " : "", text);
+}
+
+void test_keep_log(void) {
+    *logged = 0;
+    cleat_set_log(keep_line, NULL, CLEAT_LOG_INFO);
+}
+
+const char *test_logged(void) {
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+    return logged;
+}
+
 const char *test_shared_rna(void) {
     const char *path = shared_path("data/rna_3d");
     return access(path, R_OK) == 0 ? path : NULL;

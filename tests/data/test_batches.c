@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,6 +349,31 @@ static void dataset_pads_and_checks(void **state) {
     assert_null(cleat_dataset_id(&fake.base, SAMPLES));
 }
 
+/* By places, a set may hold out none where its share is three; the same place stays in one split. */
+static void small_sets_hold_out_their_share(void **state) {
+    (void)state;
+    static const struct {
+        double places[8], val, test;
+        const char *splits; /* T train, V validation, E test */
+    } rows[] = {
+        {{.9, .8, .1, .3, .35, .95, .5, .6}, .25, 0, "TTVTTTTT"},
+        {{.9, .8, .7, .3, .35, .95, .5, .6}, .25, 0, "TTTVVTTT"},
+        {{.9, .8, .7, .3, .3, .95, .5, .6}, .125, 0, "TTTVVTTT"},
+        {{.9, .8, .7, .3, .35, .95, .5, .6}, .05, 0, "TTTTTTTT"},
+        {{.9, .8, .7, .1, .35, .95, .5, .6}, .15, .15, "TTTEVTTT"},
+        {{.9, .8, .7, .3, .35, .95, .5, .6}, .15, .13, "TTTVETTT"},
+        {{.7, .7, .7, .7, .7, .7, .7, .7}, .25, 0, "TTTTTTTT"},
+        {{INFINITY, INFINITY, INFINITY, INFINITY, .7, .8, .9, .6}, .25, 0, "TTTTTTTV"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_split splits[8];
+        char text[9] = "";
+        cleat_hashed_splits(rows[i].places, 8, rows[i].val, rows[i].test, splits);
+        for (int s = 0; s < 8; ++s) text[s] = "TVE"[splits[s]];
+        if (strcmp(text, rows[i].splits) != 0) fail_msg("row %zu: %s", i, text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_order_depends_on_seed_and_epoch),
@@ -358,6 +384,7 @@ int main(void) {
         cmocka_unit_test(chooses_the_best_buckets),
         cmocka_unit_test(many_lengths_are_rounded),
         cmocka_unit_test(dataset_pads_and_checks),
+        cmocka_unit_test(small_sets_hold_out_their_share),
     };
     return cmocka_run_group_tests(tests, make_samples, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "data/maps/esri_grid.h"
@@ -41,6 +42,34 @@ static void headers_have_any_order_case_and_line_breaks(void **state) {
     assert_true(grid.left == 10 && grid.bottom == 20 && grid.cell == 2);
     assert_true(grid.values[0] == 7 && grid.values[1] == 8 && isnan(grid.values[2]) && grid.values[3] == 9);
     cleat_esri_grid_free(&grid);
+}
+
+/* As GDAL and rasters of R write them: the digits of NODATA_value and of the cells differ. */
+static void nodata_is_compared_in_single_precision(void **state) {
+    (void)state;
+    static const struct {
+        const char *nodata, *cell;
+        bool unknown;
+    } rows[] = {
+        {"-3.40282346638529e+38", "-3.4028234663852886e+38", true},
+        {"-3.40282e+38", "-3.4028235e+38", true},
+        {"-1.79769e+308", "-1.7976931348623157e+308", true},
+        {"nan", "NaN", true},
+        {"-nan", "nan", true},
+        {"nan", "-9999", false},
+        {"-99.9", "-99.90000000000001", true},
+        {"-99.9", "-99.8999", false},
+        {"-9999", "-9998.9", false},
+    };
+    char text[256];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        snprintf(text, sizeof text, "ncols 2\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\nNODATA_value %s\n%s 7\n",
+                 rows[i].nodata, rows[i].cell);
+        cleat_esri_grid grid = read_grid(text);
+        if (isnan(grid.values[0]) != rows[i].unknown || grid.values[1] != 7)
+            fail_msg("row %zu: %g %g", i, (double)grid.values[0], (double)grid.values[1]);
+        cleat_esri_grid_free(&grid);
+    }
 }
 
 #define HEAD "ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n"
@@ -108,6 +137,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grids_are_read),
         cmocka_unit_test(headers_have_any_order_case_and_line_breaks),
+        cmocka_unit_test(nodata_is_compared_in_single_precision),
         cmocka_unit_test(bad_grids_are_refused_with_their_place),
         cmocka_unit_test(grids_that_do_not_lie_over_each_other_are_told_apart),
     };

@@ -108,6 +108,22 @@ static void values_are_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* 255 for an object is no class: its share is logged, as a warning where a class is missing. */
+static void unlabelled_pixels_are_named(void **state) {
+    (void)state;
+    write_samples("unlabelled", 5);
+    cleat_image_options options = options_for(5);
+    test_keep_log();
+    cleat_dataset_destroy(open_masks(&options));
+    assert_non_null(strstr(test_logged(), "12.5 % of the pixels of the training masks are unlabelled (255)"));
+    assert_null(strstr(test_logged(), "warning: "));
+    options.mask_classes = 6;
+    test_keep_log();
+    cleat_dataset_destroy(open_masks(&options));
+    assert_non_null(strstr(test_logged(), "warning: "));
+    assert_non_null(strstr(test_logged(), "or leave data.classes out for masks of black and white"));
+}
+
 static void reduced_labels_begin_at_one(void **state) {
     int32_t mask[PIXELS];
     uint8_t ids[PIXELS];
@@ -293,6 +309,7 @@ static void few_bits_stay_as_they_are(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_classes),
+        cmocka_unit_test(unlabelled_pixels_are_named),
         cmocka_unit_test(reduced_labels_begin_at_one),
         cmocka_unit_test(augmented_masks_have_the_same_classes),
         cmocka_unit_test(names_come_from_the_options_or_a_file),

@@ -289,6 +289,10 @@ static void what_does_not_fit_together_is_refused(void **state) {
     remove_file(folder, "images/cat.png");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "masks/cat.png: a mask without its image");
     write_pair(folder, 2);
+    write_image(folder, "masks/cat_1_mask.png", SIDE, SIDE, 1, pixels);
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT,
+                   "cat_1_mask.png: a mask has the name of its image: rename it to cat.png");
+    remove_file(folder, "masks/cat_1_mask.png");
     write_image(folder, "masks/cat.png", SIDE - 1, SIDE, 1, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has 8 x 7 pixels");
     char deep[1024];
@@ -296,7 +300,16 @@ static void what_does_not_fit_together_is_refused(void **state) {
     snprintf(deep, sizeof deep, "%s/masks/cat.png", folder);
     drawn_write_png(deep, SIDE, SIDE, &(drawn_png){.colour = 0, .bits = 16}, &drawn);
     cleat_image_free(&drawn);
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask of 16 bits");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT,
+                   "a mask of 16 bits: write it with 8; values that are classes (data.classes) unchanged");
+    static const uint8_t white[] = {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49,
+                                    0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x08, 0x08, 0x04,
+                                    0x00, 0x00, 0x00, 0x6e, 0x06, 0x76, 0x00, 0x00, 0x00, 0x00, 0x11, 0x49, 0x44,
+                                    0x41, 0x54, 0x78, 0xda, 0x63, 0xf8, 0xcf, 0x00, 0x85, 0x50, 0xc0, 0x30, 0x30,
+                                    0x02, 0x00, 0xf8, 0xe0, 0x5f, 0xa1, 0xb1, 0x57, 0xbb, 0xf4, 0x00, 0x00, 0x00,
+                                    0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82}; /* 8 x 8, the left half transparent */
+    test_write(deep, white, sizeof white);
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "white everywhere, and its shape perhaps in the transparency");
     pixels[3 * 9] = 200;
     write_image(folder, "masks/cat.png", SIDE, SIDE, 3, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has colours (200 0 0 at row 1, column 1)");

@@ -94,6 +94,33 @@ static void reads_training_files(void **state) {
     }
 }
 
+/* Kaggle's validation files are the validation split; those of the test have no labels and are left out. */
+static void reads_validation_files(void **state) {
+    (void)state;
+    const char *folder = test_folder("kaggle_val");
+    const char *const names[] = {"train_sequences.csv", "train_labels.csv", "validation_sequences.csv",
+                                 "validation_labels.csv", "test_sequences.csv"};
+    const char *const texts[] = {
+        "target_id,sequence\nX_A,A\nY_A,G\n", "ID,resname,resid,x_1,y_1,z_1\nX_A_1,A,1,1,2,3\nY_A_1,G,1,4,5,6\n",
+        "target_id,sequence\nR1107,AC\n", "ID,resname,resid,x_1,y_1,z_1\nR1107_1,A,1,1,2,3\nR1107_2,C,2,4,5,6\n",
+        "target_id,sequence\nR9,AC\n"};
+    char path[600];
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        test_write_text(path, texts[i]);
+    }
+    cleat_rna_options options = cleat_rna_defaults();
+    options.val_fraction = 0.9;
+    if (cleat_rna_open(folder, &options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_dataset_count(dataset), 3);
+    assert_string_equal(cleat_dataset_id(dataset, 2), "R1107");
+    for (size_t i = 0; i < 3; ++i)
+        assert_int_equal(cleat_dataset_split(dataset, i), i == 2 ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN);
+    cleat_dataset_destroy(dataset);
+}
+
 #define SEQ "target_id,sequence\n"
 #define LAB "ID,resname,resid,x_1,y_1,z_1\n"
 #define ONE SEQ "X_A,ACG\n"
@@ -273,7 +300,7 @@ int main(void) {
         cmocka_unit_test(reads_both_files),    cmocka_unit_test(reads_training_files),
         cmocka_unit_test(refuses_bad_tables),  cmocka_unit_test(survives_cuts_and_flips),
         cmocka_unit_test(splits_by_hash),      cmocka_unit_test(reads_fasta),
-        cmocka_unit_test(refuses_other_paths),
+        cmocka_unit_test(refuses_other_paths), cmocka_unit_test(reads_validation_files),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

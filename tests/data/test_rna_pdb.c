@@ -85,6 +85,27 @@ static void a_bare_ter_ends_the_chain_of_the_last_atom(void **state) {
     }
 }
 
+/* As gemmi writes mmCIF's A and AA, and residue 10000 in hybrid-36. */
+static void chains_of_two_letters_are_chains(void **state) {
+    (void)state;
+    static const char text[] = "ATOM      1  C1'   G A   1       1.000   2.000   3.000\n"
+                               "TER       2        G A   1\n"
+                               "ATOM  A0000  C1'   CAA9999       4.000   2.000   3.000\n"
+                               "ATOM  A0001  C1'   UAAA000       5.000   2.000   3.000\n"
+                               "HETATMA0002  C1' 5MCAAA001       6.000   2.000   3.000\n"
+                               "ATOM  A0003  C1'   AB    1       7.000   2.000   3.000\n";
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    if (open_text(text, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_dataset_count(dataset), 3);
+    static const char *const chains[][2] = {{"1TST_A", "G"}, {"1TST_AA", "CUC"}, {"1TST_B", "A"}};
+    for (size_t i = 0; i < 3; ++i) {
+        assert_string_equal(cleat_dataset_id(dataset, i), chains[i][0]);
+        assert_string_equal(cleat_rna_sequence(dataset, i), chains[i][1]);
+    }
+    cleat_dataset_destroy(dataset);
+}
+
 static void refuses_broken_files(void **state) {
     (void)state;
     static const char atom[] = "ATOM      1  C1'   G A   1       1.000   2.000   3.000\n";
@@ -182,7 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_real_oddities),       cmocka_unit_test(a_bare_ter_ends_the_chain_of_the_last_atom),
         cmocka_unit_test(refuses_broken_files),      cmocka_unit_test(survives_cuts_and_flips),
-        cmocka_unit_test(agrees_with_shared_tables),
+        cmocka_unit_test(agrees_with_shared_tables), cmocka_unit_test(chains_of_two_letters_are_chains),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

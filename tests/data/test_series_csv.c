@@ -160,9 +160,10 @@ static void refuses_bad_files(void **state) {
         {HEAD, ":1:", "0 rows", "requires more"},
         {HEAD R1, ":2:", "1 rows", "requires more"},
         {R1 R2 R3, ":1:", "begins with the time '2020-01-01'", "add a header"},
-        {"t;a\n2020-01-01;1,5\n2020-01-02;1.250\n", ":3:", "'1.250', not a finite number with a decimal comma", "use"},
-        {"t;a\n2020-01-01;1.5\n2020-01-02;1,250\n", ":3:", "with a decimal point, as those before", "use"},
-        {"t;a\n2020-01-01;1.234,5\n", ":2:", "'1.234,5', not a finite number;", "use"},
+        {"t;a\n2020-01-01;1,5\n2020-01-02;1.25\n", ":3:", "'1.25', not a finite number with a decimal comma", "use"},
+        {"t;a\n2020-01-01;1.5\n2020-01-02;1,25\n", ":3:", "with a decimal point, as those before", "use"},
+        {"t;a\n2020-01-01;1.234,5\n2020-01-02;1.5\n", ":3:", "'1.5', not a finite number with a decimal comma", "use"},
+        {"t;a\n2020-01-01;1.234\n2020-01-02;1,234\n", "in.csv:", "which of them is between thousands", "write"},
         {"t\ta\n2020-01-01\t1,5\n", ":2:", "'1,5', not a finite number;", "decimal point"},
         {"t\n2020-01-01\n", ":1:", "no column besides the time", ""},
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
@@ -189,6 +190,9 @@ static void refuses_bad_files(void **state) {
         {HEAD R1 "2020-01-02,3\"x,4\n" R3, ":3:", "unquoted", "quotes"},
         {HEAD R1 "2020-01-02,3,\xFF\n" R3, ":3:", "not UTF-8", "save"},
         {"\x1F\x8B\x08", ":1:", "compressed", "gunzip"},
+        {"PK\3\4aaaa", ":1:", "workbook", "save the sheet as CSV"},
+        {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
+        {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
     };
     cleat_series_options options = tiny_options();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
@@ -301,9 +305,9 @@ static void set_fitted_nowhere(cleat_series_options *o) {
 static void refuses_bad_options(void **state) {
     (void)state;
     static const refused_options rows[] = {
-        {set_unknown_feature, CLEAT_ERR_FORMAT, "did you mean 'beta'?"},
+        {set_unknown_feature, CLEAT_ERR_FORMAT, "data.features: "},
         {set_unknown_target, CLEAT_ERR_FORMAT, "no column 'gama'; did you mean 'gamma'"},
-        {set_unknown_time, CLEAT_ERR_FORMAT, "did you mean 'time'"},
+        {set_unknown_time, CLEAT_ERR_FORMAT, "data.time_column (empty: the first column): "},
         {set_twice, CLEAT_ERR_ARGUMENT, "contains 'alpha' twice"},
         {set_empty_name, CLEAT_ERR_ARGUMENT, "empty name between commas"},
         {set_time_as_feature, CLEAT_ERR_ARGUMENT, "'time' is the time column"},
@@ -463,6 +467,150 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     assert_non_null(strstr(error.text, "(2 windows contain gaps"));
 }
 
+/* Days [rows] of one column, and the times that follow the last row, as text of dates with blanks. */
+static void months_and_business_days_are_steps(void **state) {
+    (void)state;
+    static const struct {
+        const char *days;
+        cleat_series_gaps gaps;
+        int64_t rows;
+        const char *next;
+    } cases[] = {
+        {"2019-11-01 2019-12-01 2020-01-01 2020-02-01", CLEAT_GAPS_ERROR, 4, "2020-03-01 2020-04-01 2020-05-01 "},
+        {"2019-10-31 2019-11-30 2019-12-31", CLEAT_GAPS_ERROR, 3, "2020-01-31 2020-02-29 2020-03-31 "},
+        {"2019-12-30 2020-01-30 2020-02-29 2020-03-30", CLEAT_GAPS_ERROR, 4, "2020-04-30 2020-05-30 2020-06-30 "},
+        {"2020-04-30 2020-06-30 2020-08-30", CLEAT_GAPS_ERROR, 3, "2020-10-30 2020-12-30 2021-02-28 "},
+        {"2019-03-31 2019-06-30 2019-09-30", CLEAT_GAPS_ERROR, 3, "2019-12-31 2020-03-31 2020-06-30 "},
+        {"2018-07-01 2019-07-01 2020-07-01", CLEAT_GAPS_ERROR, 3, "2021-07-01 2022-07-01 2023-07-01 "},
+        {"2021-02-01 2021-03-01 2021-03-29", CLEAT_GAPS_ERROR, 3, "2021-04-26 2021-05-24 2021-06-21 "},
+        {"2019-11-01 2019-12-01 2020-03-01", CLEAT_GAPS_FILL, 5, "2020-04-01 2020-05-01 2020-06-01 "},
+        {"2019-11-01 2019-12-01 2020-02-01 2020-03-01 2020-04-01", CLEAT_GAPS_ROWS, 5,
+         "2020-05-01 2020-06-01 2020-07-01 "},
+        /* Thursday to Friday of the week after, without a holiday on Tuesday */
+        {"2020-01-02 2020-01-03 2020-01-06 2020-01-08 2020-01-09 2020-01-10 2020-01-13 2020-01-14 2020-01-15 "
+         "2020-01-16 2020-01-17",
+         CLEAT_GAPS_ROWS, 11, "2020-01-20 2020-01-21 2020-01-22 "},
+        {"2020-01-01 2020-01-02 2020-01-03", CLEAT_GAPS_ROWS, 3, "2020-01-04 2020-01-05 2020-01-06 "},
+        {"2020-01-01 2020-01-04 2020-01-15 2020-02-02 2020-02-20", CLEAT_GAPS_ROWS, 5, "? ? ? "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[512] = "t,v\n", next[128] = "", day[CLEAT_TIME_TEXT];
+        for (const char *at = cases[i].days; *at; at += at[10] ? 11 : 10)
+            sprintf(text + strlen(text), "%.10s,%d\n", at, (int)strlen(at));
+        cleat_series_options options = tiny_options();
+        options.gaps = cases[i].gaps;
+        cleat_dataset *dataset = must_open(text, &options);
+        assert_int_equal(cleat_series_describe(dataset).rows, cases[i].rows);
+        for (int64_t ahead = 2; ahead < 5; ++ahead) { /* 1 is the last row */
+            const int64_t time = cleat_series_time(dataset, cleat_dataset_count(dataset) - 1, ahead);
+            sprintf(next + strlen(next), "%.10s ", time == INT64_MIN ? "?" : cleat_time_text(time, day));
+        }
+        if (strcmp(next, cases[i].next) != 0) fail_msg("%s: %s", cases[i].days, next);
+        cleat_dataset_destroy(dataset);
+    }
+    /* Months are kept by the state that training saves; a frame in minutes has no whole number of them. */
+    cleat_series_options options = tiny_options();
+    cleat_error error = {0};
+    cleat_dataset *dataset = must_open("t,v\n2019-10-31,1\n2019-11-30,2\n2019-12-31,3\n", &options);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", test_folder("months"));
+    assert_int_equal(cleat_dataset_save(dataset, folder, &error), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options.fitted = folder;
+    dataset = must_open("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options);
+    cleat_dataset_destroy(dataset);
+    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-03-31,2\n2020-04-30,3\n", &options, &dataset, &error),
+                     CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "but the step is 1 month (as in training)"));
+    options = tiny_options();
+    options.n_resamples = 1;
+    options.resample_seconds[0] = 8640000;
+    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options, &dataset, &error),
+                     CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "1 month apart"));
+}
+
+/* Values of a file whose fields are separated by `separator`, as they are read, and what is said of them. */
+static void marks_of_numbers_are_found(void **state) {
+    (void)state;
+    static const struct {
+        char separator;
+        const char *cells, *values, *said; /* NULL: nothing of thousands */
+    } cases[] = {
+        {';', "996 1.007 -1.035", "996 1007 -1035", "a point between thousands: '1.007' is 1007"},
+        {';', "996 1,007 1,035", "996 1007 1035", "a comma between thousands: '1,007' is 1007"},
+        {';', "1,5 1.250 1.234,25", "1.5 1250 1234.25", "a point between thousands: '1.250' is 1250"},
+        {';', "1.5 1,250 1,234.25", "1.5 1250 1234.25", "a comma between thousands"},
+        {';', "1.234.567 1.250 7", "1234567 1250 7", "a point between thousands"},
+        {';', "1.125 1.250 2.375", "1.125 1.25 2.375", "'1.125' is read with a decimal point, not as thousands"},
+        {';', "1,125 1,250 2,375", "1.125 1.25 2.375", "'1,125' is read with a decimal comma, not as thousands"},
+        {';', "0.125 1.250 996", "0.125 1.25 996", NULL},
+        {';', "1.5 1.250 996", "1.5 1.25 996", NULL},
+        {';', "1250 1.250 996", "1250 1.25 996", "not as thousands"},
+        {';', "99 1.250 7", "99 1.25 7", "not as thousands"},
+        {',', "996 1.250 997", "996 1.25 997", "not as thousands"},
+        {',', "1.125 1.250 2.375", "1.125 1.25 2.375", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[256], folder[512];
+        int day = 1;
+        sprintf(text, "t%cv", cases[i].separator);
+        for (const char *at = cases[i].cells; *at; at += strcspn(at, " "), at += *at == ' ')
+            sprintf(text + strlen(text), "\n2020-01-%02d%c%.*s", day++, cases[i].separator, (int)strcspn(at, " "), at);
+        snprintf(folder, sizeof folder, "%s", test_folder("marks"));
+        cleat_series_options options = tiny_options();
+        options.lookback = options.horizon = 1;
+        for (int fitted = 0; fitted < 2; ++fitted) { /* the same from the state that training saves */
+            test_keep_log();
+            cleat_dataset *dataset = must_open(text, &options);
+            const char *logged = test_logged(), *said = fitted ? NULL : cases[i].said;
+            if (said ? !strstr(logged, said) : strstr(logged, "thousands") != NULL) fail_msg("%zu: %s", i, logged);
+            char *next = (char *)cases[i].values;
+            for (size_t r = 0; r < 2; ++r) {
+                const double value = strtod(next, &next);
+                if (fabs(last_value(dataset, r) - value) > 1e-4 * fabs(value))
+                    fail_msg("%zu: row %zu is %g", i, r, last_value(dataset, r));
+            }
+            if (!fitted) assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
+            options.fitted = folder;
+            options.evaluation = true;
+            cleat_dataset_destroy(dataset);
+        }
+    }
+}
+
+static void values_far_outside_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *values, *named; /* NULL: nothing is said */
+    } cases[] = {
+        {"1 2 3 2 -9999 4 -9999", "warning: IN: 'v': -9999 (2 times) is far outside of all other values (1 to 4); if"},
+        {"1 2 3 2 65535 4 2", "'v': 65535 (1 times)"},
+        {"200 10 3000 0 -9999 4 2", "'v': -9999 (1 times)"},
+        {"1 2 3 2 40 4 2", "'v': 40 (1 times)"},
+        {"1 2 3 2 30 4 2", NULL},
+        {"0 1 0 1 0 1 0", NULL},
+        {"-5 1 0 3 0 7 0", NULL},
+        {"-37.63 10 18 60 90 145 100", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char text[256] = "t,v", wanted[256];
+        int t = 0;
+        for (const char *at = cases[i].values; *at; at += strcspn(at, " "), at += *at == ' ')
+            sprintf(text + strlen(text), "\n%d,%.*s", ++t, (int)strcspn(at, " "), at);
+        cleat_series_options options = tiny_options();
+        test_keep_log();
+        cleat_dataset_destroy(must_open(text, &options));
+        const char *logged = test_logged(), *named = cases[i].named;
+        if (named && strncmp(named, "warning: IN", 11) == 0) {
+            snprintf(wanted, sizeof wanted, "warning: %s%s", test_path("in.csv"), named + 11);
+            named = wanted;
+        }
+        if (named ? !strstr(logged, named) : strstr(logged, "far outside") != NULL)
+            fail_msg("%s: %s", cases[i].values, logged);
+    }
+}
+
 static void missing_cells_are_filled_or_skipped(void **state) {
     (void)state;
     static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
@@ -494,6 +642,20 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no earlier row"));
     options.missing = CLEAT_MISSING_SKIP;
     assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+}
+
+/* A bad second row leaves the step to be found later. */
+static void steps_are_found_behind_bad_rows(void **state) {
+    (void)state;
+    for (int gaps = CLEAT_GAPS_ERROR; gaps <= CLEAT_GAPS_ROWS; ++gaps) {
+        cleat_series_options options = tiny_options();
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        options.gaps = (cleat_series_gaps)gaps;
+        assert_int_equal(open_text("t,v\n0,1\n10\n20,3\n30,4\n50,5\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "in.csv:3: 1 fields, but the header has 2"));
+        assert_null(strstr(error.text, "in.csv:5:"));
+    }
 }
 
 static void refuses_edited_preprocessor_files(void **state) {
@@ -728,7 +890,11 @@ int main(void) {
         cmocka_unit_test(finds_the_file_of_a_folder),
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
+        cmocka_unit_test(months_and_business_days_are_steps),
+        cmocka_unit_test(marks_of_numbers_are_found),
+        cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
+        cmocka_unit_test(steps_are_found_behind_bad_rows),
         cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),
         cmocka_unit_test(many_columns_take_seconds),

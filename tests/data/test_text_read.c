@@ -139,6 +139,48 @@ static void reads_conll(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* As MultiCoNER and CoNLL-U have them: a sentence may as well begin with the word '#'. */
+static void lines_of_ids_are_comments(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_text_options options = options_of(CLEAT_TEXT_TAGS);
+    const char *path = test_path("ids.conll");
+    test_write_text(path,
+                    "# id 7\tdomain=en\nday\tB-place\n\n# sent_id = 2\n# text = bad O\nbad O\n# NN O\n\n# O\na O\n");
+    assert_opens(path, &options, &dataset);
+    assert_int_equal(cleat_dataset_count(dataset), 3);
+    static const char *const words[3][3] = {{"day"}, {"bad", "#"}, {"#", "a"}};
+    for (size_t s = 0; s < 3; ++s)
+        for (size_t w = 0; w < 3; ++w) {
+            const char *word = cleat_text_word(dataset, s, w);
+            assert_true(words[s][w] ? word && strcmp(word, words[s][w]) == 0 : !word);
+        }
+    cleat_dataset_destroy(dataset);
+}
+
+/* Values that are estimated are no classes; a few numbers are. */
+static void measured_values_are_no_classes(void **state) {
+    (void)state;
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
+    for (int kind = 0; kind < 3; ++kind) {
+        char text[4096] = "text,label\n";
+        for (int i = 0; i < 40; ++i)
+            sprintf(text + strlen(text),
+                    kind == 2 ? "good day %d,%d.0\n"
+                    : kind    ? "good day %d,\"%d,5\"\n"
+                              : "good day %d,%d7\n",
+                    i, kind == 2 ? i % 5 : i);
+        const cleat_status status = open_text("measured.csv", text, &options, &dataset, &error);
+        if (kind == 2)
+            assert_int_equal(status, CLEAT_OK);
+        else if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "has 40 different numbers"))
+            fail_msg("%d '%s'", status, error.text);
+    }
+    cleat_dataset_destroy(dataset);
+}
+
 /* --- settings for irregular input --------------------------------------------------------------------------------- */
 
 /* For prediction: a text a line, and its number as id. */
@@ -476,6 +518,8 @@ int main(void) {
         cmocka_unit_test(reads_semicolons_without_the_id_column),
         cmocka_unit_test(reads_tabs_without_quotes),
         cmocka_unit_test(reads_conll),
+        cmocka_unit_test(lines_of_ids_are_comments),
+        cmocka_unit_test(measured_values_are_no_classes),
         cmocka_unit_test(reads_plain_lines),
         cmocka_unit_test(splits_sentences_into_words),
         cmocka_unit_test(treats_empty_texts_as_told),

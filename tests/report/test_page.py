@@ -120,6 +120,7 @@ def check_verdicts(pages):
                 "shared": (["Finished", "Device shared with other processes"], None),
                 "busy_cpu": (["Finished", "Device shared with other processes"], "ps -eo pcpu"),
                 "beaten": (["Finished", "Loader-bound", "Not better than the baseline"], "train.epochs=4"),
+                "worse_series": (["Finished", "Good utilisation", "Not better than the baseline"], "data.anchor=season"),
                 "busy_launch": (["Finished", "Launch-bound"], "cleat find-batch"),
                 "busy_loader": (["Finished", "Loader-bound"], "cleat find-workers"), "evaluates": (["Finished", "Launch-bound"], "cleat find-batch")}
     for name, (chips, command) in expected.items():
@@ -199,6 +200,11 @@ def check_compare(cleat, folder):
     check("train.effective_batch_size" not in page.text, "compare: a setting that does not differ")
     check(len(page.data[0]["lines"]) == 6, f"compare: {len(page.data[0]['lines'])} lines of the loss")
     check(len({line["colour"] for line in page.data[0]["lines"]}) == 3, "compare: colours do not tell the runs apart")
+    report(cleat, folder, ["series", "worse_series"], "--out", str(folder / "two.html"))
+    page = read_page(folder / "two.html", "compare")
+    check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: hides that a run is beaten")
+    names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
+    check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")
 
 
 def check_commands(cleat, pages):

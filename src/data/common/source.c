@@ -5,6 +5,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,12 @@ cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *er
     if (start && size >= 2 && memcmp(source->at, "\x1F\x8B", 2) == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
                           path);
+    if (start && size >= 4 && memcmp(source->at, "PK\3\4", 4) == 0)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:1: is a workbook (.xlsx, .ods) or ZIP archive, not text; save the sheet as CSV (UTF-8), or "
+            "unpack the archive",
+            path);
     if (start && size >= 2 && (memcmp(source->at, "\xFF\xFE", 2) == 0 || memcmp(source->at, "\xFE\xFF", 2) == 0))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:1: the file is UTF-16 (Excel's \"Unicode text\"); convert it: iconv -f UTF-16 -t UTF-8 "
@@ -148,6 +155,8 @@ bool cleat_parse_decimal(const char *text, size_t length, double *value) {
     if (p != end) return false;
     double scaled = (double)mantissa;
     scaled = exponent < 0 ? scaled / power_of_ten(-exponent) : scaled * power_of_ten(exponent);
+    /* The largest number, with which files mark unknown values, may exceed itself by the rounding of its power. */
+    if (isinf(scaled) && exponent + digits <= DBL_MAX_10_EXP + 1) scaled = DBL_MAX;
     if (!isfinite(scaled)) return false;
     *value = negative ? -scaled : scaled;
     return true;

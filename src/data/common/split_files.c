@@ -2,10 +2,12 @@
 #include "data/common/split_files.h"
 
 #include "core/files.h"
+#include "core/memory.h"
 #include "core/name_table.h"
 #include "data/common/source.h"
 #include "data/dataset.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,13 +76,24 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
     }
     if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
     if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
-        if (splits[i] == CLEAT_SPLIT_TRAIN)
-            splits[i] = cleat_hashed_name_split(names[i], has_val ? 0 : val_fraction, has_test ? 0 : test_fraction);
+    if (status == CLEAT_OK)
+        status =
+            cleat_split_names(names, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, splits, error);
     cleat_name_table_free(&known);
     return status;
 }
 
-cleat_split cleat_hashed_name_split(const char *name, double val_fraction, double test_fraction) {
-    return cleat_hashed_split(name, strlen(name), val_fraction, test_fraction);
+cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
+                               cleat_split *splits, cleat_error *error) {
+    double *places = cleat_alloc(count, sizeof *places);
+    cleat_split *hashed = cleat_alloc(count, sizeof *hashed);
+    const bool there = places && hashed;
+    for (size_t i = 0; i < count && there; ++i)
+        places[i] = splits[i] == CLEAT_SPLIT_TRAIN ? cleat_hashed_place(names[i], strlen(names[i])) : INFINITY;
+    if (there) cleat_hashed_splits(places, count, val_fraction, test_fraction, hashed);
+    for (size_t i = 0; i < count && there; ++i)
+        if (splits[i] == CLEAT_SPLIT_TRAIN) splits[i] = hashed[i];
+    cleat_free(places);
+    cleat_free(hashed);
+    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu samples", count);
 }

@@ -13,7 +13,8 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
                                     double test_fraction, cleat_split *splits, cleat_faults *faults,
                                     cleat_error *error);
 
-/* The split selected by a hash of the sample's name. */
-cleat_split cleat_hashed_name_split(const char *name, double val_fraction, double test_fraction);
+/* Selects the splits of samples that are in the training split by hashes of their names; the others keep theirs. */
+cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
+                               cleat_split *splits, cleat_error *error);
 
 #endif

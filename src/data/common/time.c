@@ -7,6 +7,8 @@
 static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or "
                                  "+hh:mm in place of Z), or Unix seconds";
 static const char *const AMBIGUOUS = "is ambiguous in the order of day and month; write YYYY-MM-DD";
+static const char *const MONTH_FIRST =
+    "has the month first; write YYYY-MM-DD (pandas: to_datetime(t, format='%m/%d/%Y'))";
 static const char *const NO_DAY = "is not a valid calendar day";
 static const char *const NO_HOUR = "has an invalid time of day (00:00:00 to 23:59:59)";
 static const char *const FRACTION = "has fractions of a second; times are whole seconds";
@@ -19,7 +21,7 @@ static bool is_leap(int year) {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-static int days_in(int year, int month) {
+int cleat_days_in(int year, int month) {
     static const int days[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     return days[month - 1] + (month == 2 && is_leap(year));
 }
@@ -73,7 +75,7 @@ static const char *parse_date(const char **p, int64_t *days) {
     if (!date_with_points(p, &year, &month, &day) &&
         (!number(p, 4, &year) || !letter(p, '-') || !number(p, 2, &month) || !letter(p, '-') || !number(p, 2, &day)))
         return FORMS;
-    if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_in(year, month)) return NO_DAY;
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > cleat_days_in(year, month)) return NO_DAY;
     *days = days_to_date(year, month, day);
     return NULL;
 }
@@ -163,23 +165,36 @@ const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cle
     if (!*p) return "is empty; every row requires a time";
     size_t digits = strspn(p, "0123456789");
     if (digits == 2 && strspn(p, "0123456789.") >= strlen("DD.MM.YYYY")) return parse_calendar(p, seconds, kind);
+    if (digits == 2 && p[2] == '/' && p[3] >= '1' && p[3] <= '3' && (p[3] > '1' || p[4] > '2') && p[4] >= '0' &&
+        p[4] <= '9' && p[5] == '/')
+        return MONTH_FIRST;
     if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
     if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);
     return parse_unix(p, first, seconds, kind);
 }
 
-const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]) {
+cleat_date cleat_date_of(int64_t seconds) {
     static const int64_t first = -(int64_t)DAYS_TO_1970 * DAY;
     int64_t end = (days_to_year(10000) - DAYS_TO_1970) * DAY;
     if (seconds < first) seconds = first;
     if (seconds >= end) seconds = end - 1;
     int64_t since = seconds - first, days = since / DAY;
-    int clock = (int)(since % DAY);
-    int year = (int)(days / 366) + 1, month = 1;
-    while (days_to_year(year + 1) <= days) ++year;
-    days -= days_to_year(year);
-    for (; days >= days_in(year, month); ++month) days -= days_in(year, month);
-    snprintf(text, CLEAT_TIME_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)year % 10000, (unsigned)month % 100,
-             ((unsigned)days + 1) % 100, (unsigned)clock / 3600 % 100, (unsigned)clock / 60 % 60, (unsigned)clock % 60);
+    cleat_date date = {.year = (int)(days / 366) + 1, .month = 1, .clock = (int)(since % DAY)};
+    while (days_to_year(date.year + 1) <= days) ++date.year;
+    days -= days_to_year(date.year);
+    for (; days >= cleat_days_in(date.year, date.month); ++date.month) days -= cleat_days_in(date.year, date.month);
+    date.day = (int)days + 1;
+    return date;
+}
+
+int64_t cleat_date_seconds(const cleat_date *date) {
+    return (days_to_date(date->year, date->month, date->day) - DAYS_TO_1970) * DAY + date->clock;
+}
+
+const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]) {
+    const cleat_date date = cleat_date_of(seconds);
+    const unsigned clock = (unsigned)date.clock;
+    snprintf(text, CLEAT_TIME_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)date.year % 10000,
+             (unsigned)date.month % 100, (unsigned)date.day % 100, clock / 3600 % 100, clock / 60 % 60, clock % 60);
     return text;
 }

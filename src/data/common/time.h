@@ -15,4 +15,14 @@ typedef enum cleat_time_kind {
  * then rejected instead of being read as Unix seconds. Returns NULL, or a message with cause and remedy. */
 const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind);
 
+/* A day of the Gregorian calendar, and the seconds since its midnight. */
+typedef struct cleat_date {
+    int year, month, day, clock;
+} cleat_date;
+
+/* The day of a time; times outside the years 1 to 9999 are clamped. */
+cleat_date cleat_date_of(int64_t seconds);
+int64_t cleat_date_seconds(const cleat_date *date);
+int cleat_days_in(int year, int month);
+
 #endif

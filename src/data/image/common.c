@@ -15,6 +15,15 @@ cleat_image_options cleat_image_defaults(void) {
         .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
 }
 
+void cleat_image_log_alpha(const char *path, size_t transparent, size_t count) {
+    if (transparent)
+        cleat_log(
+            CLEAT_LOG_INFO,
+            "%s: %zu of %zu images have transparency; it is left out and the colours beneath are taken, as by timm, "
+            "torchvision and transformers",
+            path, transparent, count);
+}
+
 enum { LARGEST_SIDE = 16384 };
 
 static bool is_factor(double width) {

@@ -16,6 +16,9 @@ cleat_status cleat_image_check_options(const cleat_image_options *options, cleat
  * then logged as a warning. */
 bool cleat_image_skips(const cleat_error *why);
 
+/* Logs how many of the images have transparency, which is left out; nothing for none. */
+void cleat_image_log_alpha(const char *path, size_t transparent, size_t count);
+
 /* --- means and standard deviations of channels ---------------------------------------------------------------- */
 
 /* Integer sums over pixels; exact, and independent of the order of summation. */

@@ -117,8 +117,11 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
-        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
-                         "%s: no images in this class folder; add PNG or JPEG files, or remove the folder", path);
+        (void)cleat_fail(
+            &why, CLEAT_ERR_FORMAT,
+            "%s: no images in this class folder; add PNG or JPEG files (of others: ImageMagick: mogrify -format "
+            "png FILES), or remove the folder",
+            path);
         return cleat_faults_add(&w->faults, &why, error);
     }
     cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);
@@ -243,9 +246,16 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, &why);
     if (status == CLEAT_OK) status = cleat_image_probe(path, &image, &why);
     if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)image.channels;
+    set->rows[index].alpha = image.alpha;
     set->rows[index].unreadable = set->options->predict && set->n_rows > 1 && cleat_image_skips(&why);
     if (status == CLEAT_OK || set->rows[index].unreadable) return CLEAT_OK;
     return cleat_fail(error, status, "%s", why.text);
+}
+
+static void log_alpha(const cleat_image_set *set) {
+    size_t transparent = 0;
+    for (size_t i = 0; i < set->n_rows; ++i) transparent += set->rows[i].alpha;
+    cleat_image_log_alpha(set->root, transparent, set->n_rows);
 }
 
 /* Adds one file; its folder becomes the root, its name the id. */
@@ -268,6 +278,7 @@ static cleat_status read_folder(cleat_image_set *set, cleat_error *error) {
     cleat_status status = walk_root(w, error);
     if (status == CLEAT_OK) status = cleat_parallel_collect(set->n_rows, probe, set, &w->faults, error);
     if (status == CLEAT_OK) status = cleat_faults_report(&w->faults, error);
+    if (status == CLEAT_OK) log_alpha(set);
     cleat_free(w);
     return status;
 }
@@ -280,5 +291,7 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
             "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it",
             path);
     cleat_status status = add_one(set, error);
-    return status == CLEAT_OK ? cleat_parallel(set->n_rows, probe, set, error) : status;
+    if (status == CLEAT_OK) status = cleat_parallel(set->n_rows, probe, set, error);
+    if (status == CLEAT_OK) log_alpha(set);
+    return status;
 }

@@ -12,6 +12,7 @@ typedef struct cleat_image_row {
     int32_t label;         /* index of a name, or CLEAT_NO_CLASS; finally the class */
     uint8_t split;         /* cleat_split */
     uint8_t channels;      /* 1 or 3; of a file as in its header */
+    bool alpha;            /* its file has transparency */
     bool unreadable;       /* prediction: its file cannot be read */
 } cleat_image_row;
 

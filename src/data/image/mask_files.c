@@ -39,7 +39,7 @@ cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
     }
-    cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1};
+    cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1, .alpha = mask->alpha};
     cleat_status status = cleat_image_alloc(path, &grey, error);
     if (status != CLEAT_OK) return status;
     for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
@@ -69,6 +69,11 @@ cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *e
     cleat_status status = cleat_image_read(path, 0, &read, error);
     if (status == CLEAT_OK && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
     if (status == CLEAT_OK) status = to_binary(path, &read, error);
+    if (status == CLEAT_OK && read.alpha && !memchr(read.pixels, 0, (size_t)(read.height * read.width)))
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: the mask is white everywhere, and its shape perhaps in the transparency, which is not "
+                            "read; write it in black and white (ImageMagick: convert FILE -alpha extract FILE)",
+                            path);
     if (status == CLEAT_OK)
         *mask = read;
     else
@@ -132,7 +137,11 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
                   skipped, first);
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && !set->count)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no images (.png, .jpg, .jpeg) in this folder", folder);
+        status = cleat_fail(
+            error, CLEAT_ERR_NOT_FOUND,
+            "%s: no images (.png, .jpg, .jpeg) in this folder; convert others (ImageMagick: mogrify -format png "
+            "FILES)",
+            folder);
     return status;
 }
 
@@ -148,6 +157,15 @@ static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
 
 /* --- pairs ---------------------------------------------------------------------------------------------------- */
 
+/* The image whose name begins the name of a mask: "x" of "x_mask.png". NULL: none. */
+static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *name) {
+    for (size_t size = strlen(name); size-- > 1;) {
+        cleat_mask_sample *sample = strchr("_-. ", name[size]) ? find(set, name, size) : NULL;
+        if (sample) return sample;
+    }
+    return NULL;
+}
+
 static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
@@ -156,6 +174,9 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
     cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
+    if (!sample && (sample = find_beginning(set, name)))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a mask has the name of its image: rename it to %s.png", path,
+                          sample->name);
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask without its image; add the image to images/, or delete the mask", path);
@@ -200,8 +221,9 @@ static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) 
     if (status != CLEAT_OK) return status;
     if (mask.bits > 8)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a mask of %d bits, whose small values would be lost: write it with 8 bits, 0 for "
-                          "background and 255 for the mask (ImageMagick: convert FILE -auto-level -depth 8 FILE)",
+                          "%s: a mask of %d bits: write it with 8; values that are classes (data.classes) unchanged "
+                          "(Pillow: Image.fromarray(numpy.array(Image.open(FILE)).astype('uint8')).save(FILE)), black "
+                          "and white as 0 and 255 (ImageMagick: convert FILE -threshold 0 -depth 8 FILE)",
                           sample->mask, mask.bits);
     if (sample->mask && (mask.height != image.height || mask.width != image.width))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -212,6 +234,7 @@ static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) 
     sample->height = image.height;
     sample->width = image.width;
     sample->channels = image.channels;
+    sample->alpha = image.alpha;
     return CLEAT_OK;
 }
 
@@ -285,6 +308,9 @@ cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *op
     if (status == CLEAT_OK)
         status = cleat_parallel_collect(found.count, options->predict ? probe_or_skip : probe, &found, &faults, error);
     if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
+    size_t transparent = 0;
+    for (size_t i = 0; i < found.count; ++i) transparent += found.samples[i].alpha;
+    if (status == CLEAT_OK) cleat_image_log_alpha(path, transparent, found.count);
     if (status == CLEAT_OK)
         *set = found;
     else

@@ -233,6 +233,20 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
     return CLEAT_OK;
 }
 
+static void log_unlabelled(const masks *m, const char *path, const fit_job *l) {
+    bool absent = false;
+    for (int64_t c = 0; c < m->classes.count; ++c) absent = absent || !l->classes[c];
+    if (!m->classes.count || !l->classes[CLEAT_MASK_UNLABELLED]) return;
+    cleat_log(absent ? CLEAT_LOG_WARNING : CLEAT_LOG_INFO,
+              "%s: %.3g %% of the pixels of the training masks are unlabelled (%s): they are neither trained nor "
+              "counted%s",
+              path, 100.0 * (double)l->classes[CLEAT_MASK_UNLABELLED] / (double)l->pixels,
+              m->classes.reduce ? "0 and 255, data.reduce_labels" : "255",
+              absent ? "; if this value stands for a class, write the number of the class in its place, or leave "
+                       "data.classes out for masks of black and white"
+                     : "");
+}
+
 static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *error) {
     uint32_t *samples = NULL;
     fit_job l = {.m = m};
@@ -248,6 +262,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
     if (status == CLEAT_OK) {
         cleat_image_preprocessor_fit(&m->fitted, path, m->fitted.channels, &l.sums);
         for (int64_t c = 0; c < m->classes.count; ++c) m->fitted.samples[c] = l.classes[c];
+        log_unlabelled(m, path, &l);
         if (!m->classes.count) m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
         if (!l.ones && !m->classes.count)
             cleat_log(CLEAT_LOG_WARNING,

@@ -10,6 +10,7 @@ typedef struct cleat_mask_sample {
     char *image, *mask;    /* paths, owned; mask NULL: none */
     int64_t height, width; /* from the file headers */
     int64_t channels;
+    bool alpha; /* the image has transparency */
     cleat_split split;
     bool unreadable; /* prediction: its image cannot be read */
 } cleat_mask_sample;

@@ -21,7 +21,6 @@ typedef struct reader {
     png_structp png;
     png_infop info;
     bool ids;      /* values as they are stored, of a palette its indices */
-    int planes;    /* planes per row: the channels of the image, and alpha if present */
     size_t stored; /* bytes of a row in the file, before compression */
     cleat_image image;
     cleat_error *error;
@@ -82,6 +81,7 @@ static bool read_header(reader *r) {
     r->image.width = png_get_image_width(r->png, r->info);
     r->image.bits = png_get_bit_depth(r->png, r->info);
     r->image.channels = colours ? 3 : 1;
+    r->image.alpha = type & PNG_COLOR_MASK_ALPHA || png_get_valid(r->png, r->info, PNG_INFO_tRNS);
     r->stored = png_get_rowbytes(r->png, r->info);
     return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
 }
@@ -90,8 +90,6 @@ enum { DEFLATE_RATIO = 1032 }; /* the most that compression by deflate can reach
 
 /* Whether the file can hold what its header says, before memory is reserved for it. */
 static bool is_possible(reader *r) {
-    cleat_image whole = r->image;
-    whole.channels = r->planes;
     if ((int64_t)r->stored * r->image.height / DEFLATE_RATIO > (int64_t)r->size)
         return !fails(
             cleat_fail(r->error, CLEAT_ERR_FORMAT,
@@ -99,62 +97,39 @@ static bool is_possible(reader *r) {
                        "or remove it",
                        r->name, r->size, (long long)r->image.width, (long long)r->image.height),
             r);
-    return !fails(cleat_image_check_contents(r->name, &whole, r->size, r->error), r);
+    return !fails(cleat_image_check_contents(r->name, &r->image, r->size, r->error), r);
 }
 
-/* Converts every kind of PNG to 8 bits per channel, with alpha if anything is transparent. */
+/* Converts every kind of PNG to 8 bits per channel. Of transparent pixels the colours beneath remain, as from Pillow's
+ * convert('RGB'), with which timm, torchvision and transformers read images. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
-    if (r->ids) {
+    if (r->ids)
         png_set_packing(r->png);
-        png_set_strip_alpha(r->png);
-    } else {
+    else
         png_set_expand(r->png);
-    }
+    png_set_strip_alpha(r->png);
     png_set_scale_16(r->png);
     png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
-    r->planes = png_get_channels(r->png, r->info);
     return true;
 }
 
-/* from [pixels, channels + alpha], to [pixels, channels]. */
-static void composite_over_black(const uint8_t *from, int64_t pixels, int64_t channels, uint8_t *to) {
-    for (int64_t i = 0; i < pixels; ++i, from += channels + 1)
-        for (int64_t c = 0; c < channels; ++c) *to++ = (uint8_t)((from[c] * from[channels] + 127u) / 255u);
-}
-
-/* Each pass of an interlaced file needs the rows as the previous pass left them; transparency is therefore
- * applied after the last one. */
-static bool read_rows(reader *r, uint8_t *rows, size_t stride) {
+static bool read_rows(reader *r) {
+    if (fails(cleat_image_alloc(r->name, &r->image, r->error), r)) return false;
+    const size_t stride = (size_t)(r->image.width * r->image.channels);
     if (setjmp(png_jmpbuf(r->png))) return false;
     int passes = png_set_interlace_handling(r->png);
     for (int pass = 0; pass < passes; ++pass)
-        for (int64_t y = 0; y < r->image.height; ++y) png_read_row(r->png, rows + (size_t)y * stride, NULL);
+        for (int64_t y = 0; y < r->image.height; ++y) png_read_row(r->png, r->image.pixels + (size_t)y * stride, NULL);
     png_read_end(r->png, NULL);
     return true;
-}
-
-static bool read_opaque(reader *r) {
-    if (fails(cleat_image_alloc(r->name, &r->image, r->error), r)) return false;
-    return read_rows(r, r->image.pixels, (size_t)(r->image.width * r->image.channels));
-}
-
-static bool read_transparent(reader *r) {
-    cleat_image whole = {.height = r->image.height, .width = r->image.width, .channels = r->planes};
-    if (fails(cleat_image_alloc(r->name, &whole, r->error), r)) return false;
-    bool done = read_rows(r, whole.pixels, (size_t)(whole.width * whole.channels)) &&
-                !fails(cleat_image_alloc(r->name, &r->image, r->error), r);
-    if (done) composite_over_black(whole.pixels, whole.height * whole.width, r->image.channels, r->image.pixels);
-    cleat_image_free(&whole);
-    return done;
 }
 
 static cleat_status decode(const char *name, const uint8_t *bytes, size_t size, bool ids, cleat_image *image,
                            cleat_error *error) {
     reader r = {.name = name, .bytes = bytes, .size = size, .ids = ids, .error = error};
-    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) &&
-                (r.planes == r.image.channels ? read_opaque(&r) : read_transparent(&r));
+    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) && read_rows(&r);
     end(&r);
     if (done)
         *image = r.image;

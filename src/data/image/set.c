@@ -104,7 +104,7 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
 
 /* --- splits --------------------------------------------------------------------------------------------------- */
 
-static void assign_splits(cleat_image_set *set) {
+static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     const cleat_image_options *options = set->options;
     bool test_validates =
         set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) && !options->predict;
@@ -114,15 +114,22 @@ static void assign_splits(cleat_image_set *set) {
     }
     double val = set->parts[CLEAT_SPLIT_VAL] ? 0 : options->val_fraction;
     double test = set->parts[CLEAT_SPLIT_TEST] ? 0 : options->test_fraction;
-    for (size_t i = 0; i < set->n_rows; ++i) {
-        cleat_image_row *row = &set->rows[i];
-        if (options->predict)
-            row->split = CLEAT_SPLIT_TEST;
-        else if (row->split == CLEAT_SPLIT_TRAIN)
-            row->split = (uint8_t)cleat_hashed_name_split(row->id, val, test);
-        else if (row->split == CLEAT_SPLIT_TEST && test_validates)
-            row->split = CLEAT_SPLIT_VAL;
+    const char **names = cleat_alloc(set->n_rows, sizeof *names);
+    cleat_split *splits = cleat_alloc(set->n_rows, sizeof *splits);
+    cleat_status status =
+        names && splits ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", set->root);
+    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+        const cleat_image_row *row = &set->rows[i];
+        names[i] = row->id;
+        splits[i] = options->predict                                   ? CLEAT_SPLIT_TEST
+                    : test_validates && row->split == CLEAT_SPLIT_TEST ? CLEAT_SPLIT_VAL
+                                                                       : (cleat_split)row->split;
     }
+    if (status == CLEAT_OK) status = cleat_split_names(names, set->n_rows, val, test, splits, error);
+    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) set->rows[i].split = (uint8_t)splits[i];
+    cleat_free(names);
+    cleat_free(splits);
+    return status;
 }
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
@@ -256,7 +263,7 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
                                             cleat_error *error) {
     if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no images are left", set->root);
     cleat_status status = assign_classes(set, fitted, error);
-    assign_splits(set);
+    if (status == CLEAT_OK) status = assign_splits(set, error);
     if (status == CLEAT_OK && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
                   set->root, fitted->classes[0]);

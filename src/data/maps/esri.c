@@ -337,13 +337,19 @@ static cleat_status read_grids(reader *r, cleat_error *error) {
 
 /* --- samples -------------------------------------------------------------------------------------------------- */
 
+/* Rounded down, but half a day and more are one. */
+static int64_t share_of(int64_t days, double fraction) {
+    const double share = (double)days * fraction;
+    return share < 1 && share >= 0.5 ? 1 : (int64_t)share;
+}
+
 /* Targets before *val are for training, those from *test on for testing. */
 static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, cleat_error *error) {
     const cleat_maps_options *o = r->options;
     int64_t targets = r->maps->n_targets, val_days = o->val_days, test_days = o->test_days;
     if (!val_days && !test_days) {
-        val_days = (int64_t)((double)targets * o->val_fraction);
-        test_days = (int64_t)((double)targets * o->test_fraction);
+        val_days = share_of(targets, o->val_fraction);
+        test_days = share_of(targets, o->test_fraction);
     }
     if (!o->predict && val_days + test_days > targets)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,

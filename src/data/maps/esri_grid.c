@@ -86,6 +86,19 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+/* GDAL writes "NODATA_value nan", and unknown cells as nan. */
+static bool is_nan(const reader *r) {
+    return word_is(r, "nan") || word_is(r, "-nan");
+}
+
+/* Whether a value is that of NODATA_value: the same number in single precision, since programs write it with different
+ * numbers of digits; of 1e30 and more, which no cell has, the first four digits. */
+static bool is_nodata(const reader *r, double value) {
+    const double mark = r->header[NODATA];
+    return (isfinite((float)mark) && (float)value == (float)mark) ||
+           (fabs(mark) >= 1e30 && fabs(value - mark) <= 1e-4 * fabs(mark));
+}
+
 /* Reads a name and its number; the name is the current word. */
 static cleat_status read_entry(reader *r, cleat_error *error) {
     size_t i = 0;
@@ -105,7 +118,10 @@ static cleat_status read_entry(reader *r, cleat_error *error) {
     if (!r->size)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the file ends after %s; copy it again", r->source.path,
                           r->line, keys[i].name);
-    if (!cleat_parse_decimal(r->word, r->size, &r->header[key])) return bad_word(r, why_no_number(r), error);
+    if (key == NODATA && is_nan(r))
+        r->header[key] = NAN;
+    else if (!cleat_parse_decimal(r->word, r->size, &r->header[key]))
+        return bad_word(r, why_no_number(r), error);
     double value = r->header[key];
     if ((key == NCOLS || key == NROWS) && !(value >= 1 && value <= MAX_CELLS && value == floor(value)))
         return bad_word(r, "must be a whole number of at least 1", error);
@@ -115,7 +131,7 @@ static cleat_status read_entry(reader *r, cleat_error *error) {
 
 static cleat_status read_header(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (next_word(r); r->size && is_letter(*r->word) && !word_is(r, "nan") && !word_is(r, "inf"); next_word(r)) {
+    for (next_word(r); r->size && is_letter(*r->word) && !is_nan(r) && !word_is(r, "inf"); next_word(r)) {
         status = read_entry(r, error);
         if (status != CLEAT_OK) return status;
     }
@@ -151,8 +167,11 @@ static cleat_status read_values(reader *r, float *values, size_t cells, cleat_er
                 "%s:%zu: the file ends after %zu of %.0f x %.0f values; copy it again, or correct ncols and "
                 "nrows",
                 r->source.path, r->line, i, r->header[NROWS], r->header[NCOLS]);
-        if (!cleat_parse_decimal(r->word, r->size, &value)) return bad_word(r, why_no_number(r), error);
-        values[i] = value == r->header[NODATA] ? NAN : (float)value;
+        if (isnan(r->header[NODATA]) && is_nan(r))
+            value = NAN;
+        else if (!cleat_parse_decimal(r->word, r->size, &value))
+            return bad_word(r, why_no_number(r), error);
+        values[i] = is_nodata(r, value) ? NAN : (float)value;
         if (isinf(values[i])) return bad_word(r, "exceeds the range of single precision", error);
     }
     if (!r->size) return CLEAT_OK;

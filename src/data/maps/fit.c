@@ -7,6 +7,7 @@
 #include "data/maps/maps.h"
 
 #include "core/memory.h"
+#include "data/common/extremes.h"
 #include "data/common/fitted_json.h"
 
 #include <math.h>
@@ -48,17 +49,16 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
 /* Count, mean and sum of squared deviations from the mean. */
 typedef struct moments {
     double count, mean, squares;
-    float least, most;
+    cleat_extremes extremes;
 } moments;
 
 static moments moments_of(const float *values, int64_t count) {
-    moments m = {.least = INFINITY, .most = -INFINITY};
+    moments m = {.extremes = cleat_extremes_none()};
     for (int64_t i = 0; i < count; ++i) {
         if (isnan(values[i])) continue;
         m.count += 1;
         m.mean += values[i];
-        m.least = fminf(m.least, values[i]);
-        m.most = fmaxf(m.most, values[i]);
+        cleat_extremes_add(&m.extremes, values[i]);
     }
     if (m.count > 0) m.mean /= m.count;
     for (int64_t i = 0; i < count; ++i)
@@ -73,8 +73,7 @@ static void merge(moments *all, const moments *more) {
     all->squares += more->squares + apart * apart * all->count * more->count / count;
     all->mean += apart * more->count / count;
     all->count = count;
-    all->least = fminf(all->least, more->least);
-    all->most = fmaxf(all->most, more->most);
+    cleat_extremes_merge(&all->extremes, &more->extremes);
 }
 
 static const char *channel_name(const cleat_maps *maps, int64_t c, char number[24]) {
@@ -83,19 +82,33 @@ static const char *channel_name(const cleat_maps *maps, int64_t c, char number[2
     return number;
 }
 
+/* Inverse of cleat_maps_transform. */
+static double before_transform(const cleat_maps *maps, double value) {
+    return maps->fitted.transform == CLEAT_TRANSFORM_NONE ? value : copysign(expm1(fabs(value)), value);
+}
+
 static cleat_status store_moments(cleat_maps *maps, const char *path, int64_t c, const moments *m, cleat_error *error) {
-    char number[24];
+    char number[24], what[128];
     if (m->count == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: channel '%.100s' has no known value in the training frames; remove it", path,
                           channel_name(maps, c, number));
-    bool constant = m->least == m->most; /* the sum of squares would be nothing but rounding errors */
-    maps->fitted.mean[c] = constant ? m->least : m->mean;
+    const cleat_extremes *e = &m->extremes;
+    bool constant = e->least == e->most; /* the sum of squares would be nothing but rounding errors */
+    maps->fitted.mean[c] = constant ? e->least : m->mean;
     maps->fitted.std[c] = constant ? 1 : sqrt(m->squares / m->count);
     if (constant)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: channel '%s' is constant (%g) in all training frames; its standard deviation is set to 1", path,
                   channel_name(maps, c, number), maps->fitted.mean[c]);
+    const cleat_extremes in_file = {before_transform(maps, e->least),
+                                    before_transform(maps, e->above),
+                                    before_transform(maps, e->most),
+                                    before_transform(maps, e->below),
+                                    e->n_least,
+                                    e->n_most};
+    snprintf(what, sizeof what, "channel '%.100s'", channel_name(maps, c, number));
+    cleat_extremes_warn(&in_file, path, what, "if it stands for unknown cells, name it as NODATA_value, or write NaN");
     return CLEAT_OK;
 }
 
@@ -152,8 +165,7 @@ cleat_status cleat_maps_fit_preprocessor(cleat_maps *maps, const char *path, cle
     float *room = maps->steps ? NULL : cleat_alloc((size_t)(max_steps(maps) * cleat_maps_step_elements(maps)), 4);
     if (!maps->fitted.mean || !maps->fitted.std || !all || (!room && !maps->steps))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the means of %zu channels", path, channels);
-    for (size_t c = 0; c < channels && status == CLEAT_OK; ++c)
-        all[c] = (moments){.least = INFINITY, .most = -INFINITY};
+    for (size_t c = 0; c < channels && status == CLEAT_OK; ++c) all[c] = (moments){.extremes = cleat_extremes_none()};
     for (size_t i = 0; i < maps->common.base.count && status == CLEAT_OK; ++i)
         if (maps->samples[i].split == CLEAT_SPLIT_TRAIN)
             status = add_sample(maps, &maps->samples[i], &seen, room, all, error);

@@ -280,9 +280,16 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
 }
 
 /* Determines whether the folder contains grids or stacks. */
+static const char of_table[] =
+    "; of a table of detections (FIRMS: latitude, longitude, acq_date), count the rows of each cell and day "
+    "(numpy.histogram2d), and write each day as a grid count_YYYYMMDD.asc";
+
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {
-    size_t asc = 0, npy = 0;
+    size_t asc = 0, npy = 0, tables = strcasecmp(cleat_name_ending(folder), ".csv") == 0;
     cleat_listing listing = {0};
+    if (cleat_file_exists(folder))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: is a file; maps are a folder (data.path)%s", folder,
+                          tables ? of_table : "");
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     if (status == CLEAT_ERR_NOT_FOUND)
         return cleat_fail(error, status, "%s: the folder does not exist (data.path)", folder);
@@ -290,13 +297,14 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
     for (size_t i = 0; i < listing.count; ++i) {
         asc += strcasecmp(cleat_name_ending(listing.names[i]), ".asc") == 0;
         npy += strcmp(cleat_name_ending(listing.names[i]), ".npy") == 0;
+        tables += strcasecmp(cleat_name_ending(listing.names[i]), ".csv") == 0;
     }
     cleat_listing_free(&listing);
     if (!asc && !npy)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no maps in this folder; expected ESRI ASCII grids NAME_YYYYMMDD.asc, or stacks NAME.npy "
-                          "[T, C, H, W] with NAME_mask.npy [H, W]",
-                          folder);
+                          "[T, C, H, W] with NAME_mask.npy [H, W]%s",
+                          folder, tables ? of_table : "");
     if (asc && npy)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: both ESRI grids (.asc) and stacks (.npy); move one kind to a separate folder", folder);

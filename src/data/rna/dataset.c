@@ -135,13 +135,32 @@ static const cleat_dataset_class rna_class = {
 
 /* --- from the set to the dataset ------------------------------------------------------------------------------ */
 
-/* The split selected by a hash of the entry's name. */
-static cleat_split hashed_split(const char *id, const cleat_rna_options *options) {
+/* Place by a hash of the entry's name, the same for all chains of a structure. */
+static double hashed_place(const char *id, const cleat_rna_options *options) {
     char key[600];
     const char *underscore = strrchr(id, '_');
     int stem = (int)(underscore && underscore != id ? (size_t)(underscore - id) : strlen(id));
     snprintf(key, sizeof key, "%llu/%.*s", (unsigned long long)options->split_seed, stem, id);
-    return cleat_hashed_split(key, strlen(key), options->val_fraction, options->test_fraction);
+    return cleat_hashed_place(key, strlen(key));
+}
+
+/* Splits of the chains whose file names none. */
+static cleat_status assign_splits(rna_dataset *rna, const cleat_rna_set *set, const cleat_rna_options *options,
+                                  cleat_error *error) {
+    const size_t count = rna->base.count;
+    double *places = cleat_alloc(count, sizeof *places);
+    cleat_split *splits = cleat_alloc(count, sizeof *splits);
+    const bool there = places && splits;
+    for (size_t i = 0; i < count && there; ++i)
+        places[i] = rna->chains[i].split == CLEAT_SPLITS ? hashed_place(rna->chains[i].id, options) : INFINITY;
+    if (there)
+        cleat_hashed_splits(places, count, set->has_val ? 0 : options->val_fraction,
+                            set->has_test ? 0 : options->test_fraction, splits);
+    for (size_t i = 0; i < count && there; ++i)
+        if (rna->chains[i].split == CLEAT_SPLITS) rna->chains[i].split = splits[i];
+    cleat_free(places);
+    cleat_free(splits);
+    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu chains", count);
 }
 
 /* Whether the chain is used; counts the rejected ones. */
@@ -168,7 +187,7 @@ static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const
     if (!chain->id) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the id %s", entry->id);
     chain->first = (int64_t)summary->residues;
     chain->length = (int64_t)entry->length;
-    chain->split = entry->split != CLEAT_SPLITS ? entry->split : hashed_split(entry->id, options);
+    chain->split = entry->split;
     char *letters = rna->letters + summary->residues + summary->chains;
     float *coords = rna->coords + 3 * summary->residues, *mask = rna->mask + summary->residues;
     int32_t *partners = rna->partners + summary->residues;
@@ -240,6 +259,7 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: no chain can be used: %zu have no coordinates, %zu are shorter than %lld", path,
                             rna->summary.skipped, rna->summary.shorter, (long long)options->min_length);
+    if (status == CLEAT_OK) status = assign_splits(rna, set, options, error);
     if (status != CLEAT_OK) {
         rna_destroy(&rna->base);
         return status;
@@ -290,6 +310,28 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
     return status;
 }
 
+/* Reads PART_sequences.csv and PART_labels.csv, which Kaggle has beside the training files, as a split. */
+static cleat_status read_part(const char *folder, const char *part, cleat_split split, cleat_rna_set *set, bool *has,
+                              cleat_error *error) {
+    char name[64], sequences[4096], labels[4096];
+    const size_t before = set->count;
+    snprintf(name, sizeof name, "%s_sequences.csv", part);
+    cleat_status status = cleat_path_join(folder, name, sequences, sizeof sequences, error);
+    snprintf(name, sizeof name, "%s_labels.csv", part);
+    if (status == CLEAT_OK) status = cleat_path_join(folder, name, labels, sizeof labels, error);
+    if (status != CLEAT_OK || !cleat_file_exists(sequences)) return status;
+    if (!cleat_file_exists(labels)) {
+        cleat_log(CLEAT_LOG_INFO, "%s: not used, since %s is missing", sequences, name);
+        return CLEAT_OK;
+    }
+    status = cleat_rna_read_sequences(sequences, set, error);
+    if (status == CLEAT_OK) status = cleat_rna_read_labels(labels, set, error);
+    for (size_t i = before; i < set->count && status == CLEAT_OK; ++i) set->chains[i].split = split;
+    if (status == CLEAT_OK) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", sequences, cleat_split_name(split));
+    *has = true;
+    return status;
+}
+
 static cleat_status read_folder(const char *folder, const cleat_rna_options *options, cleat_rna_set *set,
                                 cleat_error *error) {
     static const char *const names[][2] = {{"sequences.csv", "labels.csv"},
@@ -306,10 +348,15 @@ static cleat_status read_folder(const char *folder, const cleat_rna_options *opt
     if (!found) return read_pdb_folder(folder, set, error);
     cleat_status status = cleat_rna_read_sequences(sequences, set, error);
     if (status != CLEAT_OK) return status;
-    if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
-    if (!options->structures) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: missing file; training and evaluation require its coordinates",
-                      labels);
+    if (!cleat_file_exists(labels) && options->structures)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: missing file; training and evaluation require its coordinates", labels);
+    if (cleat_file_exists(labels)) status = cleat_rna_read_labels(labels, set, error);
+    if (status == CLEAT_OK && options->structures)
+        status = read_part(folder, "validation", CLEAT_SPLIT_VAL, set, &set->has_val, error);
+    if (status == CLEAT_OK && options->structures)
+        status = read_part(folder, "test", CLEAT_SPLIT_TEST, set, &set->has_test, error);
+    return status;
 }
 
 static cleat_status read_any(const char *path, const cleat_rna_options *options, cleat_rna_set *set,

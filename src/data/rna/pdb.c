@@ -1,7 +1,7 @@
 /* Reader of PDB files: fixed columns (format 3.3), only the first model, and only its RNA chains.
  *
- * A residue is identified by (chain, number, insertion code), whatever the numbers are; residues are ordered
- * as in the file. A residue belongs to the chain if its name is that of a nucleotide, or if it is an unknown
+ * A residue is identified by (chain, number, insertion code), whatever the numbers are (hybrid-36 too); residues are
+ * ordered as in the file. A chain may have two letters, in columns 21 and 22, as gemmi and PyMOL write them. A residue belongs to the chain if its name is that of a nucleotide, or if it is an unknown
  * one (N) that has a C1' atom or a phosphate with an O5' atom. HETATM records after the chain's TER are
  * ligands and waters. Of alternate locations the first C1' is used. DNA residues inside an RNA chain are read
  * as N; a chain whose sugars are mostly those of DNA is ignored. Other records and stray lines are
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { CHAINS = 1 << 14 }; /* 7 bits for each of two letters */
+
 typedef struct residue {
     char name[4];
     char letter;
@@ -21,16 +23,16 @@ typedef struct residue {
     bool phosphorus, o5, c2, o2, alpha_carbon; /* atoms seen */
     bool known;                                /* C1' has been read */
     float xyz[3];
-    unsigned char chain;
+    uint16_t chain;
 } residue;
 
 typedef struct pdb_file {
     const char *path;
     residue *residues; /* in order of appearance, all chains */
     size_t count, capacity;
-    cleat_name_table keys;       /* chain, number and insertion code as in columns 22-27 -> index */
-    bool begun[256], ended[256]; /* the chain has records; it has a TER record */
-    unsigned char order[256];    /* chains in order of appearance */
+    cleat_name_table keys;             /* chain, number and insertion code as in columns 21-27 -> index */
+    bool begun[CHAINS], ended[CHAINS]; /* the chain has records; it has a TER record */
+    uint16_t order[CHAINS];            /* chains in order of appearance */
     size_t chains;
     bool atoms; /* the file has ATOM or HETATM records */
 } pdb_file;
@@ -43,12 +45,24 @@ static void columns(const char *line, int first, int last, char *text) {
     text[last - first + 1] = 0;
 }
 
+/* The chain in columns 21 and 22; one letter may be in either. */
+static uint16_t chain_of(const char *line) {
+    const bool left = line[21] == ' ';
+    const unsigned first = left ? ' ' : (unsigned char)line[20], last = (unsigned char)line[left ? 20 : 21];
+    return (uint16_t)((first & 127) << 7 | (last & 127));
+}
+
+static void chain_name(uint16_t chain, char name[3]) {
+    const char letters[2] = {(char)(chain >> 7), (char)(chain & 127)};
+    snprintf(name, 3, "%.*s", letters[0] == ' ' ? (letters[1] != ' ') : 2, letters[0] == ' ' ? letters + 1 : letters);
+}
+
 static cleat_status find_residue(pdb_file *file, const char *line, size_t *index, cleat_error *error) {
-    char key[7];
-    unsigned char chain = (unsigned char)line[21];
+    char key[8];
+    const uint16_t chain = chain_of(line);
     uint32_t found;
-    memcpy(key, line + 21, 6);
-    key[6] = 0;
+    memcpy(key, line + 20, 7);
+    key[7] = 0;
     if (cleat_name_table_find(&file->keys, key, &found)) {
         *index = found;
         return CLEAT_OK;
@@ -98,7 +112,7 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
         if (line[i] < 0x20 || line[i] > 0x7E)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %d contains byte 0x%02x; the file is damaged",
                               file->path, line_number, i + 1, (unsigned)(unsigned char)line[i]);
-    if (line[0] == 'H' && file->ended[(unsigned char)line[21]]) return CLEAT_OK;
+    if (line[0] == 'H' && file->ended[chain_of(line)]) return CLEAT_OK;
     size_t index;
     cleat_status status = find_residue(file, line, &index, error);
     if (status != CLEAT_OK) return status;
@@ -114,11 +128,11 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     return c1 && !r->known ? read_position(file, line_number, line, r, error) : CLEAT_OK;
 }
 
-/* Ends the chain of a TER record: the chain in column 22, or the chain of the last atom if the record is
+/* Ends the chain of a TER record: the chain in columns 21 and 22, or the chain of the last atom if the record is
  * shorter or has a blank there. */
 static void read_ter(pdb_file *file, const char *line, size_t length) {
     if (length >= 22 && line[21] != ' ')
-        file->ended[(unsigned char)line[21]] = true;
+        file->ended[chain_of(line)] = true;
     else if (file->count)
         file->ended[file->residues[file->count - 1].chain] = true;
 }
@@ -155,7 +169,7 @@ static bool is_nucleotide(const residue *r) {
 }
 
 /* RNA and not mostly DNA. Old files also name DNA residues A, C, G, but their sugars have no O2'. */
-static bool is_rna_chain(const pdb_file *file, unsigned char chain) {
+static bool is_rna_chain(const pdb_file *file, uint16_t chain) {
     size_t rna = 0, dna = 0;
     for (size_t i = 0; i < file->count; ++i) {
         const residue *r = &file->residues[i];
@@ -168,17 +182,15 @@ static bool is_rna_chain(const pdb_file *file, unsigned char chain) {
     return rna > dna;
 }
 
-static cleat_status add_chain(const pdb_file *file, unsigned char chain, const char *stem, cleat_rna_set *set,
+static cleat_status add_chain(const pdb_file *file, uint16_t chain, const char *stem, cleat_rna_set *set,
                               cleat_error *error) {
-    char id[300];
+    char id[300], name[3];
     uint32_t earlier;
-    if (chain == ' ')
-        snprintf(id, sizeof id, "%s", stem);
-    else
-        snprintf(id, sizeof id, "%s_%c", stem, chain);
+    chain_name(chain, name);
+    snprintf(id, sizeof id, "%s%s%s", stem, *name ? "_" : "", name);
     if (cleat_name_table_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: chain %c would be named %s, as a chain of another file; rename one", file->path, chain,
+                          "%s: chain %s would be named %s, as a chain of another file; rename one", file->path, name,
                           id);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
     for (size_t i = 0; i < file->count && status == CLEAT_OK; ++i) {

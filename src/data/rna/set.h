@@ -28,6 +28,7 @@ typedef struct cleat_rna_set {
     size_t residue_count, residue_capacity;
     cleat_name_table ids; /* id -> index of its chain */
     cleat_rna_summary summary;
+    bool has_val, has_test; /* files of these splits were read: no other chains are held out for them */
 } cleat_rna_set;
 
 void cleat_rna_set_free(cleat_rna_set *set);

@@ -105,7 +105,9 @@ static cleat_status names_asked(const char *list, const char *what, const cleat_
 
 static cleat_status find_time(const cleat_csv *csv, const char *name, int *time, cleat_error *error) {
     *time = 0;
-    return name && *name ? cleat_csv_need_column(csv, name, time, error) : CLEAT_OK;
+    if (!name || !*name) return CLEAT_OK;
+    const cleat_status status = cleat_csv_need_column(csv, name, time, error);
+    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "data.time_column (empty: the first column)");
 }
 
 /* The columns of a header by name. */
@@ -171,6 +173,8 @@ static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *co
     cleat_status status = read_header(csv, &header, error);
     for (size_t i = 0; i < used->count && status == CLEAT_OK; ++i) {
         status = need_column(csv, &header, used->names[i], &columns->at[i], error);
+        if (status != CLEAT_OK)
+            status = cleat_fail_in(error, status, i < columns->features ? "data.features" : "data.targets");
         if (status == CLEAT_OK && columns->at[i] == columns->time)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                                 "%s:%zu: '%.100s' is the time column and cannot be a feature or target too",

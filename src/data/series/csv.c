@@ -1,6 +1,7 @@
 /* Reads a series into a table: rows in order of time, one step apart or as the options allow, with numeric
  * cells. */
 #include "data/common/csv_stream.h"
+#include "data/series/numbers.h"
 #include "data/series/series.h"
 
 #include "core/memory.h"
@@ -13,19 +14,19 @@ typedef struct reader {
     cleat_csv_stream stream;
     const cleat_series_options *options;
     cleat_series_table table;
-    cleat_time_kind kind; /* of the first row */
-    int64_t step;         /* 0: unknown before the second row */
-    const char *step_source;
-    int64_t *carried; /* [columns] number of consecutive cells that were filled */
-    bool is_broken;   /* the previous row is not in the table */
-    bool went_back;   /* the previous row has an earlier time than the one before it */
-    int64_t ahead;    /* time before the last one that went back; INT64_MIN: none did */
+    cleat_time_kind kind;    /* of the first row */
+    const char *step_source; /* NULL: the step, table.calendar, is unknown before the second row */
+    int64_t *carried;        /* [columns] number of consecutive cells that were filled */
+    bool is_broken;          /* the previous row is not in the table */
+    bool went_back;          /* the previous row has an earlier time than the one before it */
+    int64_t ahead;           /* time before the last one that went back; INT64_MIN: none did */
     struct {
         int64_t from, to; /* times around it; equal: none */
         size_t fault;     /* number of faults with its own */
     } gap;                /* the last one that is a fault */
     cleat_faults faults;
-    char decimal_mark; /* of the first number that has one; 0 before it */
+    cleat_number_marks marks;
+    uint8_t *seen; /* [columns] what their numbers show of the marks */
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
@@ -111,13 +112,14 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
 static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     cleat_series_table *t = &r->table;
     size_t width = t->columns.used.count;
-    int64_t before = t->times[t->rows - 1], lacking = (time - before) / r->step - 1;
-    char text[CLEAT_TIME_TEXT];
-    if ((time - before) % r->step)
+    int64_t before = t->times[t->rows - 1], lacking = cleat_calendar_steps(&t->calendar, before, time) - 1;
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
+    if (lacking < 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %lld s "
+                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %s "
                           "(%s), so the gap cannot be filled; skip gaps, or correct the times",
-                          path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
+                          path_of(r), line_of(r), (long long)(time - before), cleat_calendar_text(&t->calendar, step),
+                          r->step_source);
     if (lacking > r->options->longest_fill)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: %lld rows are missing after %s, more than the limit of %lld that can be filled; add "
@@ -131,7 +133,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
         float *row = t->cells + (size_t)t->rows * width;
         memcpy(row, row - width, width * sizeof *row);
         t->flags[t->rows] = t->flags[t->rows - 1] & CLEAT_ROW_MISSING;
-        t->times[t->rows] = t->times[t->rows - 1] + r->step;
+        t->times[t->rows] = cleat_calendar_after(&t->calendar, before, i + 1);
         ++t->rows;
         ++t->filled_rows;
     }
@@ -141,7 +143,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
 /* Handles a row that is not one step after the previous one. */
 static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     int64_t before = r->table.times[r->table.rows - 1];
-    char text[CLEAT_TIME_TEXT];
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
     ++r->table.gaps;
     if (r->options->gaps == CLEAT_GAPS_FILL) return fill_gap(r, time, error);
     if (r->options->gaps == CLEAT_GAPS_SKIP) {
@@ -149,10 +151,10 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         return CLEAT_OK;
     }
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: this row is %lld s after that of %s, but the step is %lld s (%s); complete the file, or "
+                      "%s:%zu: this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
                       "set data.gaps to fill, skip, or rows (business days)",
                       path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
-                      (long long)r->step, r->step_source);
+                      cleat_calendar_text(&r->table.calendar, step), r->step_source);
 }
 
 /* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
@@ -171,6 +173,28 @@ static void record_gap(reader *r, int64_t time) {
     r->gap.fault = r->faults.count + 1;
 }
 
+/* Whether the row at `time` is one step after the previous one. The first two rows give the step. Where it is by months,
+ * the third may show that it is not: 28 days from the 1st of February, or 30 June after 30 April. */
+static bool is_next(reader *r, int64_t time) {
+    cleat_calendar *step = &r->table.calendar, other = {0};
+    const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];
+    if (!step->step) {
+        step->step = time - before;
+        cleat_calendar_months(before, time, step);
+        r->step_source = "the interval of the first two rows";
+    } else if (step->months && !step->day && cleat_calendar_months(before, time, &other)) {
+        step->day = other.day;
+    }
+    if (cleat_calendar_after(step, before, 1) == time) return true;
+    if (r->table.rows != 2 || !step->months || before != cleat_calendar_after(step, first, 1)) return false;
+    const bool by_months = cleat_calendar_months(before, time, &other) && other.months == step->months &&
+                           cleat_calendar_after(&other, first, 1) == before;
+    if (!by_months && time - before != before - first) return false;
+    step->months = by_months ? step->months : 0;
+    step->day = other.day;
+    return true;
+}
+
 /* Checks the time of a row against that of the previous one. */
 static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     const bool unknown = r->is_broken, behind = r->went_back;
@@ -184,14 +208,12 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     }
     if (behind || (before < r->ahead && r->ahead < time)) return CLEAT_OK;
     int64_t distance = time - before;
-    bool any = r->options->gaps == CLEAT_GAPS_ROWS, fixed = r->step_source != NULL;
-    if (any && !fixed && (!r->step || distance < r->step)) r->step = distance;
-    if (any) return CLEAT_OK;
-    if (!r->step) {
-        r->step = distance;
-        r->step_source = "the interval of the first two rows";
+    int64_t *step = &r->table.calendar.step;
+    if (r->options->gaps == CLEAT_GAPS_ROWS) {
+        if (!r->step_source && (!*step || distance < *step)) *step = distance;
+        return CLEAT_OK;
     }
-    if (distance == r->step) return CLEAT_OK;
+    if (is_next(r, time)) return CLEAT_OK;
     status = handle_gap(r, time, flags, error);
     if (status != CLEAT_OK) record_gap(r, time);
     return status;
@@ -210,35 +232,19 @@ static bool is_missing(const char *text) {
     return false;
 }
 
-/* Spreadsheets of countries with a decimal comma separate fields by ';'. In such files, and only there, a number may
- * have a comma; one file has one mark, since '1.234' may be thousands where '1,5' has a fraction. */
-static bool parse_number(reader *r, const char *text, double *number) {
-    char copy[64];
-    const size_t length = strlen(text), mark = strcspn(text, ".,");
-    if (r->stream.csv.separator != ';' || mark == length) return cleat_parse_decimal(text, length, number);
-    if (length >= sizeof copy || (r->decimal_mark && r->decimal_mark != text[mark])) return false;
-    memcpy(copy, text, length);
-    copy[mark] = '.';
-    if (!cleat_parse_decimal(copy, length, number)) return false;
-    if (!r->decimal_mark && text[mark] == ',')
-        cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path_of(r));
-    r->decimal_mark = text[mark];
-    return true;
-}
-
 static cleat_status parse_value(reader *r, size_t column, const char *text, float *value, cleat_error *error) {
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
-    if (!parse_number(r, text, &number))
+    if (!cleat_marks_parse(&r->marks, text, &r->seen[column], &number))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no units, or remove the "
-            "column from the features",
+            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no marks between thousands, no "
+            "units, or remove the column from the features",
             path_of(r), line_of(r), r->table.columns.used.names[column],
             cleat_format_excerpt(text, strlen(text), shown),
-            r->decimal_mark == ','   ? " with a decimal comma, as those before it"
-            : r->decimal_mark == '.' ? " with a decimal point, as those before it"
-                                     : "");
+            r->marks.decimal == ','   ? " with a decimal comma, as those before it"
+            : r->marks.decimal == '.' ? " with a decimal point, as those before it"
+                                      : "");
     if (!(fabs(number) < 1e37))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
@@ -329,33 +335,48 @@ static cleat_status read_rows(reader *r, cleat_error *error) {
 
 static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
     if (fitted) {
-        r->step = fitted->step;
+        r->table.calendar.step = fitted->step;
+        r->table.calendar.months = r->options->gaps == CLEAT_GAPS_ROWS ? 0 : fitted->months;
         r->step_source = "as in training";
     } else if (r->options->step) {
-        r->step = r->options->step;
+        r->table.calendar.step = r->options->step;
         r->step_source = "as set by the caller";
     }
 }
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
-                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
-    reader r = {.options = options, .ahead = INT64_MIN};
+/* Reads the file with these marks of numbers; *again: it must be read again, with marks->thousands. */
+static cleat_status read_with(const char *path, const cleat_series_options *options,
+                              const cleat_series_preprocessor *fitted, cleat_number_marks *marks, bool *again,
+                              cleat_series_table *table, cleat_error *error) {
+    reader r = {.options = options, .ahead = INT64_MIN, .marks = *marks};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status != CLEAT_OK) return status;
-    cleat_csv_log_separator(&r.stream.csv);
+    if (!marks->thousands) cleat_csv_log_separator(&r.stream.csv);
+    r.marks.semicolons = r.stream.csv.separator == ';';
     set_step(&r, fitted);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
-    if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
+    const size_t columns = r.table.columns.used.count;
+    if (status == CLEAT_OK &&
+        (!(r.carried = cleat_alloc(columns, sizeof *r.carried)) || !(r.seen = cleat_alloc(columns, sizeof *r.seen))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
     if (status == CLEAT_OK) status = read_rows(&r, error);
     if (status == CLEAT_OK) status = cleat_faults_report(&r.faults, error);
     if (status == CLEAT_OK && r.table.rows < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
-    r.table.step = r.step;
+    *again = false;
+    if (status == CLEAT_OK && !fitted && !marks->thousands)
+        status = cleat_marks_decide(path, &r.marks, r.seen, columns, again, error);
+    if (status == CLEAT_OK && !*again && options->gaps == CLEAT_GAPS_ROWS)
+        status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
+    if (status == CLEAT_OK && !*again && r.marks.decimal == ',')
+        cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
     cleat_csv_stream_close(&r.stream);
     cleat_free(r.carried);
-    if (status != CLEAT_OK) {
+    cleat_free(r.seen);
+    *marks = r.marks;
+    r.table.thousands = r.marks.thousands;
+    if (status != CLEAT_OK || *again) {
         cleat_series_table_free(&r.table);
         return status;
     }
@@ -363,10 +384,19 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     return CLEAT_OK;
 }
 
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+    cleat_number_marks marks = {.thousands = fitted ? fitted->thousands : 0};
+    bool again = false;
+    cleat_status status = read_with(path, options, fitted, &marks, &again, table, error);
+    return status == CLEAT_OK && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
+}
+
 void cleat_series_table_free(cleat_series_table *table) {
     cleat_series_columns_free(&table->columns);
     cleat_free(table->cells);
     cleat_free(table->times);
+    cleat_calendar_free(&table->calendar);
     cleat_free(table->flags);
     *table = (cleat_series_table){0};
 }

@@ -101,7 +101,10 @@ static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int
 static cleat_status series_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     const cleat_series *s = (const cleat_series *)dataset;
     const cleat_series_columns *columns = &s->table.columns;
-    cleat_series_preprocessor fitted = {.step = s->table.step, .n_resamples = s->n_resamples};
+    cleat_series_preprocessor fitted = {.step = s->table.calendar.step,
+                                        .months = s->table.calendar.months,
+                                        .thousands = s->table.thousands,
+                                        .n_resamples = s->n_resamples};
     memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < columns->features + columns->targets && status == CLEAT_OK; ++i) {
@@ -173,7 +176,7 @@ cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
         .lookback = s->lookback,
         .horizon = s->horizon,
         .season = s->season,
-        .step = s->table.step,
+        .step = s->table.calendar.step,
         .features = (int64_t)columns->features,
         .resolutions = (int64_t)s->n_resamples + 1,
         .channels = s->fields[X].shape[1],
@@ -232,14 +235,14 @@ void cleat_series_past(const cleat_dataset *dataset, size_t sample, size_t targe
 int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample) {
     const cleat_series *s = as_series(dataset);
     if (!s || resample > s->n_resamples) return 0;
-    return resample ? s->resample_seconds[resample - 1] : s->table.step;
+    return resample ? s->resample_seconds[resample - 1] : s->table.calendar.step;
 }
 
 int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead) {
     const cleat_series *s = as_series(dataset);
     if (!s || sample >= dataset->count || ahead < 0) return 0;
     int64_t row = s->windows.last[sample] + ahead, end = s->table.rows - 1;
-    return row <= end ? s->table.times[row] : s->table.times[end] + (row - end) * s->table.step;
+    return row <= end ? s->table.times[row] : cleat_calendar_after(&s->table.calendar, s->table.times[end], row - end);
 }
 
 int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample) {

@@ -2,6 +2,8 @@
  *
  *   kind,name,mean,deviation
  *   step,3600,,
+ *   months,1,,          (only where rows are months apart)
+ *   thousands,.,,       (only where numbers have marks between thousands)
  *   frame,14400,,
  *   feature,OT,13.3,8.5
  *   target,OT,13.3,8.5 */
@@ -11,6 +13,7 @@
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "core/text.h"
+#include "data/common/extremes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,22 +28,22 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
     size_t width = table->columns.used.count;
     const float *cells = table->cells + column;
     double sum = 0, squares = 0;
-    float least = INFINITY, most = -INFINITY;
+    cleat_extremes extremes = cleat_extremes_none();
+    char what[128];
     int64_t known = 0;
     for (int64_t r = 0; r < rows; ++r) {
         float value = cells[(size_t)r * width];
         if (isnan(value)) continue;
         sum += value;
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        cleat_extremes_add(&extremes, value);
         ++known;
     }
     if (!known)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: '%.100s' has no value in the %lld training rows; remove the column", path,
                           table->columns.used.names[column], (long long)rows);
-    bool constant = least == most; /* the sum of squares would be nothing but rounding errors */
-    *mean = constant ? least : sum / (double)known;
+    bool constant = extremes.least == extremes.most; /* the sum of squares would be nothing but rounding errors */
+    *mean = constant ? extremes.least : sum / (double)known;
     for (int64_t r = 0; r < rows; ++r) {
         double off = cells[(size_t)r * width] - *mean;
         if (!isnan(off)) squares += off * off;
@@ -50,6 +53,8 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: '%s' is constant (%g) in all training rows; its standard deviation is set to 1", path,
                   table->columns.used.names[column], *mean);
+    snprintf(what, sizeof what, "'%.100s'", table->columns.used.names[column]);
+    cleat_extremes_warn(&extremes, path, what, "if it stands for missing values, leave these cells empty");
     return CLEAT_OK;
 }
 
@@ -107,6 +112,8 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
     if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
     if (status != CLEAT_OK) return status;
     cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
+    if (fitted->months) cleat_text_add(&text, "months,%d,,\n", fitted->months);
+    if (fitted->thousands) cleat_text_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
     for (size_t f = 0; f < fitted->n_resamples; ++f)
         cleat_text_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
     add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
@@ -157,7 +164,21 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
     if (strcmp(kind, "step") == 0)
         return whole_seconds(name, &fitted->step) ? CLEAT_OK
                                                   : bad_line(csv, "the step must be a whole number of seconds", error);
-    if (strcmp(kind, "frame") != 0) return bad_line(csv, "kind must be step, frame, feature or target", error);
+    if (strcmp(kind, "months") == 0) {
+        int64_t months = 0;
+        if (!whole_seconds(name, &months) || months > 12 * 9999)
+            return bad_line(csv, "the months of a step must be a whole number", error);
+        fitted->months = (int)months;
+        return CLEAT_OK;
+    }
+    if (strcmp(kind, "thousands") == 0) {
+        fitted->thousands = *name;
+        return strcmp(name, ".") == 0 || strcmp(name, ",") == 0
+                   ? CLEAT_OK
+                   : bad_line(csv, "the mark between thousands must be a point or a comma", error);
+    }
+    if (strcmp(kind, "frame") != 0)
+        return bad_line(csv, "kind must be step, months, thousands, frame, feature or target", error);
     if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
         !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
         return bad_line(csv, "at most eight frames are allowed, each a whole number of seconds", error);

@@ -108,11 +108,13 @@ cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error)
 static void log_summary(const char *path, const cleat_series *s) {
     const cleat_series_table *t = &s->table;
     const int64_t *of = s->windows.of_split;
+    char step[CLEAT_STEP_TEXT];
     cleat_log(CLEAT_LOG_INFO,
-              "%s: %lld rows, %lld s apart; %zu features in %zu time frames, %zu targets; %lld training, %lld "
+              "%s: %lld rows, %s%s apart; %zu features in %zu time frames, %zu targets; %lld training, %lld "
               "validation and %lld test windows",
-              path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_resamples + 1, t->columns.targets,
-              (long long)of[CLEAT_SPLIT_TRAIN], (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
+              path, (long long)t->rows, t->calendar.n_slots ? "at least " : "", cleat_calendar_text(&t->calendar, step),
+              t->columns.features, s->n_resamples + 1, t->columns.targets, (long long)of[CLEAT_SPLIT_TRAIN],
+              (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
     if (t->filled_rows)
         cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and are filled with the previous row",
                   path, (long long)t->filled_rows, (long long)t->gaps);
@@ -139,7 +141,7 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     memcpy(s->resample_seconds, fitted ? fitted->resample_seconds : options->resample_seconds,
            sizeof s->resample_seconds);
     cleat_series_dataset_init(s);
-    cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, s->table.step,
+    cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, &s->table.calendar,
                                                      s->table.rows, s->rows_of, error);
     if (status == CLEAT_OK && !(s->path = cleat_strdup(path)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);

@@ -7,8 +7,16 @@
 
 #include <string.h>
 
-cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n, int64_t step,
-                                        int64_t rows, int64_t *rows_of, cleat_error *error) {
+cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n,
+                                        const cleat_calendar *calendar, int64_t rows, int64_t *rows_of,
+                                        cleat_error *error) {
+    const int64_t step = calendar->step;
+    char text[CLEAT_STEP_TEXT];
+    if (n && calendar->months)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: its rows are %s apart, and months are not equally long; remove the time frames, which "
+                          "are in minutes (data.frames = none)",
+                          path, cleat_calendar_text(calendar, text));
     for (size_t f = 0; f < n; ++f) {
         if (resample_seconds[f] <= step || resample_seconds[f] % step)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -24,6 +32,12 @@ cleat_status cleat_series_resample_rows(const char *path, const int64_t *resampl
                 error, CLEAT_ERR_ARGUMENT,
                 "%s: a time frame step of %lld s requires %lld rows, but the file has %lld; remove that time frame",
                 path, (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
+        if (calendar->n_slots)
+            cleat_log(
+                CLEAT_LOG_WARNING,
+                "%s: a time frame of %lld s is %lld rows (data.gaps = rows), which take longer where days or hours "
+                "are left out",
+                path, (long long)resample_seconds[f], (long long)rows_of[f]);
     }
     return CLEAT_OK;
 }

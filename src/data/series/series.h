@@ -7,6 +7,7 @@
 #include "data/common/name_list.h"
 #include "data/common/time.h"
 #include "data/dataset.h"
+#include "data/series/calendar.h"
 
 /* What settings call the values of the enums, in their order; they end in NULL. */
 extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
@@ -46,8 +47,9 @@ typedef struct cleat_series_table {
     float *cells;   /* [rows, columns.used.count]; NaN where missing */
     int64_t *times; /* [rows] */
     uint8_t *flags; /* [rows] */
-    int64_t step;   /* in seconds */
+    cleat_calendar calendar;
     int64_t gaps, filled_rows, missing;
+    char thousands; /* mark between thousands in the numbers of the file; 0: none */
 } cleat_series_table;
 
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
@@ -60,7 +62,9 @@ struct cleat_series_preprocessor {
     cleat_name_list features, targets;
     double *mean, *std;     /* [features + targets], in that order */
     size_t count, capacity; /* of mean and std */
-    int64_t step;
+    int64_t step;           /* in seconds */
+    int months;             /* calendar months per step; 0: none */
+    char thousands;         /* as of the table */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
     size_t n_resamples;
 };
@@ -100,8 +104,9 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
 /* --- coarser time frames (resample.c) ------------------------------------------------------------------ */
 
 /* rows_of [n]: the number of rows per step of each time frame. */
-cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n, int64_t step,
-                                        int64_t rows, int64_t *rows_of, cleat_error *error);
+cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n,
+                                        const cleat_calendar *calendar, int64_t rows, int64_t *rows_of,
+                                        cleat_error *error);
 /* means [rows, features]: means of the `per` rows that end with each row; rows with fewer are not written. */
 cleat_status cleat_series_trailing_means(const cleat_series_table *table, int64_t per, float *means,
                                          cleat_error *error);

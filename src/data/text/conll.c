@@ -7,7 +7,7 @@ typedef struct conll {
     cleat_text_set *set;
     const cleat_text_file *file;
     size_t line;
-    size_t sentences;
+    size_t sentences, comments;
     bool open;      /* a sentence has begun */
     int32_t before; /* tag of the previous word, O at the start of a sentence */
 } conll;
@@ -86,11 +86,6 @@ static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_e
     return check_order(in, tag, label, error);
 }
 
-static void end_sentence(conll *in) {
-    if (in->open) cleat_text_end_row(in->set, in->file);
-    in->open = false;
-}
-
 static cleat_status begin_sentence(conll *in, cleat_error *error) {
     if (in->open) return CLEAT_OK;
     cleat_status status = cleat_text_begin_row(in->set, in->file, NULL, ++in->sentences, error);
@@ -115,12 +110,27 @@ static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
     return status;
 }
 
+/* "# id 7" or "# sent_id = 7" before a sentence, as MultiCoNER and CoNLL-U have them; a word '#' has a tag. */
+static bool is_comment(const conll *in, stretch line) {
+    if (in->open || line.end - line.at < 3 || line.at[0] != '#' || line.at[1] != ' ') return false;
+    stretch word, tag;
+    split_line(line, &word, &tag);
+    const size_t size = (size_t)(tag.end - tag.at);
+    const char *equals = memmem(line.at, (size_t)(line.end - line.at), " = ", 3);
+    return equals ||
+           !((size == 1 && *tag.at == 'O') || (size > 2 && tag.at[1] == '-' && (*tag.at == 'B' || *tag.at == 'I')));
+}
+
 static cleat_status read_line(conll *in, stretch line, cleat_error *error) {
     static const char START[] = "-DOCSTART-";
     while (line.end > line.at && is_blank(line.end[-1])) --line.end;
     bool document = (size_t)(line.end - line.at) >= strlen(START) && memcmp(line.at, START, strlen(START)) == 0;
+    if (is_comment(in, line)) {
+        ++in->comments;
+        return CLEAT_OK;
+    }
     if (line.at < line.end && !document) return read_word(in, line, error);
-    end_sentence(in);
+    in->open = false;
     return CLEAT_OK;
 }
 
@@ -138,7 +148,10 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
         status = read_line(&in, line, &why);
         if (status != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
     }
-    end_sentence(&in);
+    in.open = false;
+    if (status == CLEAT_OK && in.comments)
+        cleat_log(CLEAT_LOG_INFO, "%s: %zu lines before sentences begin with '# ' and have no tag: comments",
+                  file->path, in.comments);
     if (status == CLEAT_OK && !in.sentences && !set->faults.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no sentence in this file", file->path, in.line);
     cleat_source_close(&source);

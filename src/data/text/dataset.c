@@ -240,9 +240,11 @@ static void count_rows(cleat_text_set *set) {
 }
 
 static cleat_status read_file(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
-    if (file->lines) return cleat_text_read_lines(file, set, error);
-    return set->options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(file, set, error)
-                                                 : cleat_text_read_table(file, set, error);
+    const size_t first = set->n_rows;
+    const cleat_status status = file->lines                             ? cleat_text_read_lines(file, set, error)
+                                : set->options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(file, set, error)
+                                                                        : cleat_text_read_table(file, set, error);
+    return status == CLEAT_OK ? cleat_text_assign_splits(set, file, first, error) : status;
 }
 
 static cleat_status read_files(const char *path, const cleat_text_files *files, cleat_text_set *set,

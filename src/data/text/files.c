@@ -137,8 +137,8 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
-                              ? "%s: unsupported file for text classification; use a table, .csv or .tsv (for "
-                                "predictions also plain lines, .txt)"
+                              ? "%s: unsupported file for text classification; use a table, .csv or .tsv (a workbook: "
+                                "save the sheet as CSV; for predictions also plain lines, .txt)"
                               : "%s: unsupported file for tagging; use CoNLL files (word, tab, tag), not a table (for "
                                 "predictions also plain sentences, .txt, one a line)",
                           path);

@@ -3,8 +3,10 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "ini/schema.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,13 +224,37 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
+/* Labels that are measured values: all numbers, with decimals, or different ones in most rows. */
+static cleat_status check_regression(const cleat_text_set *set, cleat_error *error) {
+    enum { FEW = 12 };
+    size_t decimals = 0;
+    double value;
+    if (set->options->task != CLEAT_TEXT_CLASSES || set->n_names <= FEW) return CLEAT_OK;
+    for (size_t i = 0; i < set->n_names; ++i) {
+        char number[32];
+        snprintf(number, sizeof number, "%.31s", set->names[i].name);
+        number[strcspn(number, ",")] = number[strcspn(number, ",")] ? '.' : 0;
+        if (!cleat_number_parse(number, &value)) return CLEAT_OK;
+        decimals += value != floor(value);
+    }
+    if (2 * decimals < set->n_names && 2 * set->n_names < set->n_rows) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: data.label_column = %s has %zu different numbers ('%.20s', '%.20s', ...): values to be "
+                      "estimated (regression), while a classifier needs a few classes: write a class for each range of "
+                      "values, such as low, middle and high",
+                      set->names[0].path, set->names[0].line, cleat_text_option(set->options->label_column),
+                      set->n_names, set->names[0].name, set->names[1].name);
+}
+
 cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {
     const cleat_text_options *options = set->options;
     names_list list = {0};
-    cleat_status status = *cleat_text_option(options->fitted)
-                              ? from_folder(options->fitted, options->task, &list, error)
-                          : *cleat_text_option(options->labels) ? from_option(options->labels, &list, error)
-                                                                : from_training(set, &list, error);
+    const bool found = !*cleat_text_option(options->fitted) && !*cleat_text_option(options->labels);
+    cleat_status status = found ? check_regression(set, error) : CLEAT_OK;
+    if (status != CLEAT_OK) return status;
+    status = *cleat_text_option(options->fitted)   ? from_folder(options->fitted, options->task, &list, error)
+             : *cleat_text_option(options->labels) ? from_option(options->labels, &list, error)
+                                                   : from_training(set, &list, error);
     if (status == CLEAT_OK) status = check_count(options, list.count, error);
     if (status == CLEAT_OK) status = rename_units(set, &list, error);
     if (status == CLEAT_OK) status = set_label_names(&list, options->task, labels, error);

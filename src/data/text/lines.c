@@ -93,7 +93,7 @@ static bool may_be_conll(stretch line) {
     const size_t size = (size_t)(line.end - line.at);
     const char *blank = memrchr(line.at, ' ', size), *tag = blank ? blank + 1 : line.at;
     const size_t letters = (size_t)(line.end - tag);
-    if (!blank || memchr(line.at, '\t', size)) return true;
+    if (!blank || memchr(line.at, '\t', size) || strncmp(line.at, "# ", 2) == 0) return true;
     return (letters == 1 && *tag == 'O') || (letters > 2 && tag[1] == '-' && (*tag == 'B' || *tag == 'I'));
 }
 
@@ -140,7 +140,6 @@ static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, s
     cleat_status status = cleat_text_begin_row(set, file, NULL, number, error);
     if (status != CLEAT_OK) return status;
     status = tags ? add_sentence(set, line, error) : add_word(set, line.at, line.end, error);
-    if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *fi
     char numbered[32];
     cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
     if (status != CLEAT_OK) return status;
-    cleat_text_row row = {.first = set->n_units};
+    cleat_text_row row = {.first = set->n_units, .split = file->split};
     if (!id && file->several)
         snprintf(numbered, sizeof numbered, "%s-%zu", cleat_split_name(file->split), number);
     else if (!id)
@@ -68,25 +69,44 @@ cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t s
     return CLEAT_OK;
 }
 
-static cleat_split split_of(const cleat_text_set *set, const cleat_text_file *file, const cleat_text_row *row) {
+/* Place of a row by a hash of its text; a row without one stays in the split of its file. */
+static double place_of(const cleat_text_set *set, const cleat_text_row *row) {
     char text[33], key[64];
-    if (!row->units || !(file->val_fraction + file->test_fraction > 0)) return file->split;
-    size_t start = set->units[row->first].start;
-    cleat_hash_text(set->bytes.data + start, set->bytes.size - start, text);
+    if (!row->units) return INFINITY;
+    const cleat_text_unit *last = &set->units[row->first + row->units - 1];
+    const size_t start = set->units[row->first].start;
+    cleat_hash_text(set->bytes.data + start, last->start + last->size + 1 - start, text);
     int length = snprintf(key, sizeof key, "%llu/%s", (unsigned long long)set->options->split_seed, text);
-    cleat_split split = cleat_hashed_split(key, (size_t)length, file->val_fraction, file->test_fraction);
-    return split == CLEAT_SPLIT_TRAIN ? file->split : split;
+    return cleat_hashed_place(key, (size_t)length);
 }
 
-void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file) {
-    cleat_text_row *row = &set->rows[set->n_rows - 1];
-    row->split = split_of(set, file, row);
+static void record_labels(cleat_text_set *set, const cleat_text_row *row) {
     for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i) {
         int32_t label = set->units[i].label;
         bool tags = set->options->task == CLEAT_TEXT_TAGS;
         if (label == CLEAT_TEXT_NO_LABEL || (tags && label == 0)) continue;
         set->names[tags ? (label - 1) / 2 : label].trained = true;
     }
+}
+
+cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file *file, size_t first,
+                                      cleat_error *error) {
+    cleat_text_row *rows = set->rows + first;
+    const size_t count = set->n_rows - first;
+    if (file->val_fraction + file->test_fraction > 0 && count) {
+        double *places = cleat_alloc(count, sizeof *places);
+        cleat_split *splits = cleat_alloc(count, sizeof *splits);
+        const bool there = places && splits;
+        for (size_t i = 0; i < count && there; ++i) places[i] = place_of(set, &rows[i]);
+        if (there) cleat_hashed_splits(places, count, file->val_fraction, file->test_fraction, splits);
+        for (size_t i = 0; i < count && there; ++i)
+            if (splits[i] != CLEAT_SPLIT_TRAIN) rows[i].split = splits[i];
+        cleat_free(places);
+        cleat_free(splits);
+        if (!there) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", file->path);
+    }
+    for (size_t i = 0; i < count; ++i) record_labels(set, &rows[i]);
+    return CLEAT_OK;
 }
 
 /* --- names ---------------------------------------------------------------------------------------------------- */

@@ -94,8 +94,9 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error);
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label, cleat_error *error);
-/* Selects the row's split, from all bytes of its units. */
-void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file);
+/* Selects the splits of the rows of a file, which are those from `first` on, by hashes of the bytes of their units. */
+cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file *file, size_t first,
+                                      cleat_error *error);
 /* Index of `name` in the set's names; it is added if it is new. */
 cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
                                 cleat_error *error);

@@ -100,7 +100,6 @@ static cleat_status add_row(void *user, cleat_error *error) {
         const char *second = csv->fields[columns->pair];
         status = cleat_text_add_unit(set, second, strlen(second), CLEAT_TEXT_NO_LABEL, error);
     }
-    if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;
 }
 

@@ -78,7 +78,8 @@ static int64_t length_of(const cleat_dataset *dataset, size_t sample) {
 }
 
 static cleat_split split_of(const cleat_dataset *dataset, size_t sample) {
-    return cleat_hashed_split(&sample, sizeof sample, ((const toy_dataset *)dataset)->val_fraction, 0);
+    const double place = cleat_hashed_place(&sample, sizeof sample);
+    return place < ((const toy_dataset *)dataset)->val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
 }
 
 static cleat_status fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
