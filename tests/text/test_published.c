@@ -534,7 +534,7 @@ static cleat_status encode_split(const char *expression, const char *text, size_
 
 /* An expression that reads to the end of the text for each word, in one word and in many; and one that does not. */
 static void the_limit_of_steps_belongs_to_the_text(void **state) {
-    enum { SIZE = 1 << 13, WORD = 1 << 11 };
+    enum { SIZE = 1 << 13, WORD = 1 << 12 };
     static const char *const endless[] = {"a*b|a", "a*?b|a", "(?:a|a)*b|a", "a(?=a*b)|a", "(?:a+)*b|a"};
     (void)state;
     cleat_error error = {0};
