@@ -553,6 +553,38 @@ static void the_limit_of_steps_belongs_to_the_text(void **state) {
     free(text);
 }
 
+/* White space that a token takes is read once, though a token may begin within it; and no token is as long as a text. */
+static void long_matches_of_tokens_take_a_moment(void **state) {
+    enum { SIZE = 1 << 20, LONGEST = 1024 };
+    (void)state;
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    size_t count = 0;
+    char *text = malloc(SIZE);
+    memset(text, ' ', SIZE);
+    assert_int_equal(load_text("{" WORDPIECE ",\"added_tokens\":[{\"content\":\" \",\"rstrip\":true,\"lstrip\":true}]}",
+                               &tokenizer, &error),
+                     CLEAT_OK);
+    cleat_token tokens[2];
+    assert_int_equal(cleat_tokenizer_encode(tokenizer, text, SIZE, tokens, 2, &count, &error), CLEAT_OK);
+    assert_true(count == SIZE && tokens[0].end == SIZE && tokens[1].begin == 1 && tokens[1].end == SIZE);
+    cleat_tokenizer_destroy(tokenizer);
+    free(text);
+    for (int more = 0; more < 2; ++more) {
+        cleat_text json = {0};
+        cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"");
+        for (int i = 0; i < LONGEST + more; ++i) cleat_text_add(&json, "a");
+        cleat_text_add(&json, "\"}]}");
+        if (more) {
+            expect_failure(json.data, CLEAT_ERR_FORMAT, "has 1025 bytes; the maximum is 1024");
+        } else {
+            assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
+            cleat_tokenizer_destroy(tokenizer);
+        }
+        cleat_text_free(&json);
+    }
+}
+
 /* Sets of megabytes, and sets of which each character of a text is compared with thousands of ranges. */
 static void a_long_set_takes_a_moment(void **state) {
     enum { CHARACTERS = 1 << 21, RANGES = 100000 };
@@ -610,6 +642,7 @@ int main(void) {
         cmocka_unit_test(many_names_in_a_template_take_a_moment),
         cmocka_unit_test(the_limit_of_steps_belongs_to_the_text),
         cmocka_unit_test(a_long_set_takes_a_moment),
+        cmocka_unit_test(long_matches_of_tokens_take_a_moment),
         cmocka_unit_test(texts_that_are_not_utf8_are_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, remove_json);
