@@ -280,7 +280,9 @@ cleat_status cleat_file_open_inside(const char *path, int flags, unsigned mode, 
 }
 
 cleat_status cleat_folder_create(const char *path, cleat_error *error) {
-    return mkdir(path, 0755) == 0 ? CLEAT_OK : io_fail(error, path, "create the folder");
+    if (mkdir(path, 0755) == 0) return CLEAT_OK;
+    if (errno == EEXIST) return cleat_fail(error, CLEAT_ERR_IO, "%s: is in the way: remove it", path);
+    return io_fail(error, path, "create the folder");
 }
 
 bool cleat_is_temporary(const char *name) {
