@@ -86,7 +86,7 @@ static cleat_status open_named(const char *run, const char *name, bool training,
     return status == CLEAT_OK ? open_folder(folder, training, checkpoint, error) : status;
 }
 
-/* Fails if another version wrote a checkpoint of the run: the older ones would be continued, and this one be removed. */
+/* Fails if another version wrote a checkpoint of the run: a save would remove it. */
 static cleat_status refuse_other_versions(const char *run, cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name *names;

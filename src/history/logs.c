@@ -18,7 +18,7 @@ typedef struct growing_table {
 } growing_table;
 
 /* A record that would go beyond is damaged: in a table each new name takes a number for each row. */
-enum { MOST_KINDS = 64, MOST_COLUMNS = 1024, CELLS_A_BYTE = 4 };
+enum { MAX_KINDS = 64, MAX_COLUMNS = 1024, CELLS_A_BYTE = 4 };
 
 typedef struct log_reader {
     cleat_history *history;
@@ -49,7 +49,7 @@ static void raw_names_free(growing_table *growing) {
 static growing_table *find_table(log_reader *reader, const char *kind, bool *none) {
     for (size_t i = 0; i < reader->count; ++i)
         if (strcmp(reader->tables[i].table.kind, kind) == 0) return &reader->tables[i];
-    if ((*none = reader->count == MOST_KINDS)) return NULL;
+    if ((*none = reader->count == MAX_KINDS)) return NULL;
     if (cleat_grow(&reader->tables, reader->count, &reader->capacity, sizeof *reader->tables, NULL)) return NULL;
     growing_table *made = &reader->tables[reader->count++];
     memcpy(made->table.kind, kind, CLEAT_RECORD_KIND);
@@ -139,7 +139,7 @@ static cleat_status add_row(log_reader *reader, cleat_error *error) {
     growing_table *growing = find_table(reader, record->kind, &beyond);
     if (growing) {
         const size_t columns = growing->table.columns + record->count;
-        beyond = columns > MOST_COLUMNS || columns * (growing->table.rows + 1) > CELLS_A_BYTE * reader->size;
+        beyond = columns > MAX_COLUMNS || columns * (growing->table.rows + 1) > CELLS_A_BYTE * reader->size;
     }
     if (beyond) {
         ++reader->history->damaged_lines;

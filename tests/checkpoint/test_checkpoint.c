@@ -528,7 +528,7 @@ static void another_version_is_refused(void **test) {
     assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
 }
 
-/* A link in each place where a save removes or writes: what is outside stays, with a checkpoint that was moved there. */
+/* A link in each place where a save removes or writes: what is outside stays, also a checkpoint moved there. */
 static void nothing_outside_of_the_run_changes(void **test) {
     (void)test;
     static const char *const folders[] = {".tmp-ckpt", ".tmp-old-ckpt-E001-S000010", ".tmp-x", "ckpt-E000-S000003"};

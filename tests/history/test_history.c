@@ -87,7 +87,7 @@ static void damaged_lines_are_counted(void **state) {
     cleat_history_free(history);
 }
 
-/* A name of its own in each record makes a table of the square of the file, which is damage, as are endless kinds. */
+/* A separate name in each record makes a table of the square of the file, which is damage, as are endless kinds. */
 static void tables_are_no_larger_than_their_file(void **state) {
     enum { LINES = 3000, DENSE = 200 };
     (void)state;

@@ -492,7 +492,7 @@ static void many_added_tokens_take_a_moment(void **state) {
     cleat_text_free(&json);
 }
 
-/* 100,000 names of tokens without ids, in a template that lists as many: a search in the list for each takes minutes. */
+/* 100,000 names in a template, beside as many tokens: a search in the list for each takes minutes. */
 static void many_names_in_a_template_take_a_moment(void **state) {
     enum { NAMES = 100000 };
     (void)state;
@@ -553,7 +553,7 @@ static void the_limit_of_steps_belongs_to_the_text(void **state) {
     free(text);
 }
 
-/* White space that a token takes is read once, though a token may begin within it; and no token is as long as a text. */
+/* White space that a token takes is read once, though a token may begin in it; no token is as long as a text. */
 static void long_matches_of_tokens_take_a_moment(void **state) {
     enum { SIZE = 1 << 20, LONGEST = 1024 };
     (void)state;

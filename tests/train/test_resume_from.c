@@ -215,7 +215,7 @@ static void a_refused_copy_leaves_nothing(void **state) {
     if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
 }
 
-/* Files that state.json does not list stay, and nothing is copied through a link, whichever file or folder it replaces. */
+/* Files that state.json does not list stay, and nothing is copied through a link, whatever it replaces. */
 static void only_its_own_files_are_copied(void **state) {
     const tiny *t = *state;
     static const char *const linked[] = {"ckpt-E000-S000001/model.safetensors",

@@ -62,11 +62,11 @@ static bool fails(cleat_status status, reader *r) {
 /* A scan of a progressive file may have a few bytes, and is decoded for all pixels: the library sets no limit, and its
  * authors advise one. Encoders write 3 to 20 scans, and 192 if each coefficient has one; 2^28 pixels may have 32. */
 static void on_progress(j_common_ptr jpeg) {
-    enum { MOST_SCANS = 500 };
-    static const int64_t most_pixels = INT64_C(1) << 33; /* of all scans: seconds */
+    enum { MAX_SCANS = 500 };
+    static const int64_t max_pixels = INT64_C(1) << 33; /* of all scans: seconds */
     reader *r = (reader *)jpeg->err;
     const int64_t scans = r->jpeg.input_scan_number, pixels = (int64_t)r->jpeg.image_height * r->jpeg.image_width;
-    if (scans <= MOST_SCANS && scans * pixels <= most_pixels) return;
+    if (scans <= MAX_SCANS && scans * pixels <= max_pixels) return;
     r->status =
         cleat_fail(r->error, CLEAT_ERR_FORMAT,
                    "%s: more than %lld scans of %lld x %lld pixels, which no encoder writes; remove it, or write it "
