@@ -48,13 +48,24 @@ static settings read_settings(void) {
     return all;
 }
 
+enum { HINT_WORD = CLI_HINT - 64 };
+
+/* NAME=VALUE as one word of a shell. */
+static const char *assignment(const char *name, const char *value, char text[HINT_WORD]) {
+    char plain[HINT_WORD];
+    snprintf(plain, sizeof plain, "%s=%s", name, value ? value : "VALUE");
+    if (!cleat_shell_word(plain, text, HINT_WORD)) snprintf(text, HINT_WORD, "%s=VALUE", name);
+    return text;
+}
+
 /* The settings called `name`, with or without the section, as " or --set SECTION.KEY=VALUE". */
 static bool hint_setting(const settings *all, const char *name, const char *value, char text[CLI_HINT]) {
+    char word[HINT_WORD];
     size_t used = 0;
     for (size_t i = 0; i < all->count && used < CLI_HINT; ++i) {
         if (strcmp(name, all->names[i]) != 0 && strcmp(name, key_of(all->names[i])) != 0) continue;
-        used += (size_t)snprintf(text + used, CLI_HINT - used, "%s--set %s=%s",
-                                 used ? " or " : "; it is a setting: ", all->names[i], value ? value : "VALUE");
+        used += (size_t)snprintf(text + used, CLI_HINT - used, "%s--set %s",
+                                 used ? " or " : "; it is a setting: ", assignment(all->names[i], value, word));
     }
     return used > 0;
 }
@@ -64,9 +75,10 @@ static bool hint_near_setting(const settings *all, const char *name, const char 
     if (!keys) return false;
     for (size_t i = 0; i < all->count; ++i) keys[i] = strchr(name, '.') ? all->names[i] : key_of(all->names[i]);
     const char *near = cleat_nearest_name(name, keys, all->count);
+    char word[HINT_WORD];
     size_t at = 0;
     while (near && keys[at] != near) ++at;
-    if (near) snprintf(text, CLI_HINT, "; did you mean --set %s=%s?", all->names[at], value ? value : "VALUE");
+    if (near) snprintf(text, CLI_HINT, "; did you mean --set %s?", assignment(all->names[at], value, word));
     free(keys);
     return near != NULL;
 }
@@ -164,14 +176,13 @@ static const cli_option *find(const cli_option *options, const char *name, size_
 /* The row's hint, if the command has that option or takes settings. */
 static bool hint_meant(const cli_option *options, const char *meant, const char *value, char text[CLI_HINT]) {
     const bool is_setting = meant[0] != '-';
+    char word[HINT_WORD];
     const size_t length = strcspn(meant, " ");
     const cli_option *option = is_setting ? find(options, "--set", 5) : find(options, meant, length);
     if (!option) return false;
     if (is_setting)
-        snprintf(text, CLI_HINT, "; did you mean --set %s%s%s?", meant, strchr(meant, '=') ? "" : "=",
-                 strchr(meant, '=') ? ""
-                 : value            ? value
-                                    : "VALUE");
+        snprintf(text, CLI_HINT, "; did you mean --set %s?",
+                 strchr(meant, '=') ? meant : assignment(meant, value, word));
     else
         snprintf(text, CLI_HINT, "; did you mean %s%s%s?", meant,
                  value && option->value_name && !meant[length] ? " " : "",
@@ -257,7 +268,7 @@ void cli_hint_command(const char *word, char text[CLI_HINT]) {
         {"check", "doctor"},    {"info", "doctor"},     {"list", "devices"},      {"watch", "monitor"},
         {"benchmark", "bench"}, {"settings", "config"}, {"profiles", "config"},   {"show", "config"}};
     const char *names[64], *near = NULL;
-    char path[CLEAT_PATH];
+    char path[CLEAT_PATH], quoted[HINT_WORD];
     size_t count;
     const cli_command *const *commands = cli_commands(&count);
     text[0] = 0;
@@ -265,8 +276,8 @@ void cli_hint_command(const char *word, char text[CLI_HINT]) {
     near = cleat_nearest_name(word, names, count);
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; ++i)
         if (strcmp(other_names[i].name, word) == 0) near = other_names[i].meant;
-    if (cleat_profile_find(word, path, sizeof path, NULL) == CLEAT_OK)
-        snprintf(text, CLI_HINT, "; to train this profile: cleat train %.300s", word);
+    if (cleat_profile_find(word, path, sizeof path, NULL) == CLEAT_OK && cleat_shell_word(word, quoted, sizeof quoted))
+        snprintf(text, CLI_HINT, "; to train this profile: cleat train %s", quoted);
     else if (near)
         snprintf(text, CLI_HINT, "; did you mean '%s'?", near);
 }

@@ -45,6 +45,7 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
 typedef struct cleat_checkpoint {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_train_state state;
+    cleat_checkpoint_files files; /* as state.json lists them */
     cleat_safetensors *model;
     cleat_safetensors *optim; /* NULL if it was opened for evaluation */
 } cleat_checkpoint;
@@ -55,7 +56,7 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint);
 
 /* Opens the checkpoint that `last` names in the run folder, to resume from it. If that one is damaged or
  * missing, opens the newest intact checkpoint, with a warning. CLEAT_ERR_NOT_FOUND: the run has no
- * checkpoint. */
+ * checkpoint. CLEAT_ERR_NOT_SUPPORTED: another version wrote one of them, which a save would remove. */
 cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error);
 /* Opens a checkpoint for evaluation, without the state of the optimizer, whose file is not looked at. `path`: a checkpoint
  * folder, or a run folder, of which `best` is opened, or else `last`. */

@@ -7,19 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies the files of a checkpoint folder; the copy appears complete or not at all. */
-static cleat_status copy_folder(const char *from, const char *run, const char *name, cleat_error *error) {
+/* Copies the files that state.json lists, and no links; the copy appears complete or not at all. */
+static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *run, const char *name,
+                                cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
-    cleat_listing listing = {0};
     cleat_status status = cleat_checkpoint_path(run, CLEAT_CHECKPOINT_TEMPORARY, temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_path(run, name, path, error);
-    if (status == CLEAT_OK) status = cleat_folder_make(temporary, error);
-    if (status == CLEAT_OK) status = cleat_listing_read(from, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i)
-        status = cleat_file_copy(from, temporary, listing.names[i], error);
+    if (status == CLEAT_OK) status = cleat_folder_create(temporary, error);
+    for (size_t i = 0; i < checkpoint->files.count && status == CLEAT_OK; ++i)
+        status = cleat_file_copy(checkpoint->folder, temporary, checkpoint->files.items[i].name, error);
+    if (status == CLEAT_OK) status = cleat_file_copy(checkpoint->folder, temporary, CLEAT_STATE_FILE, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
-    cleat_listing_free(&listing);
     return status;
 }
 
@@ -60,13 +59,14 @@ static cleat_status copy_best(const cleat_checkpoint *checkpoint, const cleat_ch
     }
     cleat_status status = cleat_checkpoint_path(from, best.text, folder, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_checkpoint_open(folder, &opened, &why); /* checks its hashes */
+    status = cleat_refuse_link(folder, &why);
+    if (status == CLEAT_OK) status = cleat_checkpoint_open(folder, &opened, &why); /* checks its hashes */
     if (status != CLEAT_OK) {
         cleat_log(CLEAT_LOG_WARNING, "the best checkpoint is not copied: %s", why.text);
         return status == CLEAT_ERR_MEMORY ? cleat_fail(error, status, "%s", why.text) : CLEAT_OK;
     }
+    status = copy_folder(opened, run, best.text, error);
     cleat_checkpoint_close(opened);
-    status = copy_folder(folder, run, best.text, error);
     return status == CLEAT_OK ? cleat_checkpoint_point_at(run, "best", best.text, error) : status;
 }
 
@@ -75,6 +75,6 @@ cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const cha
     name_of(checkpoint, &name);
     cleat_checkpoint_remove_leftovers(run);
     cleat_status status = copy_best(checkpoint, &name, run, error);
-    if (status == CLEAT_OK) status = copy_folder(checkpoint->folder, run, name.text, error);
+    if (status == CLEAT_OK) status = copy_folder(checkpoint, run, name.text, error);
     return status == CLEAT_OK ? cleat_checkpoint_point_at(run, "last", name.text, error) : status;
 }

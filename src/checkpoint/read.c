@@ -50,15 +50,14 @@ static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoi
 
 /* `training`: with the optimizer's file. */
 static cleat_status open_folder(const char *folder, bool training, cleat_checkpoint **checkpoint, cleat_error *error) {
-    cleat_checkpoint_files files = {.count = 0};
     if (strlen(folder) >= CLEAT_CHECKPOINT_PATH)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
     cleat_checkpoint *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     snprintf(made->folder, sizeof made->folder, "%s", folder);
-    cleat_status status = open_state(folder, &made->state, &files, error);
-    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i)
-        status = open_file(made, &files.items[i], training, error);
+    cleat_status status = open_state(folder, &made->state, &made->files, error);
+    for (size_t i = 0; i < made->files.count && status == CLEAT_OK; ++i)
+        status = open_file(made, &made->files.items[i], training, error);
     if (status != CLEAT_OK) {
         cleat_checkpoint_close(made);
         return status;
@@ -85,6 +84,25 @@ static cleat_status open_named(const char *run, const char *name, bool training,
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(run, name, folder, error);
     return status == CLEAT_OK ? open_folder(folder, training, checkpoint, error) : status;
+}
+
+/* Fails if another version wrote a checkpoint of the run: a save would remove it. */
+static cleat_status refuse_other_versions(const char *run, cleat_error *error) {
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name *names;
+    cleat_train_state state;
+    cleat_checkpoint_files files;
+    size_t count = 0;
+    cleat_status status = cleat_checkpoint_list(run, &names, &count, error);
+    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < count && status != CLEAT_ERR_NOT_SUPPORTED; ++i) {
+        cleat_error why = {0};
+        status = cleat_checkpoint_path(run, names[i].text, folder, &why);
+        if (status == CLEAT_OK) status = open_state(folder, &state, &files, &why);
+        if (status == CLEAT_ERR_NOT_SUPPORTED && error) *error = why;
+    }
+    cleat_free(names);
+    return status == CLEAT_ERR_NOT_SUPPORTED ? status : CLEAT_OK;
 }
 
 /* Opens the newest intact checkpoint other than `tried` (may be NULL), whose failure is in `error`. */
@@ -117,12 +135,14 @@ static cleat_status open_newest(const char *run, const char *tried, bool trainin
 static cleat_status open_last(const char *run, bool training, cleat_checkpoint **checkpoint, cleat_error *error) {
     cleat_checkpoint_name last;
     cleat_error why = {0};
+    cleat_status status = refuse_other_versions(run, error);
+    if (status != CLEAT_OK) return status;
     if (!cleat_checkpoint_pointer(run, "last", &last)) {
         if (cleat_checkpoint_exists(run))
             cleat_log(CLEAT_LOG_WARNING, "%s: no file 'last' that names a checkpoint", run);
         return open_newest(run, NULL, training, checkpoint, error);
     }
-    cleat_status status = open_named(run, last.text, training, checkpoint, &why);
+    status = open_named(run, last.text, training, checkpoint, &why);
     if (status == CLEAT_OK) return status;
     if (error) *error = why;
     if (status == CLEAT_ERR_MEMORY) return status;
@@ -167,8 +187,15 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
     while (size > 1 && path[size - 1] == '/') --size;
     if (size >= sizeof trimmed) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
     snprintf(trimmed, sizeof trimmed, "%.*s", (int)size, path);
-    cleat_status status = open_unless_run(trimmed, true, &is_run, checkpoint, error);
-    return status == CLEAT_OK && is_run ? cleat_checkpoint_open_last(trimmed, checkpoint, error) : status;
+    cleat_checkpoint *opened = NULL;
+    cleat_status status = open_unless_run(trimmed, true, &is_run, &opened, error);
+    if (status == CLEAT_OK && is_run) status = cleat_checkpoint_open_last(trimmed, &opened, error);
+    if (status == CLEAT_OK && strcmp(opened->folder, trimmed) != 0) status = cleat_refuse_link(opened->folder, error);
+    if (status == CLEAT_OK)
+        *checkpoint = opened;
+    else
+        cleat_checkpoint_close(opened);
+    return status;
 }
 
 cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
@@ -180,7 +207,8 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     if (!cleat_checkpoint_pointer(path, "best", &name)) return open_last(path, false, checkpoint, error);
     status = open_named(path, name.text, false, checkpoint, &why);
     if (status == CLEAT_OK) return status;
-    if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
+    if (status == CLEAT_ERR_MEMORY || status == CLEAT_ERR_NOT_SUPPORTED)
+        return cleat_fail(error, status, "%s", why.text);
     cleat_log(CLEAT_LOG_WARNING, "the best checkpoint cannot be opened, taking the last: %s", why.text);
     return open_last(path, false, checkpoint, error);
 }

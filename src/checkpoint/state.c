@@ -211,14 +211,12 @@ static bool get_data(const cJSON *from, cleat_data_fingerprint *data) {
 
 static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_files *files) {
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
-    int64_t format;
     state->has_best = cJSON_IsTrue(has_best);
     state->evaluation_is_due = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "evaluation_is_due"));
-    return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
-           get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
-           get_integer(from, "position", &state->position) && get_integer(from, "max_length", &state->max_length) &&
-           get_u64(from, "seed", 10, &state->seed) && get_real(from, "best_metric", &state->best_metric) &&
-           get_integer(from, "best_step", &state->best_step) &&
+    return cJSON_IsBool(has_best) && get_integer(from, "epoch", &state->epoch) &&
+           get_integer(from, "step", &state->step) && get_integer(from, "position", &state->position) &&
+           get_integer(from, "max_length", &state->max_length) && get_u64(from, "seed", 10, &state->seed) &&
+           get_real(from, "best_metric", &state->best_metric) && get_integer(from, "best_step", &state->best_step) &&
            get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
            get_integer(from, "averaged_epochs", &state->averaged_epochs) &&
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
@@ -245,15 +243,21 @@ cleat_status cleat_state_decode(const char *path, const char *text, size_t size,
                                 cleat_checkpoint_files *files, cleat_error *error) {
     const char *start;
     size_t length;
+    int64_t format;
     cleat_train_state read = {0};
     if (!find_intact(text, size, &start, &length))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file (its hash does not match its text)", path);
     cJSON *json = cJSON_ParseWithLength(start, length);
-    bool good = get_state(json, &read, files);
+    const bool known = get_integer(json, "format", &format), good = get_state(json, &read, files);
     cJSON_Delete(json);
+    if (known && format != FORMAT)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: written by %s version of cleat (format %lld; this one, " CLEAT_VERSION
+                          ", reads %d): go on "
+                          "with that version, or move this checkpoint out of its run folder",
+                          path, format > FORMAT ? "a newer" : "an older", (long long)format, FORMAT);
     if (!good)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: fields required by this version are missing; the file was written by another version",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a state of this version: fields are missing or wrong",
                           path);
     *state = read;
     return CLEAT_OK;

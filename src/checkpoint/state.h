@@ -40,8 +40,9 @@ typedef struct cleat_train_state {
 /* Encodes state.json as text that contains its own hash; the caller frees *text (cleat_free). */
 cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_files *files, char **text,
                                 cleat_error *error);
-/* Inverse of cleat_state_encode. CLEAT_ERR_FORMAT: the text is damaged or of another version, or the file
- * of the model or of the optimizer is not in the list. `path` is used in messages only. */
+/* Inverse of cleat_state_encode. CLEAT_ERR_NOT_SUPPORTED: the text is of another version.
+ * CLEAT_ERR_FORMAT: it is damaged, or the file of the model or of the optimizer is not in the list. `path`
+ * is used in messages only. */
 cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
                                 cleat_checkpoint_files *files, cleat_error *error);
 

@@ -13,74 +13,57 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-static const char temporary_prefix[] = ".tmp-";
+#define REMOVED_PREFIX ".tmp-old-"
 
 /* --- removing ------------------------------------------------------------------------------------------------- */
 
-static void warn(const char *what, const char *path) {
-    cleat_log(CLEAT_LOG_WARNING, "%s: cannot %s: %s", path, what, strerror(errno));
-}
-
-/* Removes a folder of plain files. A failure is only a warning, because the next write tries again. */
-static void remove_folder(const char *path) {
-    char inner[CLEAT_CHECKPOINT_PATH];
-    const struct dirent *entry;
-    DIR *folder = opendir(path);
-    if (!folder) {
-        warn("list the folder", path);
-        return;
-    }
-    while ((entry = readdir(folder))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (cleat_checkpoint_path(path, entry->d_name, inner, NULL) != CLEAT_OK) continue;
-        if (unlink(inner) != 0) warn("remove", inner);
-    }
-    closedir(folder);
-    if (rmdir(path) != 0) warn("remove", path);
+/* A failure is only a warning, because the next write tries again. */
+static void remove_entry(const char *run, const char *name) {
+    cleat_error error = {0};
+    const cleat_status status = cleat_remove_inside(run, name, &error);
+    if (status != CLEAT_OK && status != CLEAT_ERR_NOT_FOUND) cleat_log(CLEAT_LOG_WARNING, "%s", error.text);
 }
 
 static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* The temporary files of a report are not the training's, and may be in use. */
+static bool is_leftover(const char *name) {
+    static const char *const files[] = {"last.",          "best.",         "resolved.ini.", "examples.json.",
+                                        "metrics.jsonl.", "system.jsonl.", "profile-S"};
+    if (strcmp(name, CLEAT_CHECKPOINT_TEMPORARY) == 0 || starts_with(name, REMOVED_PREFIX "ckpt-")) return true;
+    bool is_training = false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) is_training |= starts_with(name, files[i]);
+    return is_training && cleat_is_temporary(name);
+}
+
 void cleat_checkpoint_remove_leftovers(const char *run) {
-    char path[CLEAT_CHECKPOINT_PATH];
     const struct dirent *entry;
     DIR *folder = opendir(run);
-    while (folder && (entry = readdir(folder))) {
-        bool is_folder = starts_with(entry->d_name, temporary_prefix);
-        bool is_file = starts_with(entry->d_name, "last.tmp-") || starts_with(entry->d_name, "best.tmp-");
-        if (!is_folder && !is_file) continue;
-        if (cleat_checkpoint_path(run, entry->d_name, path, NULL) != CLEAT_OK) continue;
-        if (is_folder)
-            remove_folder(path);
-        else if (unlink(path) != 0)
-            warn("remove", path);
-    }
+    while (folder && (entry = readdir(folder)))
+        if (is_leftover(entry->d_name)) remove_entry(run, entry->d_name);
     if (folder) closedir(folder);
 }
 
 /* Removes a checkpoint under a temporary name, so that a half-removed checkpoint is never visible. */
 static void remove_checkpoint(const char *run, const char *name) {
     char from[CLEAT_CHECKPOINT_PATH], to[CLEAT_CHECKPOINT_PATH], hidden[CLEAT_CHECKPOINT_NAME + 16];
-    snprintf(hidden, sizeof hidden, "%sold-%s", temporary_prefix, name);
+    snprintf(hidden, sizeof hidden, REMOVED_PREFIX "%s", name);
     if (cleat_checkpoint_path(run, name, from, NULL) != CLEAT_OK) return;
     if (cleat_checkpoint_path(run, hidden, to, NULL) != CLEAT_OK) return;
-    if (rename(from, to) != 0)
-        warn("rename", from);
+    if (rename(from, to) == 0)
+        remove_entry(run, hidden);
     else
-        remove_folder(to);
+        cleat_log(CLEAT_LOG_WARNING, "%s: cannot rename: %s", from, strerror(errno));
 }
 
 void cleat_checkpoint_remove_all(const char *run) {
-    char path[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name *names = NULL;
     size_t count = 0;
-    for (int i = 0; i < 2; ++i)
-        if (!cleat_checkpoint_path(run, i ? "last" : "best", path, NULL) && unlink(path) != 0 && errno != ENOENT)
-            warn("remove", path);
+    remove_entry(run, "last");
+    remove_entry(run, "best");
     if (cleat_checkpoint_list(run, &names, &count, NULL)) return;
     for (size_t i = 0; i < count; ++i) remove_checkpoint(run, names[i].text);
     cleat_free(names);
@@ -180,7 +163,7 @@ static cleat_status write_state(const char *folder, const cleat_train_state *sta
 
 static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content, cleat_error *error) {
     cleat_checkpoint_files files = {.count = 0};
-    cleat_status status = cleat_folder_make(folder, error);
+    cleat_status status = cleat_folder_create(folder, error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->model, content->model_count, content->settings, content->settings_count,
                                CLEAT_MODEL_FILE, &files, error);
@@ -258,7 +241,7 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
     if (status == CLEAT_OK) status = read_back(temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     if (status != CLEAT_OK) {
-        if (cleat_folder_exists(temporary)) remove_folder(temporary);
+        remove_entry(run, CLEAT_CHECKPOINT_TEMPORARY);
         return status == CLEAT_ERR_IO ? not_written(run, content, status, error) : status;
     }
     if (best) status = cleat_checkpoint_point_at(run, "best", name.text, error);

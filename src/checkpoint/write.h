@@ -7,7 +7,7 @@
 /* Name of a checkpoint folder that is still being written. */
 #define CLEAT_CHECKPOINT_TEMPORARY ".tmp-ckpt"
 
-/* Removes leftovers of an interrupted write: temporary folders, and temporary files of `last` and `best`. */
+/* Removes what a killed training left: temporary folders of checkpoints, and temporary files. */
 void cleat_checkpoint_remove_leftovers(const char *run);
 /* Removes every checkpoint of the folder, `last` and `best`. What cannot be removed is a warning. */
 void cleat_checkpoint_remove_all(const char *run);

@@ -24,19 +24,51 @@ static cleat_status io_fail(cleat_error *error, const char *path, const char *wh
     return cleat_fail(error, status, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error) {
+cleat_status cleat_refuse_link(const char *path, cleat_error *error) {
+    struct stat about;
+    if (lstat(path, &about) != 0 || !S_ISLNK(about.st_mode)) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_ARGUMENT,
+        "%s: is a symbolic link, and of those within a run folder none is followed for writing or copying: "
+        "put what it points to in its place",
+        path);
+}
+
+/* O_NONBLOCK, because a pipe would block. */
+static cleat_status open_regular(const char *path, int flags, unsigned mode, int *file, cleat_error *error) {
+    struct stat about;
     cleat_status status = CLEAT_OK;
+    const int opened = open(path, flags | O_CLOEXEC | O_NONBLOCK, mode);
+    const int why = errno;
+    if (opened < 0 && (flags & O_NOFOLLOW) && (status = cleat_refuse_link(path, error)) != CLEAT_OK) return status;
+    errno = why;
+    if (opened < 0) return io_fail(error, path, "open");
+    if (fstat(opened, &about) != 0)
+        status = io_fail(error, path, "stat");
+    else if (!S_ISREG(about.st_mode))
+        status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
+    else if ((flags & O_NOFOLLOW) && (flags & O_ACCMODE) != O_RDONLY && about.st_nlink > 1)
+        status =
+            cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                       "%s: has another name elsewhere (a hard link), whose content would change as well: replace it "
+                       "with a copy",
+                       path);
+    if (status == CLEAT_OK)
+        *file = opened;
+    else
+        close(opened);
+    return status;
+}
+
+cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error) {
     struct stat about;
     char *bytes = NULL;
     size_t used = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return io_fail(error, path, "open");
+    int file;
+    cleat_status status = open_regular(path, O_RDONLY, 0, &file, error);
+    if (status != CLEAT_OK) return status;
     if (fstat(file, &about) != 0) {
         status = io_fail(error, path, "stat");
-        goto done;
-    }
-    if (!S_ISREG(about.st_mode)) {
-        status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
         goto done;
     }
     bytes = cleat_alloc((size_t)about.st_size + 1, 1);
@@ -177,18 +209,12 @@ cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_err
     return status;
 }
 
-/* Passes the bytes of a file to `use`, part by part. */
-static cleat_status read_parts(const char *path, cleat_status (*use)(void *, const void *, size_t, cleat_error *),
-                               void *user, cleat_error *error) {
+/* Passes the bytes of an open file to `use`, part by part, and closes it. */
+static cleat_status read_parts(int file, const char *path,
+                               cleat_status (*use)(void *, const void *, size_t, cleat_error *), void *user,
+                               cleat_error *error) {
     char part[PART];
     cleat_status status = CLEAT_OK;
-    struct stat about;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return io_fail(error, path, "open");
-    if (fstat(file, &about) != 0)
-        status = io_fail(error, path, "stat");
-    else if (!S_ISREG(about.st_mode))
-        status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
     while (status == CLEAT_OK) {
         const ssize_t got = read(file, part, sizeof part);
         if (got < 0 && errno == EINTR) continue;
@@ -207,11 +233,17 @@ static cleat_status add_part(void *writer, const void *data, size_t size, cleat_
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error) {
     char source[PATH_BYTES], target[PATH_BYTES];
     cleat_file_writer writer;
+    int file;
     cleat_status status = cleat_path_join(from, name, source, sizeof source, error);
     if (status == CLEAT_OK) status = cleat_path_join(to, name, target, sizeof target, error);
-    if (status == CLEAT_OK) status = cleat_file_writer_open(&writer, target, false, error);
+    if (status == CLEAT_OK) status = cleat_file_open_inside(source, O_RDONLY, 0, &file, error);
     if (status != CLEAT_OK) return status;
-    status = read_parts(source, add_part, &writer, error);
+    status = cleat_file_writer_open(&writer, target, false, error);
+    if (status != CLEAT_OK) {
+        close(file);
+        return status;
+    }
+    status = read_parts(file, source, add_part, &writer, error);
     return cleat_file_writer_close(&writer, status, NULL, error);
 }
 
@@ -231,7 +263,9 @@ static cleat_status hash_part(void *user, const void *data, size_t size, cleat_e
 cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error) {
     hashed_part all = {.size = 0};
     XXH3_128bits_reset(&all.state);
-    cleat_status status = read_parts(path, hash_part, &all, error);
+    int file;
+    cleat_status status = open_regular(path, O_RDONLY, 0, &file, error);
+    if (status == CLEAT_OK) status = read_parts(file, path, hash_part, &all, error);
     if (status != CLEAT_OK) return status;
     *size = all.size;
     hash_as_text(XXH3_128bits_digest(&all.state), text);
@@ -253,6 +287,51 @@ cleat_status cleat_folder_make(const char *path, cleat_error *error) {
         if (!kept) return CLEAT_OK;
         *end = kept;
     }
+}
+
+cleat_status cleat_file_open_inside(const char *path, int flags, unsigned mode, int *file, cleat_error *error) {
+    return open_regular(path, flags | O_NOFOLLOW, mode, file, error);
+}
+
+cleat_status cleat_folder_create(const char *path, cleat_error *error) {
+    if (mkdir(path, 0755) == 0) return CLEAT_OK;
+    if (errno == EEXIST) return cleat_fail(error, CLEAT_ERR_IO, "%s: is in the way: remove it", path);
+    return io_fail(error, path, "create the folder");
+}
+
+bool cleat_is_temporary(const char *name) {
+    const char *ending = cleat_name_ending(name);
+    return strncmp(ending, ".tmp-", 5) == 0 && strspn(ending + 5, "0123456789abcdef") == 16 && !ending[5 + 16];
+}
+
+/* Empties and removes a folder of files and links, as entry `name` of the open folder `parent`. Returns errno. */
+static int remove_folder_at(int parent, const char *name) {
+    const struct dirent *entry;
+    int failed = 0;
+    const int opened = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = opened < 0 ? NULL : fdopendir(opened);
+    if (!folder) {
+        failed = errno;
+        if (opened >= 0) close(opened);
+        return failed;
+    }
+    while ((entry = readdir(folder)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            unlinkat(opened, entry->d_name, 0) != 0)
+            failed = errno;
+    closedir(folder);
+    return unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : failed ? failed : errno;
+}
+
+cleat_status cleat_remove_inside(const char *folder, const char *name, cleat_error *error) {
+    const int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0) return io_fail(error, folder, "open");
+    int failed = unlinkat(parent, name, 0) == 0 ? 0 : errno;
+    if (failed == EISDIR || failed == EPERM) failed = remove_folder_at(parent, name); /* EPERM: as POSIX has it */
+    close(parent);
+    if (!failed) return CLEAT_OK;
+    return cleat_fail(error, failed == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO, "%s/%s: cannot remove: %s", folder,
+                      name, strerror(failed));
 }
 
 bool cleat_file_exists(const char *path) {

@@ -28,10 +28,27 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
-/* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole. */
+/* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole, and no link
+ * (cleat_file_open_inside). */
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error);
 /* The size in bytes and the hash (cleat_hash_text) of a file, which is never in memory as a whole. */
 cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error);
+/* Entries of a folder that the program writes and tidies by itself, such as a run folder, are opened and removed
+ * without following links, so that nothing outside of it is copied, cut or written. Only the last part of a path is
+ * meant: the folders before it are the user's choice. */
+/* open(2) of a regular file; `mode` is that of a created one. CLEAT_ERR_ARGUMENT: a symbolic link; or, where `flags`
+ * allow writing, a file with another name elsewhere (hard link). CLEAT_ERR_NOT_FOUND: it does not exist. The caller
+ * closes *file. */
+cleat_status cleat_file_open_inside(const char *path, int flags, unsigned mode, int *file, cleat_error *error);
+/* CLEAT_ERR_ARGUMENT: `path` is a symbolic link. */
+cleat_status cleat_refuse_link(const char *path, cleat_error *error);
+/* Removes FOLDER/NAME: a file, a link (not what it points to), or a folder of files and links. CLEAT_ERR_NOT_FOUND:
+ * it does not exist. */
+cleat_status cleat_remove_inside(const char *folder, const char *name, cleat_error *error);
+/* Creates one folder, where nothing is yet, no link either. */
+cleat_status cleat_folder_create(const char *path, cleat_error *error);
+/* Whether `name` ends as the temporary files of cleat_file_writer do, which only a kill leaves behind. */
+bool cleat_is_temporary(const char *name);
 /* Creates a folder and its parents; it is not an error if the folder exists. */
 cleat_status cleat_folder_make(const char *path, cleat_error *error);
 /* Syncs the entries of a folder to the disk. */

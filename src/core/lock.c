@@ -3,6 +3,7 @@
 #include "core/lock.h"
 
 #include "core/clock.h"
+#include "core/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +33,10 @@ cleat_status cleat_lock(const char *path, double seconds, int *lock, cleat_error
     char name[PATH_BYTES];
     if ((size_t)snprintf(name, sizeof name, "%s.lock", path) >= sizeof name)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-    int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot open: %s", name, strerror(errno));
-    cleat_status status = wait_for(file, name, seconds, error);
+    int file;
+    cleat_status status = cleat_file_open_inside(name, O_RDWR | O_CREAT, 0600, &file, error);
+    if (status != CLEAT_OK) return status;
+    status = wait_for(file, name, seconds, error);
     if (status == CLEAT_OK)
         *lock = file;
     else

@@ -47,6 +47,11 @@ bool cleat_shell_word(const char *word, char *text, size_t size) {
     return false;
 }
 
+const char *cleat_shell_path(const char *path, char *text, size_t size) {
+    if (!cleat_shell_word(path, text, size)) snprintf(text, size, "PATH");
+    return text;
+}
+
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
 /* A backslash within $'...': as cleat_shell_word writes it. */

@@ -17,8 +17,12 @@ typedef struct growing_table {
     size_t room, raw_room, row_capacity;
 } growing_table;
 
+/* A record that would go beyond is damaged: in a table each new name takes a number for each row. */
+enum { MAX_KINDS = 64, MAX_COLUMNS = 1024, CELLS_A_BYTE = 4 };
+
 typedef struct log_reader {
     cleat_history *history;
+    size_t size;    /* of the file, in bytes */
     bool is_system; /* system.jsonl */
     locale_t plain;
     growing_table *tables;
@@ -41,9 +45,11 @@ static void raw_names_free(growing_table *growing) {
     cleat_free(growing->raw_names);
 }
 
-static growing_table *find_table(log_reader *reader, const char *kind) {
+/* *none: there are too many; else NULL: no memory. */
+static growing_table *find_table(log_reader *reader, const char *kind, bool *none) {
     for (size_t i = 0; i < reader->count; ++i)
         if (strcmp(reader->tables[i].table.kind, kind) == 0) return &reader->tables[i];
+    if ((*none = reader->count == MAX_KINDS)) return NULL;
     if (cleat_grow(&reader->tables, reader->count, &reader->capacity, sizeof *reader->tables, NULL)) return NULL;
     growing_table *made = &reader->tables[reader->count++];
     memcpy(made->table.kind, kind, CLEAT_RECORD_KIND);
@@ -129,7 +135,16 @@ static void drop_repeated(cleat_history_table *table, double step) {
 
 static cleat_status add_row(log_reader *reader, cleat_error *error) {
     const cleat_record_line *record = &reader->record;
-    growing_table *growing = find_table(reader, record->kind);
+    bool beyond = false;
+    growing_table *growing = find_table(reader, record->kind, &beyond);
+    if (growing) {
+        const size_t columns = growing->table.columns + record->count;
+        beyond = columns > MAX_COLUMNS || columns * (growing->table.rows + 1) > CELLS_A_BYTE * reader->size;
+    }
+    if (beyond) {
+        ++reader->history->damaged_lines;
+        return CLEAT_OK;
+    }
     if (!growing) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     if (!reader->is_system) drop_repeated(&growing->table, field_of(record, "step"));
     if (!grow_rows(growing)) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
@@ -202,7 +217,7 @@ static cleat_status read_log(cleat_history *history, const char *path, bool is_s
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!reader || !plain) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     if (!status) {
-        *reader = (log_reader){.history = history, .is_system = is_system, .plain = plain};
+        *reader = (log_reader){.history = history, .size = size, .is_system = is_system, .plain = plain};
         const char *line = text, *stop;
         /* The last line may still be written: only lines with their newline count. */
         while (!status && (stop = memchr(line, '\n', size - (size_t)(line - text)))) {

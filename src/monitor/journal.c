@@ -1,6 +1,7 @@
 /* The journal of a run: JSON lines, appended with one write each. */
 #include "monitor/journal.h"
 
+#include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
 
@@ -37,9 +38,9 @@ static off_t complete_bytes(int file, off_t size) {
 }
 
 static cleat_status open_file(cleat_journal *journal, cleat_error *error) {
-    journal->file = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (journal->file < 0)
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot open: %s", journal->path, strerror(errno));
+    cleat_status status =
+        cleat_file_open_inside(journal->path, O_RDWR | O_CREAT | O_APPEND, 0644, &journal->file, error);
+    if (status != CLEAT_OK) return status;
     const off_t size = lseek(journal->file, 0, SEEK_END);
     const off_t complete = size < 0 ? -1 : complete_bytes(journal->file, size);
     if (complete < 0 || (complete < size && ftruncate(journal->file, complete) != 0))

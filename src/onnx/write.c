@@ -86,7 +86,8 @@ static cleat_status stream_open(const char *path, stream *s, cleat_error *error)
     if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
     snprintf(s->temporary, sizeof s->temporary, "%s.tmp-%ld", path, (long)getpid());
-    s->file = fopen(s->temporary, "wb");
+    unlink(s->temporary);
+    s->file = fopen(s->temporary, "wbxe"); /* x: never through a link */
     if (!s->file) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the file: %s", path, strerror(errno));
     return CLEAT_OK;
 }

@@ -1,4 +1,5 @@
 /* What limited the speed of a run, which hint is the strongest, and the command to run next. */
+#include "core/shell.h"
 #include "report/html.h"
 #include "report/run.h"
 
@@ -135,11 +136,6 @@ void cleat_report_detect_limit(cleat_report_run *run) {
 
 /* --- the next command ------------------------------------------------------------------------------------------ */
 
-static const char *shell_word(const char *word, char *out, size_t size) {
-    if (!cleat_shell_word(word, out, size)) snprintf(out, size, "PATH");
-    return out;
-}
-
 static void CLEAT_PRINTF(3, 4) set_next(cleat_report_run *run, const char *text, const char *command, ...) {
     va_list arguments;
     snprintf(run->next_text, sizeof run->next_text, "%s", text);
@@ -239,11 +235,12 @@ static void choose_by_limit(cleat_report_run *run, const char *again, const char
 void cleat_report_choose_next(cleat_report_run *run) {
     char resolved[CLEAT_REPORT_TEXT + 16], resolved_word[CLEAT_REPORT_TEXT], folder_word[CLEAT_REPORT_TEXT],
         profile_word[CLEAT_REPORT_TEXT];
-    const char *folder = shell_word(run->history->folder, folder_word, sizeof folder_word);
-    const char *profile = shell_word(run->profile_path, profile_word, sizeof profile_word);
+    const char *folder = cleat_shell_path(run->history->folder, folder_word, sizeof folder_word);
+    const char *profile = cleat_shell_path(run->profile_path, profile_word, sizeof profile_word);
     /* The resolved settings repeat the run, with all that was given on its command line. */
     snprintf(resolved, sizeof resolved, "%s/resolved.ini", run->history->folder);
-    const char *again = run->history->n_settings ? shell_word(resolved, resolved_word, sizeof resolved_word) : profile;
+    const char *again =
+        run->history->n_settings ? cleat_shell_path(resolved, resolved_word, sizeof resolved_word) : profile;
     switch (run->outcome) {
     case CLEAT_REPORT_KILLED:
     case CLEAT_REPORT_INTERRUPTED:

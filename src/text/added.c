@@ -79,9 +79,11 @@ bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *
         if (index < 0) continue;
         const cleat_added_token *token = &added->tokens[index];
         size_t start = at, end = at + length;
+        const size_t space = match->end; /* from `from` to here is white space, if the match before took some */
         if (token->single_word && !is_single_word(text, size, start, end)) continue;
         while (token->lstrip && start > taken && is_class(text, size, previous_char(text, start), cleat_class_space))
             start = previous_char(text, start);
+        if (token->rstrip && end < space) end = space;
         while (token->rstrip && is_class(text, size, end, cleat_class_space)) end += char_size(text, size, end);
         *match = (cleat_added_match){token, start, end, at + length};
         return true;

@@ -58,8 +58,9 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
                                 cleat_error *error) {
     const size_t most = cleat_aligned_most(strlen(token->content));
     cleat_aligned content = {.most = most}, spare = {.most = most};
+    size_t steps = cleat_pattern_steps(strlen(token->content));
     cleat_aligned_add(&content, token->content, strlen(token->content), 0, 0);
-    cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, error) : CLEAT_OK;
+    cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, &steps, error) : CLEAT_OK;
     *size = content.size;
     *text = status == CLEAT_OK ? cleat_alloc(content.size + 1, 1) : NULL;
     if (*text && content.size) memcpy(*text, content.bytes, content.size);
@@ -95,10 +96,15 @@ static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_t
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-static void find_limit(cleat_pipeline *p) {
+/* Finds the limit of the ids, and the added token of each id. */
+static cleat_status index_ids(cleat_pipeline *p, cleat_error *error) {
     p->limit = p->model.pieces.limit;
     for (size_t i = 0; i < p->added.count; ++i)
         if ((size_t)p->added.tokens[i].id >= p->limit) p->limit = (size_t)p->added.tokens[i].id + 1;
+    p->added_of = cleat_alloc(p->limit + 1, sizeof *p->added_of);
+    if (!p->added_of) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", p->limit);
+    for (size_t i = p->added.count; i-- > 0;) p->added_of[p->added.tokens[i].id] = (uint32_t)i + 1;
+    return CLEAT_OK;
 }
 
 /* Whether the pipeline is that of BERT, which words.h does faster. */
@@ -152,8 +158,8 @@ static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_er
     status = read_added(cleat_json_member(root, "added_tokens"), p, error);
     if (status == CLEAT_OK) status = build_trie(p, false, &p->added.raw, error);
     if (status == CLEAT_OK) status = build_trie(p, true, &p->added.normalised, error);
+    if (status == CLEAT_OK) status = index_ids(p, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "added_tokens");
-    find_limit(p);
     p->bert = is_bert(p);
     p->rules = (cleat_word_rules){.published = true, .lowercase = p->lowercase};
     return check_templates(p, error);

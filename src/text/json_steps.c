@@ -200,11 +200,37 @@ enum { PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA, PROCESS_BYTES, PROCESS_S
 static const char *const processor_names[] = {"TemplateProcessing", "BertProcessing", "RobertaProcessing",
                                               "ByteLevel",          "Sequence",       NULL};
 
-/* Adds the tokens of special token `name` as the section lists them. */
-static cleat_status add_special(const cJSON *section, const char *name, int32_t type, cleat_template *t,
+/* The 'ids' of the special tokens that a section lists, by name: a template may name each many times. */
+typedef struct special_tokens {
+    cleat_name_table names;
+    const cJSON **ids;
+} special_tokens;
+
+static cleat_status index_specials(const cJSON *section, special_tokens *specials, cleat_error *error) {
+    const cJSON *list = cleat_json_member(section, "special_tokens"), *special;
+    uint32_t count = 0, known;
+    cleat_status status = CLEAT_OK;
+    specials->ids = cleat_alloc((size_t)cJSON_GetArraySize(list) + 1, sizeof *specials->ids);
+    if (!specials->ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for special tokens");
+    cJSON_ArrayForEach(special, list) {
+        if (!special->string || cleat_name_table_find(&specials->names, special->string, &known)) continue;
+        specials->ids[count] = cleat_json_member(special, "ids");
+        status = cleat_name_table_add(&specials->names, special->string, count++, error);
+        if (status != CLEAT_OK) break;
+    }
+    return status;
+}
+
+static void free_specials(special_tokens *specials) {
+    cleat_name_table_free(&specials->names);
+    cleat_free(specials->ids);
+}
+
+/* Adds the tokens of special token `name`. */
+static cleat_status add_special(const special_tokens *specials, const char *name, int32_t type, cleat_template *t,
                                 cleat_error *error) {
-    const cJSON *special = cleat_json_member(cleat_json_member(section, "special_tokens"), name), *id;
-    const cJSON *ids = cleat_json_member(special, "ids");
+    uint32_t at;
+    const cJSON *ids = cleat_name_table_find(&specials->names, name, &at) ? specials->ids[at] : NULL, *id;
     cleat_status status = CLEAT_OK;
     if (!cJSON_IsArray(ids))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the template names '%.40s', which 'special_tokens' has not", name);
@@ -217,7 +243,8 @@ static cleat_status add_special(const cJSON *section, const char *name, int32_t 
     return status;
 }
 
-static cleat_status read_item(const cJSON *section, const cJSON *item, cleat_template *t, cleat_error *error) {
+static cleat_status read_item(const special_tokens *specials, const cJSON *item, cleat_template *t,
+                              cleat_error *error) {
     const cJSON *special = cleat_json_member(item, "SpecialToken"), *sequence = cleat_json_member(item, "Sequence");
     const cJSON *part = special ? special : sequence;
     int64_t type = 0;
@@ -225,19 +252,20 @@ static cleat_status read_item(const cJSON *section, const cJSON *item, cleat_tem
     cleat_status status = cleat_member_count(part, "type_id", 0, INT32_MAX, &type, error);
     if (status == CLEAT_OK) status = cleat_member_string(part, "id", NULL, &id, error);
     if (status != CLEAT_OK) return status;
-    if (special && id) return add_special(section, id, (int32_t)type, t, error);
+    if (special && id) return add_special(specials, id, (int32_t)type, t, error);
     if (sequence && id && (strcmp(id, "A") == 0 || strcmp(id, "B") == 0))
         return cleat_template_add(t, *id == 'A' ? CLEAT_TEMPLATE_FIRST : CLEAT_TEMPLATE_SECOND, -1, (int32_t)type,
                                   error);
     return cleat_fail(error, CLEAT_ERR_FORMAT, "a template has an item that is neither a SpecialToken nor a Sequence");
 }
 
-static cleat_status read_template(const cJSON *section, const char *name, cleat_template *t, cleat_error *error) {
+static cleat_status read_template(const cJSON *section, const special_tokens *specials, const char *name,
+                                  cleat_template *t, cleat_error *error) {
     const cJSON *item;
     int texts[2] = {0, 0};
     cleat_template_free(t);
     cJSON_ArrayForEach(item, cleat_json_member(section, name)) {
-        cleat_status status = read_item(section, item, t, error);
+        cleat_status status = read_item(specials, item, t, error);
         if (status != CLEAT_OK) return status;
     }
     for (size_t i = 0; i < t->count; ++i)
@@ -290,8 +318,11 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
             if (status != CLEAT_OK) return status;
         }
     } else if (kind == PROCESS_TEMPLATE) {
-        status = read_template(section, "single", &p->templates[0], error);
-        if (status == CLEAT_OK) status = read_template(section, "pair", &p->templates[1], error);
+        special_tokens specials = {0};
+        status = index_specials(section, &specials, error);
+        if (status == CLEAT_OK) status = read_template(section, &specials, "single", &p->templates[0], error);
+        if (status == CLEAT_OK) status = read_template(section, &specials, "pair", &p->templates[1], error);
+        free_specials(&specials);
     } else if (kind != PROCESS_BYTES) {
         status = read_token(section, "cls", &cls, error);
         if (status == CLEAT_OK) status = read_token(section, "sep", &sep, error);

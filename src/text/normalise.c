@@ -153,20 +153,18 @@ static void strip(const cleat_normaliser *n, const cleat_aligned *from, cleat_al
     cleat_aligned_copy(to, from, start, end - start);
 }
 
-static cleat_status replace(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to,
+static cleat_status replace(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to, size_t *steps,
                             cleat_error *error) {
     size_t at = 0, start, end, size = strlen(n->content);
     cleat_pattern_result found;
-    while ((found = cleat_pattern_find(&n->pattern, from->bytes, from->size, at, &start, &end)) ==
+    while ((found = cleat_pattern_find(&n->pattern, from->bytes, from->size, at, steps, &start, &end)) ==
            CLEAT_PATTERN_FOUND) {
         cleat_aligned_copy(to, from, at, start - at);
         cleat_aligned_add(to, n->content, size, from->begin[start], from->end[end - 1]);
         at = end;
     }
     cleat_aligned_copy(to, from, at, from->size - at);
-    return found == CLEAT_PATTERN_FAILED
-               ? cleat_fail(error, CLEAT_ERR_FORMAT, "Replace: the search for its pattern does not end")
-               : CLEAT_OK;
+    return found == CLEAT_PATTERN_FAILED ? cleat_pattern_failure("Replace", error) : CLEAT_OK;
 }
 
 static void prepend(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to) {
@@ -190,7 +188,8 @@ void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, c
 
 /* --- public --------------------------------------------------------------------------------------------------- */
 
-static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to, cleat_error *error) {
+static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to, size_t *steps,
+                          cleat_error *error) {
     switch (n->kind) {
     case CLEAT_NORMALISE_BERT: /* see bert */
         break;
@@ -222,7 +221,7 @@ static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, 
         cleat_charsmap_apply(&n->map, from, to);
         break;
     case CLEAT_NORMALISE_REPLACE:
-        return replace(n, from, to, error);
+        return replace(n, from, to, steps, error);
     case CLEAT_NORMALISE_PREPEND:
         prepend(n, from, to);
         break;
@@ -234,13 +233,13 @@ static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, 
 }
 
 cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *text, cleat_aligned *spare,
-                             cleat_error *error) {
+                             size_t *steps, cleat_error *error) {
     spare->size = 0;
     if (normaliser->kind == CLEAT_NORMALISE_BERT) {
         bert(normaliser, text, spare);
         return CLEAT_OK;
     }
-    cleat_status status = apply(normaliser, text, spare, error);
+    cleat_status status = apply(normaliser, text, spare, steps, error);
     swap(text, spare);
     return status;
 }

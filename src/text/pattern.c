@@ -22,10 +22,22 @@ void cleat_pattern_free(cleat_pattern *pattern) {
     *pattern = (cleat_pattern){0};
 }
 
+size_t cleat_pattern_steps(size_t size) {
+    enum { STEPS = 1 << 16, STEPS_A_BYTE = 1 << 10 };
+    return STEPS + size * STEPS_A_BYTE;
+}
+
+cleat_status cleat_pattern_failure(const char *what, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: its expression takes too many steps for this text, because it reads far ahead for each word "
+                      "(\"a*b|a\") or has too many choices: make the text shorter, or use another tokenizer",
+                      what);
+}
+
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
-                                        size_t *start, size_t *end) {
+                                        size_t *steps, size_t *start, size_t *end) {
     if (from >= size) return CLEAT_PATTERN_NONE;
-    if (!pattern->literal) return cleat_regex_find(pattern->regex, text, size, from, start, end);
+    if (!pattern->literal) return cleat_regex_find(pattern->regex, text, size, from, steps, start, end);
     const char *found = memmem(text + from, size - from, pattern->literal, pattern->size);
     if (!found) return CLEAT_PATTERN_NONE;
     *start = (size_t)(found - text);

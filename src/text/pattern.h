@@ -23,16 +23,20 @@ typedef enum cleat_pattern_result {
     CLEAT_PATTERN_FAILED
 } cleat_pattern_result;
 
+/* The steps that all searches in one text [size] may take together: a multiple of its size. */
+size_t cleat_pattern_steps(size_t size);
 /* Finds the first match in text [size] that begins at `from` or later and is not empty (no tokenizer divides texts at
- * empty matches). CLEAT_PATTERN_FAILED: no
- * memory, or a search that does not end within a multiple of the text's size. */
+ * empty matches). *steps are those that are left, and are counted down. CLEAT_PATTERN_FAILED: no memory, or none is
+ * left. */
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
-                                        size_t *start, size_t *end);
+                                        size_t *steps, size_t *start, size_t *end);
+/* The error of CLEAT_PATTERN_FAILED in a text; `what` names the step of the tokenizer. */
+cleat_status cleat_pattern_failure(const char *what, cleat_error *error);
 
 /* For pattern.c, by regex.c. */
 cleat_status cleat_regex_compile(const char *source, struct cleat_regex **regex, cleat_error *error);
 void cleat_regex_destroy(struct cleat_regex *regex);
 cleat_pattern_result cleat_regex_find(const struct cleat_regex *regex, const char *text, size_t size, size_t from,
-                                      size_t *start, size_t *end);
+                                      size_t *steps, size_t *start, size_t *end);
 
 #endif

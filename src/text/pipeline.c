@@ -145,7 +145,7 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
     if (start == end) return CLEAT_OK;
     if (e->pipeline->bert) return encode_bert_part(e, start, end, error);
     read_part(e, start, end);
-    cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, error);
+    cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, &e->split.steps, error);
     if (status == CLEAT_OK) status = check_memory(e, error);
     while (status == CLEAT_OK &&
            cleat_added_tokens_find(added, &added->normalised, e->part.bytes, e->part.size, match.next, at, &match)) {
@@ -157,10 +157,10 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
 }
 
 cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      cleat_error *error) {
+                                      size_t *steps, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < pipeline->n_normalisers && status == CLEAT_OK; ++i)
-        status = cleat_normalise(&pipeline->normalisers[i], text, spare, error);
+        status = cleat_normalise(&pipeline->normalisers[i], text, spare, steps, error);
     return status;
 }
 
@@ -193,6 +193,7 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
     const cleat_added_tokens *added = &pipeline->added;
     cleat_added_match match = {0};
     size_t at = 0;
+    e.split.steps = cleat_pattern_steps(size);
     /* words.c removes bytes that are not UTF-8, as BERT removes U+FFFD */
     if (!pipeline->bert && !cleat_text_check(text, size, NULL)) repair(&e, text, size);
     cleat_status status = check_memory(&e, error);
@@ -220,9 +221,9 @@ int32_t cleat_pipeline_id(const cleat_pipeline *pipeline, const char *piece) {
 }
 
 const char *cleat_pipeline_piece(const cleat_pipeline *pipeline, int32_t id) {
-    for (size_t i = 0; i < pipeline->added.count; ++i)
-        if (pipeline->added.tokens[i].id == id) return pipeline->added.tokens[i].content;
-    return cleat_piece_table_name(&pipeline->model.pieces, id);
+    if (id < 0 || (size_t)id >= pipeline->limit) return NULL;
+    const uint32_t added = pipeline->added_of[id];
+    return added ? pipeline->added.tokens[added - 1].content : cleat_piece_table_name(&pipeline->model.pieces, id);
 }
 
 void cleat_pipeline_destroy(cleat_pipeline *pipeline) {
@@ -233,6 +234,7 @@ void cleat_pipeline_destroy(cleat_pipeline *pipeline) {
     cleat_free(pipeline->splitters);
     cleat_subwords_free(&pipeline->model);
     cleat_added_tokens_free(&pipeline->added);
+    cleat_free(pipeline->added_of);
     for (int i = 0; i < 2; ++i) cleat_template_free(&pipeline->templates[i]);
     for (size_t i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(pipeline->files[i].data);
     cleat_free(pipeline);

@@ -29,7 +29,8 @@ typedef struct cleat_pipeline {
     bool lowercase;              /* a normaliser lower-cases */
     bool bert;                   /* words.h has the normaliser and the splitter in one pass, by `rules` */
     cleat_word_rules rules;
-    size_t limit; /* highest id + 1 */
+    size_t limit;       /* highest id + 1 */
+    uint32_t *added_of; /* [limit] index of the added token of an id, + 1; 0: none */
     /* files[0] is tokenizer.json: the text that was read. */
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
 } cleat_pipeline;
@@ -48,8 +49,8 @@ const char *cleat_pipeline_piece(const cleat_pipeline *pipeline, int32_t id);
 /* Encodes a text without special tokens. `in_sentence`: it is one word of a sentence (see split.h). */
 cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *text, size_t size, bool in_sentence,
                                    cleat_token_sink *sink, cleat_error *error);
-/* Applies the normalisers to the text. */
+/* Applies the normalisers to the text; `steps` as for cleat_pattern_find. */
 cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      cleat_error *error);
+                                      size_t *steps, cleat_error *error);
 
 #endif

@@ -47,7 +47,7 @@ struct cleat_regex {
     size_t n_items, items_capacity;
 };
 
-enum { MAX_OPS = 1 << 14, DEEPEST = 32, STEPS = 1 << 16, STEPS_A_BYTE = 1 << 10 };
+enum { MAX_OPS = 1 << 14, DEEPEST = 32, LONGEST_CHAR = 4 };
 
 /* --- parsing -------------------------------------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static void add_item(parser *p, set_item added) {
 
 static int32_t read_char(parser *p) {
     int32_t character = 0;
-    size_t length = cleat_utf8_decode(p->at, strlen(p->at), &character);
+    size_t length = cleat_utf8_decode(p->at, strnlen(p->at, LONGEST_CHAR), &character);
     if (!length) fail(p, "it ends too early");
     p->at += length;
     return character;
@@ -423,7 +423,7 @@ typedef struct search {
     size_t size;
     branch *stack; /* [n_stack] */
     size_t n_stack, capacity;
-    size_t steps; /* that may still be taken */
+    size_t *steps; /* that may still be taken */
     bool failed;
 } search;
 
@@ -478,11 +478,12 @@ static void push(search *s, branch added) {
 static bool match_set(search *s, uint32_t pc, size_t *at) {
     const op *set = &s->regex->ops[pc];
     size_t here = *at, low = here, length = 0;
+    const size_t cost = 1 + set->n_items / 8; /* a character is compared with each item */
     uint32_t count = 0, limit = set->lazy ? set->min : set->max;
     for (; count < limit && in_set(s, set, here, &length); ++count) {
         here += length;
         if (count + 1 == set->min) low = here;
-        if (s->steps > 1) --s->steps;
+        *s->steps -= *s->steps > cost ? cost : *s->steps;
     }
     if (count < set->min) return false;
     *at = here;
@@ -531,8 +532,9 @@ static bool run(search *s, uint32_t pc, size_t at, size_t *end) {
         const op *o = &s->regex->ops[pc];
         bool fits = true, inner;
         size_t ignored;
-        if (s->steps-- == 0) s->failed = true;
+        if (*s->steps == 0) s->failed = true;
         if (s->failed) break;
+        --*s->steps;
         switch (o->kind) {
         case OP_SET:
             fits = match_set(s, pc++, &at);
@@ -569,8 +571,8 @@ static bool run(search *s, uint32_t pc, size_t at, size_t *end) {
 }
 
 cleat_pattern_result cleat_regex_find(const struct cleat_regex *regex, const char *text, size_t size, size_t from,
-                                      size_t *start, size_t *end) {
-    search s = {.regex = regex, .text = text, .size = size, .steps = STEPS + (size - from) * STEPS_A_BYTE};
+                                      size_t *steps, size_t *start, size_t *end) {
+    search s = {.regex = regex, .text = text, .size = size, .steps = steps};
     cleat_pattern_result result = CLEAT_PATTERN_NONE;
     for (size_t at = from; at < size && result == CLEAT_PATTERN_NONE; ++at) {
         if (((unsigned char)text[at] & 0xC0) == 0x80) continue;

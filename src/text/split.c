@@ -100,14 +100,13 @@ static cleat_status split_at_pattern(const cleat_splitter *splitter, cleat_split
         joiner j = {.words = &state->spare_words, .behaviour = splitter->behaviour};
         size_t part = 0, start, end;
         cleat_pattern_result found;
-        while ((found = cleat_pattern_find(&splitter->pattern, bytes, word.size, part, &start, &end)) ==
+        while ((found = cleat_pattern_find(&splitter->pattern, bytes, word.size, part, &state->steps, &start, &end)) ==
                CLEAT_PATTERN_FOUND) {
             add_part(&j, word.start + part, word.start + start, splitter->invert);
             add_part(&j, word.start + start, word.start + end, !splitter->invert);
             part = end;
         }
-        if (found == CLEAT_PATTERN_FAILED)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "Split: the search for its pattern does not end");
+        if (found == CLEAT_PATTERN_FAILED) return cleat_pattern_failure("Split", error);
         add_part(&j, word.start + part, word.start + word.size, splitter->invert);
         close_word(&j);
     }

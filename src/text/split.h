@@ -45,11 +45,12 @@ typedef struct cleat_splitter {
 typedef struct cleat_split_state {
     cleat_aligned text, spare;
     cleat_text_spans words, spare_words; /* of `text` */
+    size_t steps;                        /* that patterns may still take: cleat_pattern_find */
     bool in_sentence;                    /* the text is a word of a sentence: byte-level words begin with a space */
 } cleat_split_state;
 
-/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: a pattern whose
- * search does not end. */
+/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: patterns have
+ * no step left. */
 cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error);
 void cleat_split_state_free(cleat_split_state *state);
 

@@ -83,6 +83,10 @@ static void add_levels(cleat_trie *trie, const cleat_trie_key *keys, size_t n, k
 }
 
 cleat_status cleat_trie_build(cleat_trie *trie, cleat_trie_key *keys, size_t n, cleat_error *error) {
+    for (size_t i = 0; i < n; ++i)
+        if (keys[i].size > CLEAT_TRIE_LONGEST)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "the token '%.40s...' has %zu bytes; the maximum is %d",
+                              keys[i].bytes, keys[i].size, CLEAT_TRIE_LONGEST);
     int32_t *values = cleat_alloc(n, sizeof *values);
     key_range *ranges = NULL;
     cleat_trie made = {0};

@@ -33,11 +33,11 @@ export;
 /* --- files of the checkpoint ---------------------------------------------------------------------------------- */
 
 static cleat_status copy_files(const export *e, bool (*accepts)(const char *name), cleat_error *error) {
-    cleat_listing files = {0};
-    cleat_status status = cleat_listing_read(e->checkpoint->folder, accepts, &files, error);
-    for (size_t i = 0; i < files.count && !status; ++i)
-        status = cleat_file_copy(e->checkpoint->folder, e->out, files.names[i], error);
-    cleat_listing_free(&files);
+    const cleat_checkpoint_files *files = &e->checkpoint->files;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < files->count && !status; ++i)
+        if (accepts(files->items[i].name))
+            status = cleat_file_copy(e->checkpoint->folder, e->out, files->items[i].name, error);
     return status;
 }
 

@@ -47,12 +47,9 @@ static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *e
 }
 
 static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error *error) {
-    log->file = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log->file < 0) return io_fail(log, "open", error);
-    if (keep > 0) {
-        cleat_status status = measure(log, keep, error);
-        if (status != CLEAT_OK) return status;
-    }
+    cleat_status status = cleat_file_open_inside(log->path, O_WRONLY | O_CREAT | O_APPEND, 0644, &log->file, error);
+    if (status == CLEAT_OK && keep > 0) status = measure(log, keep, error);
+    if (status != CLEAT_OK) return status;
     if (ftruncate(log->file, log->size) != 0) return io_fail(log, "truncate the records", error);
     return CLEAT_OK;
 }

@@ -25,6 +25,7 @@ static cleat_status copy_lines(const char *from, const char *to, const char *nam
     size_t size;
     cleat_status status = cleat_checkpoint_path(from, name, source, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_path(to, name, target, error);
+    if (status == CLEAT_OK) status = cleat_refuse_link(source, error);
     if (status != CLEAT_OK || !cleat_file_exists(source)) return status;
     status = cleat_file_read(source, &text, &size, error);
     if (status != CLEAT_OK) return status;

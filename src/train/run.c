@@ -2,8 +2,10 @@
 #include "train/run.h"
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/write.h"
 #include "core/files.h"
 #include "core/lock.h"
+#include "core/shell.h"
 #include "train/resume_from.h"
 
 #include <errno.h>
@@ -67,7 +69,7 @@ static cleat_status choose(cleat_run *run, const cleat_profile *profile, cleat_e
 
 /* Two runs in the same folder would truncate each other's log and remove each other's checkpoints. */
 static cleat_status lock(cleat_run *run, cleat_error *error) {
-    char path[CLEAT_PATH + 32];
+    char path[CLEAT_PATH + 32], word[2 * CLEAT_PATH];
     cleat_error why = {0};
     snprintf(path, sizeof path, "%s/.train", run->folder);
     cleat_status status = cleat_lock(path, PATIENCE, &run->lock, &why);
@@ -83,14 +85,14 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
     }
     if (status == CLEAT_ERR_IO && run->resume)
         return cleat_fail(error, status, "%s. If %s is read-only, use --resume-from %s with another --out", why.text,
-                          run->folder, run->folder);
+                          run->folder, cleat_shell_path(run->folder, word, sizeof word));
     return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
 }
 
 /* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect, unless the
  * folder is evidently not the one that was meant. */
 static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH];
+    char path[CLEAT_CHECKPOINT_PATH], word[2 * CLEAT_PATH];
     cleat_listing listing = {0};
     cleat_status status = cleat_checkpoint_path(run->folder, CLEAT_STATE_FILE, path, error);
     if (status != CLEAT_OK) return status;
@@ -98,7 +100,7 @@ static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, 
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "--resume: %s is a checkpoint; give the run folder that contains it as --out, or start a new "
                           "folder with --resume-from %s",
-                          run->folder, run->folder);
+                          run->folder, cleat_shell_path(run->folder, word, sizeof word));
     status = cleat_listing_read(run->folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         status = cleat_checkpoint_path(run->folder, listing.names[i], path, error);
@@ -125,6 +127,7 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
     cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
     if (status == CLEAT_OK && (status = lock(run, error)) != CLEAT_OK)
         run->existing = strlen(run->folder); /* another run, perhaps started at the same time, may be using it */
+    if (run->is_locked) cleat_checkpoint_remove_leftovers(run->folder);
     if (status == CLEAT_OK && !again && run->resume && !cleat_checkpoint_exists(run->folder))
         status = check_nothing_to_resume(run, existed, error);
     if (status != CLEAT_OK || again || run->resume) return status;

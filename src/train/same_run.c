@@ -2,6 +2,7 @@
 #include "train/same_run.h"
 
 #include "cleat/train.h"
+#include "core/shell.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static cleat_status check_schedules(const cleat_checkpoint *checkpoint, const cl
                                     const cleat_schedule *now, const char *differences, const cleat_run *run,
                                     cleat_error *error) {
     const cleat_train_state *state = &checkpoint->state;
+    char word[2 * CLEAT_PATH];
     const int64_t done = state->epoch + (state->position > 0), step = first_other_rate(then, now, state->step);
     if (now->epochs < done)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "train.epochs = %lld, but the run in %s has trained %lld epochs%s",
@@ -74,7 +76,7 @@ static cleat_status check_schedules(const cleat_checkpoint *checkpoint, const cl
         "Only the epochs of train.schedule = constant or step, with a warm-up that does not depend on them, can "
         "be changed in the same run",
         checkpoint->folder, differences, (long long)step + 1, cleat_schedule_rate(then, step),
-        cleat_schedule_rate(now, step), run->folder);
+        cleat_schedule_rate(now, step), cleat_shell_path(run->folder, word, sizeof word));
 }
 
 /* Whether the checkpoint was trained with these settings except for the number of epochs, or the whole schedule;

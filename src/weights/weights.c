@@ -5,6 +5,7 @@
 #include "core/half.h"
 #include "core/json_member.h"
 #include "core/memory.h"
+#include "core/name_table.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -131,20 +132,24 @@ static cleat_status open_listed(cleat_weights *weights, const char *index, const
 
 static cleat_status check_index(const cleat_weights *weights, const char *index, const cJSON *map, cleat_error *error) {
     const cJSON *item;
-    size_t listed = 0;
+    cleat_name_table listed = {0};
+    cleat_status status = CLEAT_OK;
+    uint32_t at;
     cJSON_ArrayForEach(item, map) {
-        ++listed;
         if (!cleat_weights_find(weights, item->string))
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' is not in %.100s; copy the shards again",
-                              index, item->string, item->valuestring);
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' is not in %.100s; copy the shards again",
+                                index, item->string, item->valuestring);
+        else if (!cleat_name_table_find(&listed, item->string, &at))
+            status = cleat_name_table_add(&listed, item->string, 0, error);
+        if (status) break;
     }
-    if (listed == weights->count) return CLEAT_OK;
-    for (size_t i = 0; i < weights->count; ++i)
-        if (!cJSON_GetObjectItemCaseSensitive(map, weights->entries[i].tensor->name))
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: does not list the tensor '%.100s' of a shard; is the index of another checkpoint?",
-                              index, weights->entries[i].tensor->name);
-    return CLEAT_OK;
+    for (size_t i = 0; i < weights->count && !status; ++i)
+        if (!cleat_name_table_find(&listed, weights->entries[i].tensor->name, &at))
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s: does not list the tensor '%.100s' of a shard; is the index of another checkpoint?",
+                                index, weights->entries[i].tensor->name);
+    cleat_name_table_free(&listed);
+    return status;
 }
 
 static cleat_status open_index(cleat_weights *weights, const char *index, cleat_error *error) {

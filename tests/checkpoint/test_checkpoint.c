@@ -4,6 +4,7 @@
  * The library's file-system calls go through the functions below, which count them and make the n-th one fail
  * or kill the process. */
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/write.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -55,8 +56,8 @@ int unlink(const char *path) {
     return fault() ? -1 : (int)syscall(SYS_unlink, path);
 }
 
-int rmdir(const char *path) {
-    return fault() ? -1 : (int)syscall(SYS_rmdir, path);
+int unlinkat(int folder, const char *name, int flags) {
+    return fault() ? -1 : (int)syscall(SYS_unlinkat, folder, name, flags);
 }
 
 ssize_t write(int file, const void *data, size_t size) {
@@ -502,6 +503,83 @@ static void a_resume_falls_back_to_what_is_intact(void **test) {
     assert_int_equal(last_step(), 50);
 }
 
+/* Its removal at the next save would lose it; a resume and an evaluation say so instead. */
+static void another_version_is_refused(void **test) {
+    (void)test;
+    char path[256], whole[4096], text[4096], format[32];
+    int number = 0;
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    must_save(10, false, 4);
+    read_state(whole, path);
+    assert_int_equal(sscanf(strstr(whole, "\"format\""), "\"format\": %d", &number), 1);
+    for (int other = number - 1; other <= number + 1; other += 2) {
+        strcpy(text, whole);
+        snprintf(format, sizeof format, "\"format\": %d", other);
+        replace(text, "\"format\":", ",", format);
+        correct_hash(text);
+        overwrite(path, text, strlen(text));
+        assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
+        assert_non_null(strstr(error.text, other > number ? "a newer version" : "an older version"));
+        assert_int_equal(cleat_checkpoint_open_source(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
+        assert_int_equal(cleat_checkpoint_open_best(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
+    }
+    must_save(20, false, 4); /* `last` is intact; a save would still remove the other one */
+    assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
+}
+
+/* A link in each place where a save removes or writes: what is outside stays, also a checkpoint moved there. */
+static void nothing_outside_of_the_run_changes(void **test) {
+    (void)test;
+    static const char *const folders[] = {".tmp-ckpt", ".tmp-old-ckpt-E001-S000010", ".tmp-x", "ckpt-E000-S000003"};
+    static const char *const files[] = {"last", "best", "last.tmp-0123456789abcdef", "ckpt-E000-S000004"};
+    char command[1024];
+    const char *form = "cd '%s' && ln -sfn ../../outside%s runs/a/%s";
+    must_save(10, true, 2);
+    snprintf(command, sizeof command,
+             "cd '%s' && mkdir outside && echo text | tee outside/a >outside/state.json && mv runs/a/ckpt-E001-S000010 "
+             "moved "
+             "&& ln -s ../../moved runs/a/ckpt-E001-S000010 && ln -s ../../../outside/a moved/link",
+             root);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i) {
+        snprintf(command, sizeof command, form, root, "", folders[i]);
+        assert_int_equal(system(command), 0);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+        snprintf(command, sizeof command, form, root, "/a", files[i]);
+        assert_int_equal(system(command), 0);
+    }
+    for (int64_t step = 20; step <= 50; step += 10) must_save(step, true, 1);
+    assert_int_equal(last_step(), 50);
+    snprintf(
+        command, sizeof command,
+        "cd '%s' && test \"$(ls -A outside | tr '\\n' ' ')\" = 'a state.json ' && test \"$(cat outside/a)\" = text "
+        "&& test -e moved/model.safetensors && test -L moved/link && test ! -L runs/a/last && test ! -L runs/a/best "
+        "&& test \"$(ls -A runs/a | tr '\\n' ' ')\" = '.tmp-x best ckpt-E005-S000050 last '",
+        root);
+    assert_int_equal(system(command), 0);
+}
+
+/* What a kill leaves is removed; files of others, with similar names, are not. */
+static void leftovers_of_kills_are_removed(void **test) {
+    (void)test;
+    char command[1024];
+    must_save(10, true, 2);
+    snprintf(
+        command, sizeof command,
+        "cd '%s' && for f in resolved.ini examples.json metrics.jsonl system.jsonl last best profile-S000003.csv; do "
+        "touch $f.tmp-0123456789abcdef; done && mkdir .tmp-mine && touch .tmp-mine/a last.tmp-mine notes.tmp-7",
+        run);
+    assert_int_equal(system(command), 0);
+    must_save(20, true, 2);
+    snprintf(command, sizeof command,
+             "cd '%s' && test \"$(ls -A | grep tmp | tr '\\n' ' ')\" = '.tmp-mine last.tmp-mine notes.tmp-7 ' && "
+             "test -e .tmp-mine/a",
+             run);
+    assert_int_equal(system(command), 0);
+}
+
 /* By every name of a checkpoint; of earlier versions, resolved.ini beside it. */
 static void the_profile_is_found(void **test) {
     (void)test;
@@ -702,6 +780,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_file_outside_the_folder_is_named, make_run, remove_run),
         cmocka_unit_test_setup_teardown(an_evaluation_needs_no_optimizer, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(another_version_is_refused, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(nothing_outside_of_the_run_changes, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(leftovers_of_kills_are_removed, make_run, remove_run),
         cmocka_unit_test_setup_teardown(the_profile_is_found, make_run, remove_run),
         cmocka_unit_test_setup_teardown(another_model_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_kill_at_any_call_leaves_a_run_that_opens, make_run, remove_run),

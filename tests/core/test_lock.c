@@ -80,14 +80,31 @@ static void missing_folder_is_an_error(void **state) {
     (void)state;
     int lock = -1;
     cleat_error error = {0};
-    assert_int_equal(cleat_lock("/nowhere/at/all", 10, &lock, &error), CLEAT_ERR_IO);
+    assert_int_equal(cleat_lock("/nowhere/at/all", 10, &lock, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "/nowhere/at/all.lock"));
     assert_int_equal(lock, -1);
+}
+
+/* Neither created nor opened through a link. */
+static void a_link_is_refused(void **state) {
+    (void)state;
+    char link[128], outside[128];
+    int lock = -1;
+    cleat_error error = {0};
+    snprintf(link, sizeof link, "%s.lock", path);
+    snprintf(outside, sizeof outside, "%s/outside", folder);
+    remove(link);
+    assert_int_equal(symlink(outside, link), 0);
+    assert_int_equal(cleat_lock(path, 0, &lock, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "is a symbolic link"));
+    assert_int_not_equal(access(outside, F_OK), 0);
+    remove(link);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_is_free_again_after_its_holder),
+        cmocka_unit_test(a_link_is_refused),
         cmocka_unit_test(lock_dies_with_its_process),
         cmocka_unit_test(missing_folder_is_an_error),
     };

@@ -143,6 +143,12 @@ void drawn_write_jpeg(const char *path, const cleat_image *image, drawn_jpeg kin
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 95, TRUE);
     if (kind == DRAWN_JPEG_PROGRESSIVE) jpeg_simple_progression(&jpeg);
+    jpeg_scan_info scans[64] = {{.comps_in_scan = 1}}; /* one for each coefficient */
+    for (int i = 1; i < 64; ++i) scans[i] = (jpeg_scan_info){.comps_in_scan = 1, .Ss = i, .Se = i};
+    if (kind == DRAWN_JPEG_SCANS) {
+        jpeg.scan_info = scans;
+        jpeg.num_scans = 64;
+    }
     jpeg_start_compress(&jpeg, TRUE);
     while (jpeg.next_scanline < jpeg.image_height) {
         JSAMPROW row = image->pixels + (int64_t)jpeg.next_scanline * image->width * image->channels;

@@ -15,7 +15,7 @@ typedef struct drawn_png {
  * rounded). */
 void drawn_write_png(const char *path, int64_t height, int64_t width, const drawn_png *kind, cleat_image *expected);
 
-typedef enum drawn_jpeg { DRAWN_JPEG, DRAWN_JPEG_PROGRESSIVE, DRAWN_JPEG_CMYK } drawn_jpeg;
+typedef enum drawn_jpeg { DRAWN_JPEG, DRAWN_JPEG_PROGRESSIVE, DRAWN_JPEG_SCANS, DRAWN_JPEG_CMYK } drawn_jpeg;
 void drawn_write_jpeg(const char *path, const cleat_image *image, drawn_jpeg kind);
 /* Returns the largest difference between two images of the same size. */
 int drawn_difference(const cleat_image *a, const cleat_image *b);

@@ -86,6 +86,13 @@ static void refuses_broken_files(void **state) {
         assert_non_null(strstr(error.text, rows[i].what));
     }
     cleat_error error = {0};
+    const char *quoted = test_path("it's $(a) file.csv"); /* the proposed command names this file, when it is pasted */
+    test_write(quoted, "\xFF\xFE,", 3);
+    assert_int_equal(read_all(quoted, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "/it'\\''s $(a) file.csv' > NEW"));
+    test_write(quoted, "\x1F\x8B\x08", 3);
+    assert_int_equal(read_all(quoted, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "/it'\\''s $(a) file.csv'"));
     assert_int_equal(read_all(test_path("absent.csv"), &error), CLEAT_ERR_NOT_FOUND);
     assert_int_equal(read_all(test_folder("folder.csv"), &error), CLEAT_ERR_IO);
     assert_int_equal(read_all(test_path("absent.csv"), NULL), CLEAT_ERR_NOT_FOUND);

@@ -170,6 +170,13 @@ static void bad_idx_files_are_refused(void **state) {
     test_write(test_path("idx/train-images.gz"), bytes, size);
     free(bytes);
     images_expect_failure(path, &options, "train-images.gz|damaged");
+    uint8_t *pixels = calloc(1, 16 + (1 << 20)); /* a million images of one pixel in a kilobyte */
+    memcpy(pixels, "\0\0\10\3\0\20\0\0\0\0\0\1\0\0\0\1", 16);
+    gzFile tiny = gzopen(test_path("idx/train-images.gz"), "wb9");
+    assert_int_equal(gzwrite(tiny, pixels, 16 + (1 << 20)), 16 + (1 << 20));
+    gzclose(tiny);
+    free(pixels);
+    images_expect_failure(path, &options, "train-images.gz|1048576 images, which take");
     write_idx("idx/train-images.gz", COUNT, 1, 0, 0);
     write_idx("idx/t10k-images", 9, 3, 0, 0);
     write_idx("idx/t10k-labels", 9, 0, 0, 0);

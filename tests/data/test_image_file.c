@@ -193,6 +193,37 @@ static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
     cleat_image_free(&drawn);
 }
 
+/* A progressive file may repeat a scan, as often as it likes: each costs as much as the whole image. */
+static void scans_of_jpegs_are_counted(void **state) {
+    (void)state;
+    enum { MOST = 500, SCANS = 64 };
+    const char *path = test_path("scans.jpg");
+    cleat_image drawn = drawn_image(45, 70, 1, 0);
+    size_t size, scan;
+    drawn_write_jpeg(path, &drawn, DRAWN_JPEG_SCANS);
+    char *bytes = test_read(path, &size);
+    for (scan = size - 2; (uint8_t)bytes[scan] != 0xFF || (uint8_t)bytes[scan + 1] != 0xDA;) --scan;
+    const size_t length = size - 2 - scan;
+    char *copy = malloc(size + MOST * length);
+    assert_non_null(copy);
+    for (size_t more = MOST - SCANS; more <= MOST - SCANS + 1; ++more) {
+        memcpy(copy, bytes, size - 2);
+        for (size_t i = 0; i < more; ++i) memcpy(copy + size - 2 + i * length, bytes + scan, length);
+        memcpy(copy + size - 2 + more * length, "\xFF\xD9", 2);
+        test_write(path, copy, size + more * length);
+        if (more > MOST - SCANS) {
+            expect_failure(path, "more than 500 scans of 70 x 45 pixels");
+            break;
+        }
+        cleat_image got = read_ok(path, 0);
+        assert_true(drawn_difference(&drawn, &got) < 30);
+        cleat_image_free(&got);
+    }
+    free(copy);
+    free(bytes);
+    cleat_image_free(&drawn);
+}
+
 /* --- broken files --------------------------------------------------------------------------------------------- */
 
 static void no_part_of_a_file_is_an_image(void **state) {
@@ -433,6 +464,7 @@ int main(void) {
         cmocka_unit_test(ids_have_the_colours_of_their_palette),
         cmocka_unit_test(jpegs_are_read),
         cmocka_unit_test(large_jpegs_are_decoded_smaller),
+        cmocka_unit_test(scans_of_jpegs_are_counted),
         cmocka_unit_test(bytes_to_spare_at_the_end_do_no_harm),
         cmocka_unit_test(no_part_of_a_file_is_an_image),
         cmocka_unit_test(noise_is_survived),

@@ -180,6 +180,11 @@ int unlink(const char *path) {
     return NEXT(unlink)(path);
 }
 
+int unlinkat(int folder, const char *path, int flags) {
+    FAIL_IF(is_file_below(folder), "unlinkat");
+    return NEXT(unlinkat)(folder, path, flags);
+}
+
 #define FAIL_NULL_IF(condition, name)                                                                                  \
     do {                                                                                                               \
         static atomic_int slot = -1;                                                                                   \

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -84,6 +85,41 @@ static void damaged_lines_are_counted(void **state) {
     assert_true(cleat_history_values(train, "step")[1] == 6);
     assert_int_equal(history->damaged_lines, 5);
     cleat_history_free(history);
+}
+
+/* A separate name in each record makes a table of the square of the file, which is damage, as are endless kinds. */
+static void tables_are_no_larger_than_their_file(void **state) {
+    enum { LINES = 3000, DENSE = 200 };
+    (void)state;
+    for (int kinds = 0; kinds < 2; ++kinds) {
+        cleat_text text = {0};
+        for (int i = 0; i < LINES; ++i)
+            cleat_text_add(&text, kinds ? "{\"kind\":\"k%d\",\"step\":%d}\n" : "{\"kind\":\"k\",\"n%d\":%d}\n", i, i);
+        write_file("metrics.jsonl", text.data);
+        cleat_history *history = read_run();
+        assert_true(kinds ? history->n_tables == 64 : history->tables[0].columns < 1024);
+        size_t rows = 0, cells = 0;
+        for (size_t i = 0; i < history->n_tables; ++i) {
+            rows += history->tables[i].rows;
+            cells += history->tables[i].rows * history->tables[i].columns;
+        }
+        assert_true(cells <= 4 * text.size);
+        assert_int_equal(rows + history->damaged_lines, LINES);
+        cleat_history_free(history);
+        cleat_text_free(&text);
+    }
+    cleat_text text = {0}; /* as wide as a record may be */
+    for (int i = 0; i < LINES; ++i) {
+        cleat_text_add(&text, "{\"kind\":\"eval\",\"step\":%d", i);
+        for (int k = 0; k < DENSE; ++k) cleat_text_add(&text, ",\"%d\":1", k);
+        cleat_text_add(&text, "}\n");
+    }
+    write_file("metrics.jsonl", text.data);
+    cleat_history *history = read_run();
+    assert_int_equal(history->damaged_lines, 0);
+    assert_int_equal(cleat_history_find(history, "eval")->rows, LINES);
+    cleat_history_free(history);
+    cleat_text_free(&text);
 }
 
 static void later_records_replace_repeated_steps(void **state) {
@@ -253,6 +289,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(records_become_columns, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damaged_lines_are_counted, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(tables_are_no_larger_than_their_file, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(later_records_replace_repeated_steps, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(names_are_unescaped, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(system_records_are_kept, make_folder, remove_folder),

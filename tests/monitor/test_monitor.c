@@ -422,7 +422,7 @@ static void a_journal_that_cannot_be_opened_is_an_error(void **state) {
     cleat_journal *journal = NULL;
     cleat_error error = {0};
     (void)state;
-    assert_int_equal(cleat_journal_open("/nonexistent/system.jsonl", &journal, &error), CLEAT_ERR_IO);
+    assert_int_equal(cleat_journal_open("/nonexistent/system.jsonl", &journal, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "/nonexistent/system.jsonl"));
     assert_null(journal);
 }

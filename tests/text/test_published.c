@@ -169,7 +169,7 @@ static void compare_words(const char *text, size_t size, bool lowercase, cleat_s
     assert_int_equal(cleat_words_split(text, size, &rules, add_word, &fast, NULL), CLEAT_OK);
     state->text.size = state->words.count = 0;
     cleat_aligned_add(&state->text, text, size, 0, (uint32_t)size);
-    assert_int_equal(cleat_normalise(&bert, &state->text, &state->spare, NULL), CLEAT_OK);
+    assert_int_equal(cleat_normalise(&bert, &state->text, &state->spare, &state->steps, NULL), CLEAT_OK);
     cleat_spans_add(&state->words, 0, state->text.size);
     assert_int_equal(cleat_split_words(&splitter, state, NULL), CLEAT_OK);
     for (size_t i = 0; i < state->words.count; ++i) {
@@ -483,8 +483,127 @@ static void many_added_tokens_take_a_moment(void **state) {
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token7"), 9);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token199999"), TOKENS + 1);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token"), -1);
+    for (int i = 0; i < TOKENS; ++i) { /* each in the same time, whatever its place in the list */
+        char name[32];
+        snprintf(name, sizeof name, "token%d", i);
+        assert_string_equal(cleat_tokenizer_piece(tokenizer, i + 2), name);
+    }
     cleat_tokenizer_destroy(tokenizer);
     cleat_text_free(&json);
+}
+
+/* 100,000 names in a template, beside as many tokens: a search in the list for each takes minutes. */
+static void many_names_in_a_template_take_a_moment(void **state) {
+    enum { NAMES = 100000 };
+    (void)state;
+    cleat_text json = {0};
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    cleat_text_add(&json, "{" WORDPIECE ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{");
+    for (int i = 0; i < NAMES; ++i) cleat_text_add(&json, "\"%d\":{\"ids\":[]},", i);
+    cleat_text_add(&json, "\"a\":{\"ids\":[1]},\"a\":{\"ids\":[0]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
+    for (int i = NAMES; i-- > 0;) cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"%d\"}}", i);
+    cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}],\"pair\":[{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":"
+                          "{\"id\":\"B\"}}]}}");
+    if (load_text(json.data, &tokenizer, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_tokenizer_specials(tokenizer, false), 1);
+    int32_t text = 0, ids[2] = {-1, -1};
+    cleat_framed framed;
+    assert_int_equal(cleat_tokenizer_frame(tokenizer, &(cleat_ids){&text, 1}, NULL, 2, ids, NULL, &framed, &error),
+                     CLEAT_OK);
+    assert_int_equal(ids[1], 1); /* of two with the same name the first, as cJSON finds it */
+    cleat_tokenizer_destroy(tokenizer);
+    cleat_text_free(&json);
+}
+
+static cleat_status encode_split(const char *expression, const char *text, size_t size, size_t *count,
+                                 cleat_error *error) {
+    cleat_text json = {0};
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_text_add(
+        &json,
+        "{" WORDPIECE ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+        "\"WhitespaceSplit\"},{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"%s\"}}]}}",
+        expression);
+    if (load_text(json.data, &tokenizer, error) != CLEAT_OK) fail_msg("%s", error->text);
+    cleat_text_free(&json);
+    const cleat_status status = cleat_tokenizer_encode(tokenizer, text, size, NULL, 0, count, error);
+    cleat_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+/* An expression that reads to the end of the text for each word, in one word and in many; and one that does not. */
+static void the_limit_of_steps_belongs_to_the_text(void **state) {
+    enum { SIZE = 1 << 13, WORD = 1 << 12 };
+    static const char *const endless[] = {"a*b|a", "a*?b|a", "(?:a|a)*b|a", "a(?=a*b)|a", "(?:a+)*b|a"};
+    (void)state;
+    cleat_error error = {0};
+    size_t count = 0;
+    char *text = malloc(SIZE);
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; ++i) {
+        memset(text, 'a', SIZE);
+        assert_int_equal(encode_split(endless[i], text, SIZE, &count, &error), CLEAT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "Split: its expression takes too many steps"));
+        for (size_t k = 0; k < SIZE; k += WORD) text[k] = ' ';
+        assert_int_equal(encode_split(endless[i], text, SIZE, &count, &error), CLEAT_ERR_FORMAT);
+        assert_int_equal(encode_split(endless[i], "aab ab aaaa", 11, &count, &error), CLEAT_OK);
+    }
+    for (size_t k = 0; k < SIZE; k += 64) text[k] = 'b';
+    assert_int_equal(encode_split("a*b|a", text, SIZE, &count, &error), CLEAT_OK);
+    free(text);
+}
+
+/* White space that a token takes is read once, though a token may begin in it; no token is as long as a text. */
+static void long_matches_of_tokens_take_a_moment(void **state) {
+    enum { SIZE = 1 << 20, LONGEST = 1024 };
+    (void)state;
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    size_t count = 0;
+    char *text = malloc(SIZE);
+    memset(text, ' ', SIZE);
+    assert_int_equal(load_text("{" WORDPIECE ",\"added_tokens\":[{\"content\":\" \",\"rstrip\":true,\"lstrip\":true}]}",
+                               &tokenizer, &error),
+                     CLEAT_OK);
+    cleat_token tokens[2];
+    assert_int_equal(cleat_tokenizer_encode(tokenizer, text, SIZE, tokens, 2, &count, &error), CLEAT_OK);
+    assert_true(count == SIZE && tokens[0].end == SIZE && tokens[1].begin == 1 && tokens[1].end == SIZE);
+    cleat_tokenizer_destroy(tokenizer);
+    free(text);
+    for (int more = 0; more < 2; ++more) {
+        cleat_text json = {0};
+        cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"");
+        for (int i = 0; i < LONGEST + more; ++i) cleat_text_add(&json, "a");
+        cleat_text_add(&json, "\"}]}");
+        if (more) {
+            expect_failure(json.data, CLEAT_ERR_FORMAT, "has 1025 bytes; the maximum is 1024");
+        } else {
+            assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
+            cleat_tokenizer_destroy(tokenizer);
+        }
+        cleat_text_free(&json);
+    }
+}
+
+/* Sets of megabytes, and sets of which each character of a text is compared with thousands of ranges. */
+static void a_long_set_takes_a_moment(void **state) {
+    enum { CHARACTERS = 1 << 21, RANGES = 100000 };
+    (void)state;
+    cleat_error error = {0};
+    cleat_text set = {0};
+    size_t count = 0;
+    cleat_text_add(&set, "[");
+    for (int i = 0; i < CHARACTERS; ++i) cleat_text_add_bytes(&set, "b", 1);
+    cleat_text_add(&set, "]");
+    assert_int_equal(encode_split(set.data, "ab", 2, &count, &error), CLEAT_ERR_FORMAT);
+    cleat_text_free(&set);
+    char text[4096];
+    memset(text, 'a', sizeof text);
+    cleat_text_add(&set, "[");
+    for (int i = 0; i < RANGES; ++i) cleat_text_add(&set, "b-c");
+    cleat_text_add(&set, "a]+?");
+    assert_int_equal(encode_split(set.data, text, sizeof text, &count, &error), CLEAT_ERR_FORMAT);
+    cleat_text_free(&set);
 }
 
 static void texts_that_are_not_utf8_are_encoded(void **state) {
@@ -520,6 +639,10 @@ int main(void) {
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(a_word_of_megabytes_takes_a_moment),
         cmocka_unit_test(many_added_tokens_take_a_moment),
+        cmocka_unit_test(many_names_in_a_template_take_a_moment),
+        cmocka_unit_test(the_limit_of_steps_belongs_to_the_text),
+        cmocka_unit_test(a_long_set_takes_a_moment),
+        cmocka_unit_test(long_matches_of_tokens_take_a_moment),
         cmocka_unit_test(texts_that_are_not_utf8_are_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, remove_json);

@@ -126,7 +126,7 @@ static void missing_records_are_only_a_warning(void **state) {
     assert_int_equal(cleat_metrics_log_records(log), 0);
     cleat_metrics_log_close(log);
     cleat_error error = {0};
-    assert_int_equal(cleat_metrics_log_open("/nonexistent/x.jsonl", -1, &log, &error), CLEAT_ERR_IO);
+    assert_int_equal(cleat_metrics_log_open("/nonexistent/x.jsonl", -1, &log, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "/nonexistent/x.jsonl"));
 }
 

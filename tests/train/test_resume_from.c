@@ -174,6 +174,27 @@ static void another_schedule_is_another_run(void **state) {
     assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
 }
 
+/* The logs and the lock are cut and appended to in their place: not through a link, symbolic or hard. */
+static void logs_that_are_links_are_refused(void **state) {
+    const tiny *t = *state;
+    static const char *const files[] = {"metrics.jsonl", "system.jsonl", ".train.lock"};
+    char path[TINY_PATH], outside[TINY_PATH];
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "logs", NULL, false, 1);
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+        for (int hard = 0; hard < 2; ++hard) {
+            shell("rm -rf '%s'; seq 100 >'%s'", tiny_path(t, "logs_linked", path), tiny_path(t, "outside", outside));
+            shell("cp -r '%s' '%s'", tiny_path(t, "logs", outside), path);
+            shell(hard ? "cd '%s' && ln -f ../outside %s" : "cd '%s' && ln -sf ../outside %s", path, files[i]);
+            assert_contains(tiny_train(t, "logs_linked", NULL, true, 0), CLEAT_ERR_ARGUMENT,
+                            hard ? "a hard link" : "is a symbolic link");
+            shell("seq 100 | cmp - '%s'%s", tiny_path(t, "outside", outside), "");
+        }
+    }
+    shell("cd '%s' && rm .train.lock && ln -s ../made .train.lock%s", path, "");
+    assert_contains(tiny_train(t, "logs_linked", NULL, true, 0), CLEAT_ERR_ARGUMENT, "is a symbolic link");
+    assert_false(cleat_file_exists(tiny_path(t, "made", outside)));
+}
+
 /* What was copied is removed again: the next try, with the right settings, is no "already contains a run". */
 static void a_refused_copy_leaves_nothing(void **state) {
     const tiny *t = *state;
@@ -192,6 +213,32 @@ static void a_refused_copy_leaves_nothing(void **state) {
     cleat_listing_free(&files);
     tiny_result result = train_from(t, "given", "mine", false);
     if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+}
+
+/* Files that state.json does not list stay, and nothing is copied through a link, whatever it replaces. */
+static void only_its_own_files_are_copied(void **state) {
+    const tiny *t = *state;
+    static const char *const linked[] = {"ckpt-E000-S000001/model.safetensors",
+                                         "ckpt-E000-S000001/state.json",
+                                         "ckpt-E000-S000001",
+                                         "resolved.ini",
+                                         "metrics.jsonl",
+                                         "system.jsonl"};
+    char path[TINY_PATH], moved[TINY_PATH];
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "own", NULL, false, 1);
+    shell("cd '%s'/ckpt-* && echo mine >notes.txt && ln -s ../metrics.jsonl vocab.txt%s", tiny_path(t, "own", path),
+          "");
+    tiny_result result = train_from(t, "own", "own_copy", false);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    shell("cd '%s' && ! ls ckpt-E000-S000001 | grep -q '%s'", tiny_path(t, "own_copy", path), "notes\\|vocab");
+    for (size_t i = 0; i < sizeof linked / sizeof *linked; ++i) {
+        shell("rm -rf '%s'*%s", tiny_path(t, "linked", path), "");
+        shell("cp -r '%s' '%s'", tiny_path(t, "own", moved), path);
+        shell("cd '%s' && mv %s ../linked_moved", path, linked[i]);
+        shell("cd '%s' && ln -s \"$PWD/../linked_moved\" %s", path, linked[i]);
+        assert_contains(train_from(t, "linked", "linked_copy", false), CLEAT_ERR_ARGUMENT, "is a symbolic link");
+        assert_false(cleat_folder_exists(tiny_path(t, "linked_copy", path)));
+    }
 }
 
 /* --resume without a checkpoint starts a run, unless another folder was meant. */
@@ -226,7 +273,8 @@ int main(void) {
         cmocka_unit_test(copies_the_best_checkpoint),      cmocka_unit_test(a_read_only_folder_has_another_option),
         cmocka_unit_test(wrong_requests_are_refused),      cmocka_unit_test(a_run_is_made_longer),
         cmocka_unit_test(another_schedule_is_another_run), cmocka_unit_test(nothing_to_resume_is_a_new_run),
-        cmocka_unit_test(a_refused_copy_leaves_nothing),
+        cmocka_unit_test(a_refused_copy_leaves_nothing),   cmocka_unit_test(only_its_own_files_are_copied),
+        cmocka_unit_test(logs_that_are_links_are_refused),
     };
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8 };
+enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8, GZIP_RATIO = 1032 };
+enum { ROW_BYTES = sizeof(cleat_image_row) + 40 }; /* of an image in memory, with its name, without its pixels */
 
 typedef struct idx {
     int rank;
@@ -72,10 +73,10 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
 }
 
 /* Upper bound for the number of bytes in a file: gzip compresses to no less than 1/1032. A header that
- * declares more is rejected before memory is allocated. */
+ * declares more is rejected before memory is allocated, also for what each image takes beside its pixels. */
 static int64_t max_bytes(const char *path) {
     struct stat about;
-    return stat(path, &about) == 0 ? (int64_t)about.st_size * 1032 : 0;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size * GZIP_RATIO : 0;
 }
 
 static cleat_status count_bytes(const char *path, const idx *found, int64_t *bytes, cleat_error *error) {
@@ -87,6 +88,13 @@ static cleat_status count_bytes(const char *path, const idx *found, int64_t *byt
         if (product > most / found->sizes[i]) return truncated(path, error);
         product *= found->sizes[i];
     }
+    if (found->rank > 1 && found->sizes[0] > most / ROW_BYTES)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: %lld images, which take %lld MiB without their pixels, in a file of %lld KiB: it holds next "
+            "to nothing; is it the right file?",
+            path, (long long)found->sizes[0], (long long)(found->sizes[0] * ROW_BYTES >> 20),
+            (long long)(most / GZIP_RATIO >> 10));
     *bytes = product;
     return CLEAT_OK;
 }

@@ -22,6 +22,7 @@ typedef struct reader {
     cleat_error *error;
     cleat_status status;
     struct jpeg_decompress_struct jpeg;
+    struct jpeg_progress_mgr progress;
     cleat_image image;
 } reader;
 
@@ -58,9 +59,26 @@ static bool fails(cleat_status status, reader *r) {
     return status != CLEAT_OK;
 }
 
+/* A scan of a progressive file may have a few bytes, and is decoded for all pixels: the library sets no limit, and its
+ * authors advise one. Encoders write 3 to 20 scans, and 192 if each coefficient has one; 2^28 pixels may have 32. */
+static void on_progress(j_common_ptr jpeg) {
+    enum { MAX_SCANS = 500 };
+    static const int64_t max_pixels = INT64_C(1) << 33; /* of all scans: seconds */
+    reader *r = (reader *)jpeg->err;
+    const int64_t scans = r->jpeg.input_scan_number, pixels = (int64_t)r->jpeg.image_height * r->jpeg.image_width;
+    if (scans <= MAX_SCANS && scans * pixels <= max_pixels) return;
+    r->status =
+        cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                   "%s: more than %lld scans of %lld x %lld pixels, which no encoder writes; remove it, or write it "
+                   "again (ImageMagick: convert FILE -interlace none NEW)",
+                   r->name, (long long)scans - 1, (long long)r->image.width, (long long)r->image.height);
+    longjmp(r->jump, 1);
+}
+
 static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
     if (setjmp(r->jump)) return false;
     jpeg_create_decompress(&r->jpeg);
+    r->jpeg.progress = &r->progress;
     jpeg_mem_src(&r->jpeg, bytes, (unsigned long)size);
     jpeg_read_header(&r->jpeg, TRUE);
     r->image.height = r->jpeg.image_height;
@@ -116,6 +134,7 @@ static void begin(reader *r) {
     r->manager.error_exit = on_error;
     r->manager.emit_message = on_message;
     r->manager.output_message = no_output;
+    r->progress.progress_monitor = on_progress;
 }
 
 cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t size, int64_t channels, int64_t min_side,

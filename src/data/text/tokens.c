@@ -257,7 +257,8 @@ cleat_status cleat_text_tokenize(cleat_text_set *set, const char *path, const cl
                                  cleat_text_tokens *tokens, cleat_error *error) {
     cleat_encoded encoded = {0};
     cleat_status status = encode(set, path, tokenizer, &encoded, error);
-    if (status == CLEAT_OK) status = write_rows(set, &encoded, tokenizer, tokens, error);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
+    status = write_rows(set, &encoded, tokenizer, tokens, error);
     cleat_encoded_free(&encoded);
     return status;
 }

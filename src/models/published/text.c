@@ -17,6 +17,7 @@ static cleat_status find_number(const cleat_weights *weights, const char *const 
                                 const cJSON **rate, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *rate = NULL;
+    *key = keys[0];
     for (size_t i = 0; i < count && !status && !*rate; ++i) {
         *key = keys[i];
         status = cleat_weights_member(weights, keys[i], CLEAT_JSON_NUMBER | CLEAT_JSON_NULL, rate, error);
@@ -109,12 +110,14 @@ static bool are_tags(const cJSON *names, int count) {
     return true;
 }
 
-/* The object id2label, whose members are texts or numbers; NULL: there is none. */
+/* The object id2label, whose members are texts or numbers; NULL: there is none. More than MAX_NAMES are not used. */
 static cleat_status find_labels(const cleat_weights *weights, const cJSON **names, cleat_error *error) {
     const cJSON *item, *name;
+    int seen = 0;
     cleat_status status = cleat_weights_member(weights, "id2label", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, names, error);
     cJSON_ArrayForEach(name, *names) {
         char path[64];
+        if (++seen > MAX_NAMES) break;
         snprintf(path, sizeof path, "id2label.%.40s", name->string);
         if (!status) status = cleat_weights_member(weights, path, CLEAT_JSON_TEXT | CLEAT_JSON_INTEGER, &item, error);
     }
