@@ -94,7 +94,7 @@ static const char *label_name(const cJSON *names, int index) {
     char key[16];
     snprintf(key, sizeof key, "%d", index);
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, key));
-    if (!name || !*name || strcspn(name, " \t\r\n#;") != strlen(name) || strncmp(name, "LABEL_", 6) == 0) return NULL;
+    if (!name || !*name || strcspn(name, "\t\r\n#;\"") != strlen(name) || strncmp(name, "LABEL_", 6) == 0) return NULL;
     return name;
 }
 
@@ -121,7 +121,7 @@ static cleat_status find_labels(const cleat_weights *weights, const cJSON **name
     return status;
 }
 
-/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. */
+/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. Names with blanks are set in quotes. */
 static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                cleat_error *error) {
     const cJSON *names;
@@ -133,8 +133,10 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
     for (int i = 0; i < count; ++i)
         if (!label_name(names, i)) return CLEAT_OK;
     if (tags && !are_tags(names, count)) return CLEAT_OK;
-    for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1)
-        cleat_text_add(&list, "%s%s", list.size ? " " : "", label_name(names, i) + (tags ? 2 : 0));
+    for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1) {
+        const char *name = label_name(names, i) + (tags ? 2 : 0), *quote = strchr(name, ' ') ? "\"" : "";
+        cleat_text_add(&list, "%s%s%s%s", list.size ? " " : "", quote, name, quote);
+    }
     if (list.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
     if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
     cleat_text_free(&list);
