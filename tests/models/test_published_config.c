@@ -197,6 +197,11 @@ static void the_message_says_what_is_wanted(void **state) {
         {6, "pretrained_cfg", "{\"mean\": 0.5}", "'pretrained_cfg.mean' is 0.5; it must be a list of numbers or null"},
         {7, "model_args", "{\"num_heads\": \"2\"}", "'model_args.num_heads' is \"2\"; it must be a whole number"},
         {7, "model_args", "[]", "'model_args' is []; it must be an object or null"},
+        {6, "global_pool", "\"max\"", "global_pool of config.json is max; avg is supported"},
+        {7, "global_pool", "\"avg\"", "global_pool of config.json is avg, and the norm comes before the mean (norm)"},
+        {7, "global_pool", "\"map\"", "global_pool of config.json is map; token is supported"},
+        {7, "model_args", "{\"global_pool\": \"avg\"}", "global_pool of config.json is avg"},
+        {9, "global_pool", "\"avgmax\"", "global_pool of config.json is avgmax; avg is supported"},
         {8, "hidden_act", "true", "'hidden_act' is true; it must be a text in quotes"},
         {10, "layer_norm_eps", "{}", "'layer_norm_eps' is {}; it must be a number"},
     };
