@@ -186,6 +186,7 @@ static void the_message_says_what_is_wanted(void **state) {
         {0, "id2label", "[\"bad\", \"good\"]", "'id2label' is [\"bad\",\"good\"]; it must be an object or null"},
         {0, "id2label", "{\"0\": [\"bad\"]}", "'id2label.0' is [\"bad\"]; it must be a whole number or a text"},
         {0, "model_type", "[\"bert\"]", "'model_type' is [\"bert\"]; it must be a text in quotes or null"},
+        {0, "problem_type", "3", "'problem_type' is 3; it must be a text in quotes or null"},
         {1, "pad_token_id", "\"1\"", "'pad_token_id' is \"1\"; it must be a whole number or null"},
         {4, "pos_att_type", "3", "'pos_att_type' is 3; it must be a text in quotes or a list of texts or null"},
         {4, "norm_rel_ebd", "true", "'norm_rel_ebd' is true; it must be a text"},

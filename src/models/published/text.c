@@ -49,6 +49,18 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
     return status;
 }
 
+/* The loss is that of one label a text. */
+static cleat_status check_problem(const cleat_weights *weights, cleat_error *error) {
+    const cJSON *problem;
+    cleat_status status =
+        cleat_weights_member(weights, "problem_type", CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &problem, error);
+    if (!status && problem && strcmp(problem->valuestring, "single_label_classification") != 0)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s/config.json: problem_type is %.40s; cleat trains and predicts one label a text (softmax)",
+                  cleat_weights_folder(weights), problem->valuestring);
+    return status;
+}
+
 /* Texts are cut where positions end, unless the profile gives a length. */
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
                                   cleat_error *error) {
@@ -153,6 +165,7 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     cleat_status status = set_positions(weights, sink, positions_start, error);
     if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
+    if (!status && head == CLEAT_HEAD_CLASSES) status = check_problem(weights, error);
     if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
