@@ -220,6 +220,37 @@ static void the_message_says_what_is_wanted(void **state) {
     }
 }
 
+static void note_log(void *user, cleat_log_level level, const char *text) {
+    (void)level;
+    if (strstr(text, "not used")) cleat_text_add(user, "%s", text);
+}
+
+/* Members of the fixtures are known; others are named in one line, unless their value means the default. */
+static void members_that_are_not_read_are_named(void **state) {
+    static const struct {
+        const char *key, *value, *says;
+    } rows[] = {{"use_cache", "true", NULL},
+                {"rope_theta", "null", NULL},
+                {"scale_embeddings", "false", NULL},
+                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    (void)state;
+    for (int f = 0; f < FIXTURES; ++f) {
+        use_weights(fixtures[f].folder);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+            cleat_text settings = {0}, logged = {0};
+            cleat_error error = {0};
+            cleat_set_log(note_log, &logged, CLEAT_LOG_INFO);
+            cleat_status status = configure_with(&fixtures[f], rows[i].key, rows[i].value, &settings, &error);
+            cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+            if (status) fail_msg("%s", error.text);
+            if (rows[i].says ? !logged.data || !strstr(logged.data, rows[i].says) : logged.size > 0)
+                fail_msg("%s: %s is logged as '%s'", fixtures[f].folder, rows[i].key, logged.data ? logged.data : "");
+            cleat_text_free(&settings);
+            cleat_text_free(&logged);
+        }
+    }
+}
+
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
 static long left_allocations = -1; /* -1: unlimited */
@@ -302,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_other_types_are_refused),
         cmocka_unit_test(the_message_says_what_is_wanted),
+        cmocka_unit_test(members_that_are_not_read_are_named),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
