@@ -87,6 +87,19 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
 
 /* --- older files ---------------------------------------------------------------------------------------------- */
 
+/* NULL: there is none, or one of these, whose rules are those of BERT. */
+static const char *other_class(const cJSON *config) {
+    static const char *const known[] = {"Bert",        "DistilBert", "Electra",  "MobileBert",
+                                        "SqueezeBert", "ConvBert",   "LayoutLM", "RetriBert"};
+    const char *name = cJSON_GetStringValue(cleat_json_member(config, "tokenizer_class"));
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; ++i) {
+        const size_t size = strlen(known[i]);
+        if (strncmp(name, known[i], size) != 0) continue;
+        if (strcmp(name + size, "Tokenizer") == 0 || strcmp(name + size, "TokenizerFast") == 0) return NULL;
+    }
+    return name;
+}
+
 /* What a tokenizer_config.json says of a vocab.txt. */
 static cleat_status read_bert_rules(const cleat_tokenizer_file *config, bool lowercase, cleat_bert_rules *rules,
                                     cleat_error *error) {
@@ -94,6 +107,11 @@ static cleat_status read_bert_rules(const cleat_tokenizer_file *config, bool low
     cleat_status status = CLEAT_OK;
     if (config->data && !root)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "tokenizer_config.json: not JSON; the file is damaged");
+    if (status == CLEAT_OK && other_class(root))
+        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                            "tokenizer_config.json: tokenizer_class is %.60s; a vocab.txt is read by the rules of "
+                            "BertTokenizer: save the tokenizer as tokenizer.json",
+                            other_class(root));
     if (status == CLEAT_OK) status = cleat_member_bool(root, "do_lower_case", lowercase, &rules->lowercase, error);
     if (status == CLEAT_OK) status = cleat_member_bool(root, "strip_accents", rules->lowercase, &rules->accents, error);
     if (status == CLEAT_OK) status = cleat_member_bool(root, "tokenize_chinese_chars", true, &rules->ideographs, error);
@@ -132,6 +150,39 @@ static cleat_status write_json(const char *folder, const char *place, bool lower
     cleat_text_free(&json);
     cleat_vocabulary_free(&vocabulary);
     return status;
+}
+
+/* --- what tokenizer_config.json changes ----------------------------------------------------------------------- */
+
+/* The classes of BERT in transformers build the normaliser of a tokenizer.json anew by these members. */
+static void change_normaliser(cleat_pipeline *p, cleat_normaliser *n, const cJSON *config, const char *place) {
+    const cJSON *lowercase = cleat_json_member(config, "do_lower_case"),
+                *accents = cleat_json_member(config, "strip_accents"),
+                *ideographs = cleat_json_member(config, "tokenize_chinese_chars");
+    const cleat_normaliser before = *n;
+    if (cJSON_IsBool(lowercase)) n->lowercase = n->accents = cJSON_IsTrue(lowercase);
+    if (cJSON_IsBool(accents)) n->accents = cJSON_IsTrue(accents);
+    if (cJSON_IsBool(ideographs)) n->ideographs = cJSON_IsTrue(ideographs);
+    if (n->lowercase == before.lowercase && n->accents == before.accents && n->ideographs == before.ideographs) return;
+    cleat_log(CLEAT_LOG_WARNING,
+              "%s: do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json count, as in "
+              "transformers; tokenizer.json says otherwise",
+              place);
+    p->lowercase = p->rules.lowercase = n->lowercase;
+    p->bert = p->bert && n->accents == n->lowercase && n->ideographs;
+}
+
+static void heed_config(cleat_pipeline *p, const cleat_tokenizer_file *file, bool written, const char *place) {
+    cJSON *config = file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
+    const char *side = cJSON_GetStringValue(cleat_json_member(config, "truncation_side"));
+    if (side && strcmp(side, "right") != 0)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: truncation_side of tokenizer_config.json is %.20s; cleat drops the end of a long text", place,
+                  side);
+    if (!written && p->n_normalisers == 1 && p->normalisers[0].kind == CLEAT_NORMALISE_BERT &&
+        cleat_json_member(config, "tokenizer_class") && !other_class(config))
+        change_normaliser(p, &p->normalisers[0], config, place);
+    cJSON_Delete(config);
 }
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
@@ -221,8 +272,8 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     cleat_pipeline *pipeline = NULL;
     bool whole = cleat_folder_exists(path);
     cleat_status status = whole ? read_files(path, files, error) : read_beside(path, folder, files, error);
-    if (status == CLEAT_OK && !files[TOKENIZER].data)
-        status = write_json(whole ? path : folder, path, lowercase, files, error);
+    const bool written = status == CLEAT_OK && !files[TOKENIZER].data;
+    if (written) status = write_json(whole ? path : folder, path, lowercase, files, error);
     if (status == CLEAT_OK)
         status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
     if (status != CLEAT_OK) {
@@ -230,6 +281,7 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
         return status;
     }
     check_added(pipeline, &files[ADDED], path);
+    heed_config(pipeline, &files[CONFIG], written, path);
     memcpy(pipeline->files, files, sizeof files);
     status = tokenizer_of(pipeline, tokenizer, error);
     if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);

@@ -340,7 +340,8 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     if (sources.head && is_output(param) && l->target->other_labels)
         return draw_because(l, param, parts, sources.count, l->target->other_labels, error);
     if (sources.head && !keeps(l, param))
-        return draw_because(l, param, parts, sources.count, "the labels of the file are others", error);
+        return draw_because(l, param, parts, sources.count, "the labels of the file, or their order, are others",
+                            error);
     return read_parts(l, param, parts, sources.count, error);
 }
 

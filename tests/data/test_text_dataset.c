@@ -221,6 +221,38 @@ static void orders_labels_as_told(void **state) {
     assert_refused("a\tB-x\n\na\tB-elsewhere\n", &options, "d.conll:3:", "name the labels of this data in data.labels");
 }
 
+/* Rows of a published output layer are in the order of numbers; those of words in that of their bytes. */
+static void orders_numbers_by_value(void **state) {
+    (void)state;
+    static const struct {
+        const char *names[4]; /* as expected */
+    } rows[] = {{{"0", "2", "10", "11"}},         {{"-2", "-1", "0", "10"}},
+                {{"0.0", "2.0", "10.0", "11.0"}}, {{"LABEL_0", "LABEL_2", "LABEL_10", "LABEL_11"}},
+                {{"10", "11", "2", "x"}},         {{"a10", "a9", "b1", "b2"}}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const char *const *names = rows[i].names;
+        char text[128];
+        cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
+        snprintf(text, sizeof text, "text,label\na,%s\na,%s\na,%s\na,%s\n", names[2], names[3], names[0], names[1]);
+        cleat_dataset *dataset = open_text(text, &options);
+        for (size_t k = 0; k < 4; ++k) assert_string_equal(cleat_text_label_name(dataset, k), names[k]);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
+static void reads_names_with_blanks(void **state) {
+    (void)state;
+    cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
+    options.labels = "\"very good\" bad \"so so\"";
+    cleat_dataset *dataset = open_text("text,label\na,bad\na,so so\na,very good\n", &options);
+    assert_string_equal(cleat_text_label_name(dataset, 0), "very good");
+    assert_string_equal(cleat_text_label_name(dataset, 2), "so so");
+    assert_int_equal(cleat_text_label(dataset, 1), 2);
+    cleat_dataset_destroy(dataset);
+    options.labels = "\"very good bad";
+    assert_refused("text,label\na,bad\n", &options, "data.labels", "a quote that is not closed");
+}
+
 static void refuses_labels_that_training_lacks(void **state) {
     (void)state;
     char path[600], folder[512];
@@ -507,6 +539,8 @@ int main(void) {
         cmocka_unit_test(fills_tags),
         cmocka_unit_test(splits_by_hash),
         cmocka_unit_test(orders_labels_as_told),
+        cmocka_unit_test(orders_numbers_by_value),
+        cmocka_unit_test(reads_names_with_blanks),
         cmocka_unit_test(refuses_labels_that_training_lacks),
         cmocka_unit_test(fits_on_training_only),
         cmocka_unit_test(opens_with_the_fitted_preprocessor),

@@ -186,6 +186,7 @@ static void the_message_says_what_is_wanted(void **state) {
         {0, "id2label", "[\"bad\", \"good\"]", "'id2label' is [\"bad\",\"good\"]; it must be an object or null"},
         {0, "id2label", "{\"0\": [\"bad\"]}", "'id2label.0' is [\"bad\"]; it must be a whole number or a text"},
         {0, "model_type", "[\"bert\"]", "'model_type' is [\"bert\"]; it must be a text in quotes or null"},
+        {0, "problem_type", "3", "'problem_type' is 3; it must be a text in quotes or null"},
         {1, "pad_token_id", "\"1\"", "'pad_token_id' is \"1\"; it must be a whole number or null"},
         {4, "pos_att_type", "3", "'pos_att_type' is 3; it must be a text in quotes or a list of texts or null"},
         {4, "norm_rel_ebd", "true", "'norm_rel_ebd' is true; it must be a text"},
@@ -197,6 +198,11 @@ static void the_message_says_what_is_wanted(void **state) {
         {6, "pretrained_cfg", "{\"mean\": 0.5}", "'pretrained_cfg.mean' is 0.5; it must be a list of numbers or null"},
         {7, "model_args", "{\"num_heads\": \"2\"}", "'model_args.num_heads' is \"2\"; it must be a whole number"},
         {7, "model_args", "[]", "'model_args' is []; it must be an object or null"},
+        {6, "global_pool", "\"max\"", "global_pool of config.json is max; avg is supported"},
+        {7, "global_pool", "\"avg\"", "global_pool of config.json is avg, and the norm comes before the mean (norm)"},
+        {7, "global_pool", "\"map\"", "global_pool of config.json is map; token is supported"},
+        {7, "model_args", "{\"global_pool\": \"avg\"}", "global_pool of config.json is avg"},
+        {9, "global_pool", "\"avgmax\"", "global_pool of config.json is avgmax; avg is supported"},
         {8, "hidden_act", "true", "'hidden_act' is true; it must be a text in quotes"},
         {10, "layer_norm_eps", "{}", "'layer_norm_eps' is {}; it must be a number"},
     };
@@ -211,6 +217,37 @@ static void the_message_says_what_is_wanted(void **state) {
         if (!strstr(error.text, rows[i].says) || strncmp(error.text, scratch, strlen(scratch)) != 0)
             fail_msg("'%s' lacks '%s'", error.text, rows[i].says);
         cleat_text_free(&settings);
+    }
+}
+
+static void note_log(void *user, cleat_log_level level, const char *text) {
+    (void)level;
+    if (strstr(text, "not used")) cleat_text_add(user, "%s", text);
+}
+
+/* Members of the fixtures are known; others are named in one line, unless their value means the default. */
+static void members_that_are_not_read_are_named(void **state) {
+    static const struct {
+        const char *key, *value, *says;
+    } rows[] = {{"use_cache", "true", NULL},
+                {"rope_theta", "null", NULL},
+                {"scale_embeddings", "false", NULL},
+                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    (void)state;
+    for (int f = 0; f < FIXTURES; ++f) {
+        use_weights(fixtures[f].folder);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+            cleat_text settings = {0}, logged = {0};
+            cleat_error error = {0};
+            cleat_set_log(note_log, &logged, CLEAT_LOG_INFO);
+            cleat_status status = configure_with(&fixtures[f], rows[i].key, rows[i].value, &settings, &error);
+            cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+            if (status) fail_msg("%s", error.text);
+            if (rows[i].says ? !logged.data || !strstr(logged.data, rows[i].says) : logged.size > 0)
+                fail_msg("%s: %s is logged as '%s'", fixtures[f].folder, rows[i].key, logged.data ? logged.data : "");
+            cleat_text_free(&settings);
+            cleat_text_free(&logged);
+        }
     }
 }
 
@@ -296,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_other_types_are_refused),
         cmocka_unit_test(the_message_says_what_is_wanted),
+        cmocka_unit_test(members_that_are_not_read_are_named),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

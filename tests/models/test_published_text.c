@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/store.h"
+#include "models/published/labels.h"
 #include "models/published/text.h"
 #include "profile/adopt.h"
 #include "source_path.h"
@@ -358,7 +359,7 @@ static void labels_keep_their_order(void **state) {
                 {"text_tagger", tags, "PER LOC"},
                 {"text_tagger", unordered, ""},
                 {"text_classifier", numbers, ""},
-                {"text_classifier", blanks, ""},
+                {"text_classifier", blanks, "\"very good\" bad"},
                 {"text_tagger", "{}", ""}};
     const char *const own[] = {"data.labels=a b c", NULL};
     const folder *f = *state;
@@ -468,6 +469,10 @@ static void the_output_layer_of_other_labels_is_not_taken(void **state) {
                 {"{\"0\": \"LABEL_0\", \"1\": \"LABEL_1\"}", true}};
     const folder *f = *state;
     const char *const settings[] = {"model.network=bert", "data.cache=false", "data.max_length=16", NULL};
+    cleat_weights *nameless = open_config(f, "id2label", rows[3].names);
+    assert_true(cleat_published_same_labels(nameless, (cleat_class[]){{.name = "1"}, {.name = "2"}}, 2));
+    assert_false(cleat_published_same_labels(nameless, (cleat_class[]){{.name = "0"}, {.name = "4"}}, 2));
+    cleat_weights_close(nameless);
     cleat_profile *profile = profile_of("text_classifier", settings);
     cleat_model *model = NULL;
     cleat_dataset *dataset = NULL;

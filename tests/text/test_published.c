@@ -617,6 +617,79 @@ static void texts_that_are_not_utf8_are_encoded(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
+/* Writes a file into a folder. */
+static void put(const char *folder, const char *name, const char *text) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
+}
+
+static void note_log(void *user, cleat_log_level level, const char *text) {
+    (void)level;
+    snprintf(user, 400, "%s", text);
+}
+
+/* As in transformers, whose classes of BERT build the normaliser of a tokenizer.json anew. */
+static void tokenizer_config_has_the_last_word(void **state) {
+    static const struct {
+        const char *config, *logged;
+        bool changes;
+    } rows[] = {{"{}", "", false},
+                {"{\"do_lower_case\": %s, \"tokenizer_class\": \"BertTokenizer\"}", "do_lower_case", true},
+                {"{\"do_lower_case\": %s, \"tokenizer_class\": \"BertTokenizerFast\"}", "do_lower_case", true},
+                {"{\"do_lower_case\": %s, \"tokenizer_class\": \"PreTrainedTokenizerFast\"}", "", false},
+                {"{\"truncation_side\": \"left\"}", "truncation_side", false},
+                {"{\"truncation_side\": \"right\"}", "", false}};
+    char folder[] = "/tmp/cleat-tokenizer-XXXXXX", path[600], config[200], logged[400], *json;
+    size_t size;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(cleat_file_read(FOLDER("wordpiece.json"), &json, &size, NULL), CLEAT_OK);
+    put(folder, "tokenizer.json", json);
+    cleat_tokenizer *before = load(FOLDER("wordpiece.json"), false);
+    const bool lowercase = before->pipeline->lowercase;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        snprintf(config, sizeof config, rows[i].config, lowercase ? "false" : "true");
+        put(folder, "tokenizer_config.json", config);
+        *logged = 0;
+        cleat_set_log(note_log, logged, CLEAT_LOG_WARNING);
+        cleat_tokenizer *tokenizer = load(folder, false);
+        cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+        assert_int_equal(tokenizer->pipeline->lowercase, rows[i].changes ? !lowercase : lowercase);
+        assert_int_equal(tokenizer->pipeline->normalisers[0].accents, tokenizer->pipeline->lowercase);
+        assert_true(*rows[i].logged ? strstr(logged, rows[i].logged) != NULL : !*logged);
+        cleat_tokenizer_destroy(tokenizer);
+    }
+    cleat_tokenizer_destroy(before);
+    cleat_free(json);
+    for (int i = 0; i < 2; ++i) {
+        snprintf(path, sizeof path, "%s/%s", folder, i ? "tokenizer.json" : "tokenizer_config.json");
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+/* A vocab.txt does not hold the rules of a class that divides texts by a dictionary. */
+static void a_vocabulary_of_another_class_is_refused(void **state) {
+    static const char *const names[] = {"vocab.txt", "tokenizer_config.json"};
+    char folder[] = "/tmp/cleat-tokenizer-XXXXXX", path[600];
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_error error = {0};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    put(folder, names[0], "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nday\n");
+    put(folder, names[1], "{\"tokenizer_class\": \"ElectraTokenizerFast\"}");
+    cleat_tokenizer_destroy(load(folder, false));
+    put(folder, names[1], "{\"tokenizer_class\": \"BertJapaneseTokenizer\"}");
+    assert_int_equal(cleat_tokenizer_load(folder, false, &tokenizer, &error), CLEAT_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "tokenizer_class is BertJapaneseTokenizer"));
+    for (int i = 0; i < 2; ++i) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
 static int remove_json(void **state) {
     (void)state;
     unlink(json_path());
@@ -644,6 +717,8 @@ int main(void) {
         cmocka_unit_test(a_long_set_takes_a_moment),
         cmocka_unit_test(long_matches_of_tokens_take_a_moment),
         cmocka_unit_test(texts_that_are_not_utf8_are_encoded),
+        cmocka_unit_test(tokenizer_config_has_the_last_word),
+        cmocka_unit_test(a_vocabulary_of_another_class_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, remove_json);
 }

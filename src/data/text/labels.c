@@ -54,26 +54,57 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
 
 /* --- sources -------------------------------------------------------------------------------------------------- */
 
+/* A name with blanks is in quotes: "very good" bad. */
 static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK;) {
-        size_t size = strcspn(at, " \t\n");
+        const bool quoted = *at == '"';
+        at += quoted;
+        const size_t size = strcspn(at, quoted ? "\"" : " \t\n");
+        if (!size || (quoted && at[size] != '"'))
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "data.labels: an empty name, or a quote that is not closed: %.80s", at - 1);
         status = append_once(list, at, size, "data.labels", error);
-        at += size;
+        at += size + quoted;
         at += strspn(at, " \t\n");
     }
     return status;
+}
+
+/* The number that a label is, or ends in as LABEL_10 does. */
+static bool read_number(const char *name, double *number) {
+    return cleat_number_parse(*name == '-' ? name : name + strcspn(name, "0123456789"), number);
 }
 
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static int by_number(const void *a, const void *b) {
+    double first = 0, second = 0;
+    (void)(read_number(*(char *const *)a, &first) && read_number(*(char *const *)b, &second));
+    return first == second ? by_bytes(a, b) : first < second ? -1 : 1;
+}
+
+/* Whether all labels are numbers behind the same letters: the order of their bytes would have 10 before 2, and rows of
+ * a published output layer are in the order of numbers. */
+static bool are_numbers(const names_list *list) {
+    double number;
+    for (size_t i = 0; i < list->count; ++i) {
+        const size_t size = strcspn(list->names[i], "-0123456789");
+        if (!read_number(list->names[i], &number) || strncmp(list->names[i], list->names[0], size) != 0 ||
+            strcspn(list->names[0], "-0123456789") != size)
+            return false;
+    }
+    return true;
+}
+
 static cleat_status from_training(const cleat_text_set *set, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
         if (set->names[i].trained) status = append(list, set->names[i].name, strlen(set->names[i].name), error);
-    if (status == CLEAT_OK && list->count) qsort(list->names, list->count, sizeof *list->names, by_bytes);
+    if (status == CLEAT_OK && list->count)
+        qsort(list->names, list->count, sizeof *list->names, are_numbers(list) ? by_number : by_bytes);
     return status;
 }
 

@@ -53,6 +53,20 @@ cleat_status cleat_published_refuse(const cleat_weights *weights, cleat_error *e
                       cleat_weights_path(weights), sentence);
 }
 
+cleat_status cleat_published_pooling(const cleat_weights *weights, const char *head, const char *usual,
+                                     const char **pooling, cleat_error *error) {
+    static const char *const paths[] = {"model_args.global_pool", "global_pool"};
+    const cJSON *said = NULL;
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < 2 && !said && !status; ++i)
+        status = cleat_weights_member(weights, paths[i], CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &said, error);
+    if (status) return status;
+    *pooling = said && cleat_weights_find(weights, head) ? said->valuestring : usual;
+    if (strcmp(*pooling, "avg") == 0 || strcmp(*pooling, usual) == 0) return CLEAT_OK;
+    return cleat_published_refuse(weights, error, "global_pool of config.json is %.40s; %s is supported", *pooling,
+                                  usual);
+}
+
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,

@@ -112,7 +112,9 @@ static cleat_status configure(const cleat_weights *weights, const convnext_names
 static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const convnext_names names = {"stem.0.weight", "stages.%lld.blocks.%lld.conv_dw.weight", 0, 1,
                                          "model.norm_eps"};
-    return configure(weights, &names, sink, error);
+    const char *pooling;
+    cleat_status status = cleat_published_pooling(weights, "head.fc.weight", "avg", &pooling, error);
+    return status ? status : configure(weights, &names, sink, error);
 }
 
 static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,

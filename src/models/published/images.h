@@ -46,6 +46,11 @@ int64_t cleat_published_extent(const cleat_weights *weights, int axis, const cha
  * followed by nothing, a digit or "_". False without config.json. */
 bool cleat_published_is(const cleat_weights *weights, const char *const *names);
 
+/* What the classes of `head`, a tensor, are computed from: global_pool of timm's config.json; `usual` where the file has
+ * no such member or no such head. CLEAT_ERR_NOT_SUPPORTED where it is neither `usual` nor avg, the mean. */
+cleat_status cleat_published_pooling(const cleat_weights *weights, const char *head, const char *usual,
+                                     const char **pooling, cleat_error *error);
+
 /* Sets a list [count] that `source` (a tensor's name) determines. */
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error);

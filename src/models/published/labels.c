@@ -1,6 +1,7 @@
 /* Comparison of the classes of a file with those of the data. */
 #include "models/published/labels.h"
 
+#include "core/text.h"
 #include "weights/label_names.h"
 
 #include <cjson/cJSON.h>
@@ -27,13 +28,23 @@ static bool same_name(const char *name, const cleat_class *known) {
     return cleat_label_names_match(name, known->name, strlen(known->name) == sizeof known->name - 1);
 }
 
+/* Whether the classes can be those of LABEL_0, LABEL_1, ...: numbers must be consecutive. */
+static bool can_be_numbered(const cleat_class *known, int64_t count) {
+    double first, number;
+    if (!cleat_number_parse(known[0].name, &first)) return true;
+    for (int64_t i = 1; i < count; ++i)
+        if (cleat_number_parse(known[i].name, &number) && number != first + (double)i) return false;
+    return true;
+}
+
 bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class *known, int64_t count) {
     const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
     bool same = true;
     if (cJSON_GetArraySize(names) != count) return true;
     for (int64_t i = 0; i < count; ++i) {
         const char *name = file_name(names, i);
-        if (!name || is_numbered(known[i].name, i)) return true;
+        if (!name) return can_be_numbered(known, count);
+        if (is_numbered(known[i].name, i)) return true;
         same = same && same_name(name, &known[i]);
     }
     return same;

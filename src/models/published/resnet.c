@@ -101,7 +101,9 @@ static bool doubles(const found *f) {
 static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const char blocks[] = "blocks of layer*", channels[] = "channels of layer*.0.conv2";
     found f = {0};
+    const char *pooling;
     cleat_status status = read_network(weights, &f, error);
+    if (!status) status = cleat_published_pooling(weights, "fc.weight", "avg", &pooling, error);
     if (status) return status;
     const char *depth = known_depth(&f);
     if (depth) {

@@ -50,6 +50,18 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
     return status;
 }
 
+/* The loss is that of one label a text. */
+static cleat_status check_problem(const cleat_weights *weights, cleat_error *error) {
+    const cJSON *problem;
+    cleat_status status =
+        cleat_weights_member(weights, "problem_type", CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &problem, error);
+    if (!status && problem && strcmp(problem->valuestring, "single_label_classification") != 0)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s/config.json: problem_type is %.40s; cleat trains and predicts one label a text (softmax)",
+                  cleat_weights_folder(weights), problem->valuestring);
+    return status;
+}
+
 /* Texts are cut where positions end, unless the profile gives a length. */
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
                                   cleat_error *error) {
@@ -95,7 +107,7 @@ static const char *label_name(const cJSON *names, int index) {
     char key[16];
     snprintf(key, sizeof key, "%d", index);
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, key));
-    if (!name || !*name || strcspn(name, " \t\r\n#;") != strlen(name) || strncmp(name, "LABEL_", 6) == 0) return NULL;
+    if (!name || !*name || strcspn(name, "\t\r\n#;\"") != strlen(name) || strncmp(name, "LABEL_", 6) == 0) return NULL;
     return name;
 }
 
@@ -124,7 +136,7 @@ static cleat_status find_labels(const cleat_weights *weights, const cJSON **name
     return status;
 }
 
-/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. */
+/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. Names with blanks are set in quotes. */
 static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                cleat_error *error) {
     const cJSON *names;
@@ -136,8 +148,10 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
     for (int i = 0; i < count; ++i)
         if (!label_name(names, i)) return CLEAT_OK;
     if (tags && !are_tags(names, count)) return CLEAT_OK;
-    for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1)
-        cleat_text_add(&list, "%s%s", list.size ? " " : "", label_name(names, i) + (tags ? 2 : 0));
+    for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1) {
+        const char *name = label_name(names, i) + (tags ? 2 : 0), *quote = strchr(name, ' ') ? "\"" : "";
+        cleat_text_add(&list, "%s%s%s%s", list.size ? " " : "", quote, name, quote);
+    }
     if (list.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
     if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
     cleat_text_free(&list);
@@ -154,6 +168,7 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     cleat_status status = set_positions(weights, sink, positions_start, error);
     if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
+    if (!status && head == CLEAT_HEAD_CLASSES) status = check_problem(weights, error);
     if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }

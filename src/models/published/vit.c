@@ -219,7 +219,18 @@ static cleat_status configure_timm(const cleat_weights *weights, const cleat_set
                                     .first = "blocks.0.mlp.fc1.weight",
                                     .positions = "pos_embed",
                                     .token = "cls_token"};
-    return configure(weights, &names, "num_heads", cleat_weights_find(weights, "fc_norm.weight") != NULL, sink, error);
+    const bool norm_last = cleat_weights_find(weights, "fc_norm.weight") != NULL;
+    const bool token = cleat_weights_find(weights, names.token) != NULL;
+    const char *pooling;
+    cleat_status status =
+        cleat_published_pooling(weights, "head.weight", norm_last || !token ? "avg" : "token", &pooling, error);
+    if (status) return status;
+    const bool mean = strcmp(pooling, "avg") == 0;
+    if (mean && token && !norm_last)
+        return cleat_published_refuse(weights, error,
+                                      "global_pool of config.json is avg, and the norm comes before the mean (norm); "
+                                      "a norm after it (fc_norm) is supported");
+    return configure(weights, &names, "num_heads", mean, sink, error);
 }
 
 static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
