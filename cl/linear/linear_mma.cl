@@ -33,7 +33,7 @@ static inline int vec8_there(int i, int tile, int along_k, int line0, int lines,
 }
 
 static inline void operands_begin(struct operands *o, __global const ushort *a, __global const ushort *b, int K,
-                                   int k) {
+                                  int k) {
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i)
         o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, k, TRANS_A ? o->M : K);

@@ -33,7 +33,7 @@ typedef struct cleat_profile_keys {
     size_t n_all;
     cleat_given *given; /* [n_all] */
     char **places;      /* [keys of `own`] borrowed from `given` */
-    bool apart;         /* for the help: a key with another default, range or meaning in other families is a row of its own */
+    bool apart; /* for the help: a key with another default, range or meaning in other families has another row */
 } cleat_profile_keys;
 
 /* Loads the names and keys of all families, with no values and no family chosen; only keys->apart is read. After a failure, *keys

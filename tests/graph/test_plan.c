@@ -36,7 +36,7 @@ static world world_create(size_t graphs) {
     world w = {.count = graphs};
     assert_int_equal(cleat_store_create(&w.store, NULL), CLEAT_OK);
     for (size_t i = 0; i < graphs; ++i) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "graph%zu", i);
         assert_int_equal(cleat_graph_create(w.store, name, &w.graphs[i], NULL), CLEAT_OK);
     }

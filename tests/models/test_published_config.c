@@ -220,7 +220,7 @@ static void the_message_says_what_is_wanted(void **state) {
     }
 }
 
-static void note_log(void *user, cleat_log_level level, const char *text) {
+static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
     if (strstr(text, "not used")) cleat_text_add(user, "%s", text);
 }
@@ -239,7 +239,7 @@ static void members_that_are_not_read_are_named(void **state) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
             cleat_text settings = {0}, logged = {0};
             cleat_error error = {0};
-            cleat_set_log(note_log, &logged, CLEAT_LOG_INFO);
+            cleat_set_log(collect_log, &logged, CLEAT_LOG_INFO);
             cleat_status status = configure_with(&fixtures[f], rows[i].key, rows[i].value, &settings, &error);
             cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
             if (status) fail_msg("%s", error.text);

@@ -624,7 +624,7 @@ static void put(const char *folder, const char *name, const char *text) {
     assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
 }
 
-static void note_log(void *user, cleat_log_level level, const char *text) {
+static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
     snprintf(user, 400, "%s", text);
 }
@@ -652,7 +652,7 @@ static void tokenizer_config_has_the_last_word(void **state) {
         snprintf(config, sizeof config, rows[i].config, lowercase ? "false" : "true");
         put(folder, "tokenizer_config.json", config);
         *logged = 0;
-        cleat_set_log(note_log, logged, CLEAT_LOG_WARNING);
+        cleat_set_log(collect_log, logged, CLEAT_LOG_WARNING);
         cleat_tokenizer *tokenizer = load(folder, false);
         cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
         assert_int_equal(tokenizer->pipeline->lowercase, rows[i].changes ? !lowercase : lowercase);
