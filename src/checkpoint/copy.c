@@ -15,8 +15,8 @@ static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *
     if (status == CLEAT_OK) status = cleat_checkpoint_path(run, name, path, error);
     if (status == CLEAT_OK) status = cleat_folder_create(temporary, error);
     for (size_t i = 0; i < checkpoint->files.count && status == CLEAT_OK; ++i)
-        status = cleat_file_copy(checkpoint->folder, temporary, checkpoint->files.items[i].name, error);
-    if (status == CLEAT_OK) status = cleat_file_copy(checkpoint->folder, temporary, CLEAT_STATE_FILE, error);
+        status = cleat_file_copy(checkpoint->folder, temporary, checkpoint->files.items[i].name, false, error);
+    if (status == CLEAT_OK) status = cleat_file_copy(checkpoint->folder, temporary, CLEAT_STATE_FILE, false, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(temporary, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
     return status;

@@ -47,7 +47,7 @@ static cleat_status open_regular(const char *path, int flags, unsigned mode, int
         status = io_fail(error, path, "stat");
     else if (!S_ISREG(about.st_mode))
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
-    else if ((flags & O_NOFOLLOW) && (flags & O_ACCMODE) != O_RDONLY && about.st_nlink > 1)
+    else if ((flags & O_NOFOLLOW) && (flags & O_ACCMODE) != O_RDONLY && about.st_nlink > 1 && about.st_size > 0)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "%s: has another name elsewhere (a hard link), whose content would change as well: replace it "
@@ -230,13 +230,13 @@ static cleat_status add_part(void *writer, const void *data, size_t size, cleat_
     return cleat_file_writer_add(writer, data, size, error);
 }
 
-cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error) {
+cleat_status cleat_file_copy(const char *from, const char *to, const char *name, bool links, cleat_error *error) {
     char source[PATH_BYTES], target[PATH_BYTES];
     cleat_file_writer writer;
     int file;
     cleat_status status = cleat_path_join(from, name, source, sizeof source, error);
     if (status == CLEAT_OK) status = cleat_path_join(to, name, target, sizeof target, error);
-    if (status == CLEAT_OK) status = cleat_file_open_inside(source, O_RDONLY, 0, &file, error);
+    if (status == CLEAT_OK) status = open_regular(source, links ? O_RDONLY : O_RDONLY | O_NOFOLLOW, 0, &file, error);
     if (status != CLEAT_OK) return status;
     status = cleat_file_writer_open(&writer, target, false, error);
     if (status != CLEAT_OK) {

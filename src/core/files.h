@@ -28,9 +28,9 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
-/* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole, and no link
- * (cleat_file_open_inside). */
-cleat_status cleat_file_copy(const char *from, const char *to, const char *name, cleat_error *error);
+/* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole; it may be
+ * a symbolic link only with `links`. */
+cleat_status cleat_file_copy(const char *from, const char *to, const char *name, bool links, cleat_error *error);
 /* The size in bytes and the hash (cleat_hash_text) of a file, which is never in memory as a whole. */
 cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error);
 /* Entries of a folder that the program writes and tidies by itself, such as a run folder, are opened and removed

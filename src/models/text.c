@@ -60,8 +60,8 @@ static const char *const tag_names[] = {"error", "repair", NULL};
     }
 #define TOKEN_ROWS                                                                                                     \
     {AT(data, labels), TEXT(0, 1023, ""), COMPUTES,                                                                    \
-     .help = "Classes, or entity types, in order, separated by spaces (names with spaces in double quotes); empty: "   \
-             "those of the training split, in numeric order if all are numbers."},                                     \
+     .help =                                                                                                           \
+         "Classes, or entity types, in order: words, or names in double quotes; empty: those of the training split."}, \
         {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                            \
          .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "    \
                  "training texts."},                                                                                   \

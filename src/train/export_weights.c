@@ -37,7 +37,7 @@ static cleat_status copy_files(const export *e, bool (*accepts)(const char *name
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < files->count && !status; ++i)
         if (accepts(files->items[i].name))
-            status = cleat_file_copy(e->checkpoint->folder, e->out, files->items[i].name, error);
+            status = cleat_file_copy(e->checkpoint->folder, e->out, files->items[i].name, true, error);
     return status;
 }
 

@@ -262,7 +262,7 @@ static void files_are_copied_and_hashed_in_parts(void **state) {
         assert_int_equal(cleat_file_hash(from, &size, hash, &error), CLEAT_OK);
         assert_int_equal(size, sizes[i]);
         assert_string_equal(hash, wanted);
-        assert_int_equal(cleat_file_copy(p->folder, to, "from", &error), CLEAT_OK);
+        assert_int_equal(cleat_file_copy(p->folder, to, "from", false, &error), CLEAT_OK);
         assert_int_equal(cleat_file_read(copy, &data, &size, NULL), CLEAT_OK);
         assert_int_equal(size, sizes[i]);
         assert_memory_equal(data, bytes, sizes[i]);
@@ -306,9 +306,9 @@ static void what_is_no_file_is_not_copied(void **state) {
     cleat_error error;
     snprintf(to, sizeof to, "%.80s/to", p->folder);
     assert_int_equal(cleat_folder_make(to, NULL), CLEAT_OK);
-    assert_int_equal(cleat_file_copy(p->folder, to, "nothing", &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_file_copy(p->folder, to, "nothing", false, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "nothing"));
-    assert_int_equal(cleat_file_copy(p->folder, to, "to", &error), CLEAT_ERR_IO);
+    assert_int_equal(cleat_file_copy(p->folder, to, "to", false, &error), CLEAT_ERR_IO);
     assert_int_equal(files_in(to), 0);
 }
 

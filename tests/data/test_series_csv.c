@@ -545,6 +545,9 @@ static void marks_of_numbers_are_found(void **state) {
         {';', "1.125 1.250 2.375", "1.125 1.25 2.375", "'1.125' is read with a decimal point, not as thousands"},
         {';', "1,125 1,250 2,375", "1.125 1.25 2.375", "'1,125' is read with a decimal comma, not as thousands"},
         {';', "0.125 1.250 996", "0.125 1.25 996", NULL},
+        {';', "100 101,125 104", "100 101.125 104", "'101,125' is read with a decimal comma, not as thousands"},
+        {';', "100 -1.234 159", "100 -1.234 159", "not as thousands"},
+        {',', "100 99.5 98.875", "100 99.5 98.875", NULL},
         {';', "1.5 1.250 996", "1.5 1.25 996", NULL},
         {';', "1250 1.250 996", "1250 1.25 996", "not as thousands"},
         {';', "99 1.250 7", "99 1.25 7", "not as thousands"},
@@ -577,6 +580,23 @@ static void marks_of_numbers_are_found(void **state) {
             cleat_dataset_destroy(dataset);
         }
     }
+}
+
+/* A file to predict may have the first number with a mark between thousands. */
+static void a_file_to_predict_has_thousands(void **state) {
+    (void)state;
+    char folder[512];
+    cleat_series_options options = tiny_options();
+    options.lookback = options.horizon = 1;
+    snprintf(folder, sizeof folder, "%s", test_folder("marks"));
+    cleat_dataset *dataset = must_open("t;v\n2020-01-01;512,3\n2020-01-02;730,5\n2020-01-03;810,25\n", &options);
+    assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options.fitted = folder;
+    options.evaluation = true;
+    dataset = must_open("t;v\n2020-01-01;512,3\n2020-01-02;1.007\n2020-01-03;810,25\n", &options);
+    assert_true(fabs(last_value(dataset, 1) - 1007) < 0.1);
+    cleat_dataset_destroy(dataset);
 }
 
 static void values_far_outside_are_named(void **state) {
@@ -892,6 +912,7 @@ int main(void) {
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
         cmocka_unit_test(months_and_business_days_are_steps),
         cmocka_unit_test(marks_of_numbers_are_found),
+        cmocka_unit_test(a_file_to_predict_has_thousands),
         cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(steps_are_found_behind_bad_rows),

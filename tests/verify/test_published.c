@@ -89,7 +89,7 @@ static void copy_folder(const tiny *t, const char *name, const char *file, const
         snprintf(from, sizeof from, "%s/%s", folder, files[i]);
         snprintf(to, sizeof to, "%s/%s", copy, files[i]);
         if (strcmp(files[i], file) != 0) {
-            assert_int_equal(cleat_file_copy(folder, copy, files[i], NULL), CLEAT_OK);
+            assert_int_equal(cleat_file_copy(folder, copy, files[i], false, NULL), CLEAT_OK);
             continue;
         }
         cleat_safetensors *opened = NULL;

@@ -46,7 +46,8 @@ void cleat_extremes_merge(cleat_extremes *all, const cleat_extremes *more) {
 void cleat_extremes_warn(const cleat_extremes *e, const char *path, const char *what, const char *remedy) {
     const double above_rest = e->most - e->above, below_rest = e->below - e->least;
     const double down = e->above - e->least, up = e->most - e->below;
-    const bool low = above_rest > 0 && (down > 10 * above_rest || (e->least < 0 && e->above >= 0 && down > above_rest));
+    const bool low =
+        above_rest > 0 && (down > 10 * above_rest || (e->least <= -9 && e->above >= 0 && down > above_rest));
     const bool high = below_rest > 0 && up > 10 * below_rest;
     if (!low && !high) return;
     cleat_log(CLEAT_LOG_WARNING, "%s: %s: %g (%lld times) is far outside of all other values (%g to %g); %s", path,

@@ -69,11 +69,6 @@ cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *e
     cleat_status status = cleat_image_read(path, 0, &read, error);
     if (status == CLEAT_OK && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
     if (status == CLEAT_OK) status = to_binary(path, &read, error);
-    if (status == CLEAT_OK && read.alpha && !memchr(read.pixels, 0, (size_t)(read.height * read.width)))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: the mask is white everywhere, and its shape perhaps in the transparency, which is not "
-                            "read; write it in black and white (ImageMagick: convert FILE -alpha extract FILE)",
-                            path);
     if (status == CLEAT_OK)
         *mask = read;
     else

@@ -268,6 +268,12 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
             cleat_log(CLEAT_LOG_WARNING,
                       "%s: no pixel of the %zu sampled training masks is 1, so training is impossible; check the masks",
                       path, l.used);
+        if (l.ones && l.ones == l.pixels && !m->classes.count)
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: every pixel of the %zu sampled training masks is 1, so training is impossible; if their "
+                      "shape is in the transparency, which is not read, write it in black and white (ImageMagick: "
+                      "convert FILE -alpha extract FILE)",
+                      path, l.used);
     }
     pthread_mutex_destroy(&l.lock);
     cleat_samples_free(samples);

@@ -365,8 +365,9 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
     *again = false;
-    if (status == CLEAT_OK && !fitted && !marks->thousands)
-        status = cleat_marks_decide(path, &r.marks, r.seen, columns, again, error);
+    /* A file to predict may be too short to show what the training's did: only a mark before decimals decides there. */
+    if (status == CLEAT_OK && !marks->thousands && (!fitted || r.marks.decimal))
+        status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
     if (status == CLEAT_OK && !*again && options->gaps == CLEAT_GAPS_ROWS)
         status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
     if (status == CLEAT_OK && !*again && r.marks.decimal == ',')

@@ -38,9 +38,10 @@ bool cleat_marks_parse(cleat_number_marks *marks, const char *text, uint8_t *see
     if (!mark) *seen |= whole == 3 ? CLEAT_SEEN_HUNDREDS : whole > 3 ? CLEAT_SEEN_LONG : 0;
     if (groups == 1 && ends) {
         char *first = marks->ambiguous[mark == ','];
-        *seen |= CLEAT_SEEN_AMBIGUOUS;
+        *seen |= whole == 1 && digits == text ? CLEAT_SEEN_AMBIGUOUS : 0; /* 99.125 may well be beside 100 */
         if (!*first) snprintf(first, sizeof marks->ambiguous[0], "%.*s", (int)(end - digits), digits);
     }
+    if (mark == '.' && !marks->semicolons && !groups) marks->decimal = mark;
     if (!mark || !marks->semicolons) return cleat_parse_decimal(text, strlen(text), number);
     if (groups == 1 && ends) return parse_with(text, mark, mark == marks->thousands ? mark : 0, number);
     const bool thousands = groups > 0 && (ends || *end == other_of(mark));
@@ -60,7 +61,7 @@ cleat_status cleat_marks_decide(const char *path, cleat_number_marks *marks, con
     for (size_t c = 0; c < columns; ++c)
         beside_hundreds = beside_hundreds || seen[c] == (CLEAT_SEEN_AMBIGUOUS | CLEAT_SEEN_HUNDREDS);
     *again = false;
-    if (!*number || (!marks->semicolons && !beside_hundreds)) return CLEAT_OK;
+    if (!*number || (!marks->semicolons && (!beside_hundreds || marks->decimal))) return CLEAT_OK;
     if (marks->semicolons && !comma && *marks->ambiguous[1] && !marks->decimal)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: '%s' and '%s': which of them is between thousands? write numbers without marks between "
@@ -69,7 +70,6 @@ cleat_status cleat_marks_decide(const char *path, cleat_number_marks *marks, con
     if (marks->semicolons && (marks->decimal || beside_hundreds)) {
         *again = true;
         marks->thousands = mark;
-        marks->decimal = other_of(mark);
         cleat_log(CLEAT_LOG_WARNING, "%s: its numbers have a %s between thousands: '%s' is %.*s%s", path,
                   comma ? "comma" : "point", number, (int)strcspn(number, ".,"), number,
                   number + strcspn(number, ".,") + 1);

@@ -20,7 +20,8 @@ enum { CLEAT_SEEN_HUNDREDS = 1, CLEAT_SEEN_LONG = 2, CLEAT_SEEN_AMBIGUOUS = 4 };
 bool cleat_marks_parse(cleat_number_marks *marks, const char *text, uint8_t *seen, double *number);
 /* At the end of a file: whether its ambiguous numbers are thousands, so that it must be read again with
  * marks->thousands, which is set. They are where another number shows the mark between thousands, or the other one
- * before decimals, or where a column has them beside whole numbers of three digits and none of four. Logs the decision,
+ * before decimals, or where a column has some of one digit before the mark beside whole numbers of three digits and none
+ * of four (columns 0: that is not looked at). Logs the decision,
  * or a warning if nothing shows it. CLEAT_ERR_FORMAT: both marks are ambiguous. */
 cleat_status cleat_marks_decide(const char *path, cleat_number_marks *marks, const uint8_t *seen, size_t columns,
                                 bool *again, cleat_error *error);

@@ -255,11 +255,11 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
-/* Labels that are measured values: all numbers, with decimals, or different ones in most rows. */
+/* Labels that are measured values: all numbers, not 0 to n, and with few rows for each. */
 static cleat_status check_regression(const cleat_text_set *set, cleat_error *error) {
-    enum { FEW = 12 };
+    enum { FEW = 12, ROWS = 2, ROWS_OF_DECIMALS = 20 };
     size_t decimals = 0;
-    double value;
+    double value, most = 0;
     if (set->options->task != CLEAT_TEXT_CLASSES || set->n_names <= FEW) return CLEAT_OK;
     for (size_t i = 0; i < set->n_names; ++i) {
         char number[32];
@@ -267,12 +267,14 @@ static cleat_status check_regression(const cleat_text_set *set, cleat_error *err
         number[strcspn(number, ",")] = number[strcspn(number, ",")] ? '.' : 0;
         if (!cleat_number_parse(number, &value)) return CLEAT_OK;
         decimals += value != floor(value);
+        most = fmax(most, fabs(value));
     }
-    if (2 * decimals < set->n_names && 2 * set->n_names < set->n_rows) return CLEAT_OK;
+    const size_t rows = 2 * decimals < set->n_names ? ROWS : ROWS_OF_DECIMALS;
+    if (rows * set->n_names < set->n_rows || (!decimals && most <= (double)set->n_names)) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s:%zu: data.label_column = %s has %zu different numbers ('%.20s', '%.20s', ...): values to be "
                       "estimated (regression), while a classifier needs a few classes: write a class for each range of "
-                      "values, such as low, middle and high",
+                      "values, such as low, middle and high (if they are classes, list them in data.labels)",
                       set->names[0].path, set->names[0].line, cleat_text_option(set->options->label_column),
                       set->n_names, set->names[0].name, set->names[1].name);
 }

@@ -63,7 +63,7 @@ cleat_status cleat_published_pooling(const cleat_weights *weights, const char *h
     if (status) return status;
     *pooling = said && cleat_weights_find(weights, head) ? said->valuestring : usual;
     if (strcmp(*pooling, "avg") == 0 || strcmp(*pooling, usual) == 0) return CLEAT_OK;
-    return cleat_published_refuse(weights, error, "global_pool of config.json is %.40s; %s is supported", *pooling,
+    return cleat_published_refuse(weights, error, "global_pool of config.json is '%.40s'; %s is supported", *pooling,
                                   usual);
 }
 
