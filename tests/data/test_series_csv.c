@@ -18,131 +18,7 @@
 #include "data/common/csv_stream.h"
 #include "data/series/series.h"
 #include "files.h"
-
-/* Two rows of look-back, one ahead; all rows are for training. */
-static cleat_series_options tiny_options(void) {
-    cleat_series_options options = cleat_series_defaults();
-    options.lookback = 2;
-    options.horizon = 1;
-    options.val_fraction = options.test_fraction = 0;
-    options.longest_fill = 2;
-    return options;
-}
-
-static cleat_status open_text(const char *text, const cleat_series_options *options, cleat_dataset **dataset,
-                              cleat_error *error) {
-    const char *path = test_path("in.csv");
-    test_write_text(path, text);
-    return cleat_series_open(path, options, dataset, error);
-}
-
-static cleat_dataset *must_open(const char *text, const cleat_series_options *options) {
-    cleat_dataset *dataset = NULL;
-    cleat_error error = {0};
-    if (open_text(text, options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    return dataset;
-}
-
-/* --- times ---------------------------------------------------------------------------------------------------- */
-
-static void parses_times(void **state) {
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t seconds;
-        cleat_time_kind kind;
-    } good[] = {
-        {"1970-01-01", 0, CLEAT_TIME_LOCAL},
-        {"2000-02-29", 951782400, CLEAT_TIME_LOCAL},
-        {"2016-07-01 00:00:00", 1467331200, CLEAT_TIME_LOCAL},
-        {"01.07.2016 00:00", 1467331200, CLEAT_TIME_LOCAL},
-        {" 2016-07-01 01:30 ", 1467336600, CLEAT_TIME_LOCAL},
-        {"2016-07-01T00:00:01.000", 1467331201, CLEAT_TIME_LOCAL},
-        {"2016-07-01T00:00:00Z", 1467331200, CLEAT_TIME_ZONED},
-        {"2016-07-01 02:00:00+02:00", 1467331200, CLEAT_TIME_ZONED},
-        {"2016-06-30T19:00:00 -0500", 1467331200, CLEAT_TIME_ZONED},
-        {"2016-07-01T05:30+05:30", 1467331200, CLEAT_TIME_ZONED},
-        {"1969-12-31 23:59:59", -1, CLEAT_TIME_LOCAL},
-        {"0001-01-01", -62135596800, CLEAT_TIME_LOCAL},
-        {"9999-12-31 23:59:59", 253402300799, CLEAT_TIME_LOCAL},
-        {"1467331200", 1467331200, CLEAT_TIME_UNIX},
-        {"-3600", -3600, CLEAT_TIME_UNIX},
-        {"1467331200.0", 1467331200, CLEAT_TIME_UNIX},
-    };
-    for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
-        int64_t seconds = 77;
-        cleat_time_kind kind = CLEAT_TIME_LOCAL;
-        const char *wrong = cleat_time_parse(good[i].text, true, &seconds, &kind);
-        if (wrong || seconds != good[i].seconds || kind != good[i].kind)
-            fail_msg("'%s': %s, %lld, kind %d", good[i].text, wrong ? wrong : "ok", (long long)seconds, kind);
-    }
-    static const struct {
-        const char *text, *what;
-    } bad[] = {
-        {"", "is empty"},
-        {"01/07/2016", "order of day and month"},
-        {"2016/07/01", "YYYY-MM-DD"},
-        {"1.7.2016", "order of day and month"},
-        {"31.06.2016", "not a valid calendar day"},
-        {"01.07.16", "order of day and month"},
-        {"1-7-2016", "order of day and month"},
-        {"2016-7-1", "YYYY-MM-DD"},
-        {"2016-13-01", "not a valid calendar day"},
-        {"2016-00-10", "not a valid calendar day"},
-        {"2015-02-29", "not a valid calendar day"},
-        {"1900-02-29", "not a valid calendar day"},
-        {"2016-07-01 24:00", "time of day"},
-        {"2016-07-01 23:60", "time of day"},
-        {"2016-07-01 23:59:60", "time of day"},
-        {"2016-07-01T", "is not a time"},
-        {"2016-07-01 1:00", "is not a time"},
-        {"2016-07-01 01:00:00 PM", "is not a time"},
-        {"2016-07-01 01:00:00+2", "is not a time"},
-        {"2016-07-01 01:00:00+02:0", "is not a time"},
-        {"2016-07-01 01:00:00.5", "fractions"},
-        {"2016-07-01 01:00:00.", "is not a time"},
-        {"1467331200.5", "fractions"},
-        {"1467331200000", "milliseconds"},
-        {"20160701", "may be a date"},
-        {"19000101", "may be a date"},
-        {"20991231", "may be a date"},
-        {"Jul 1 2016", "is not a time"},
-        {"12345x", "is not a time"},
-        {"-", "is not a time"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-        int64_t seconds = 77;
-        cleat_time_kind kind;
-        const char *wrong = cleat_time_parse(bad[i].text, true, &seconds, &kind);
-        if (!wrong || !strstr(wrong, bad[i].what)) fail_msg("'%s': %s", bad[i].text, wrong ? wrong : "accepted");
-        assert_int_equal(seconds, 77);
-    }
-    int64_t seconds;
-    cleat_time_kind kind;
-    /* a later row: the first one determined the format */
-    assert_null(cleat_time_parse("20160701", false, &seconds, &kind));
-    /* not dates of these centuries, or no dates */
-    static const char *const plain[] = {"18991231", "21000101", "20161301", "20160001", "20160100", "20160132"};
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
-        if (cleat_time_parse(plain[i], true, &seconds, &kind)) fail_msg("'%s' is refused", plain[i]);
-}
-
-/* Every day of eight centuries, and some seconds, formatted and parsed back. */
-static void times_come_back(void **state) {
-    (void)state;
-    char text[CLEAT_TIME_TEXT], day_before[CLEAT_TIME_TEXT] = "";
-    for (int64_t day = -150000; day < 150000; ++day) {
-        int64_t time = day * 86400 + (day * 7919 % 86400 + 86400) % 86400, seconds = 0;
-        cleat_time_kind kind;
-        cleat_time_text(time, text);
-        assert_null(cleat_time_parse(text, true, &seconds, &kind));
-        assert_int_equal(seconds, time);
-        assert_true(strcmp(day_before, text) < 0);
-        strcpy(day_before, text);
-    }
-    assert_string_equal(cleat_time_text(INT64_MIN, text), "0001-01-01T00:00:00");
-    assert_string_equal(cleat_time_text(INT64_MAX, text), "9999-12-31T23:59:59");
-}
+#include "series_text.h"
 
 /* --- refusals ------------------------------------------------------------------------------------------------- */
 
@@ -194,11 +70,11 @@ static void refuses_bad_files(void **state) {
         {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
         {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
     };
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
-        cleat_status status = open_text(rows[i].text, &options, &dataset, &error);
+        cleat_status status = test_open_series(rows[i].text, &options, &dataset, &error);
         assert_null(dataset);
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "in.csv") || !strstr(error.text, rows[i].where) ||
             !strstr(error.text, rows[i].what) || !strstr(error.text, rows[i].mend))
@@ -337,11 +213,11 @@ static void refuses_bad_options(void **state) {
     char text[1024] = "time,alpha,beta,gamma\n";
     for (int r = 0; r < 9; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_series_options options = tiny_options();
+        cleat_series_options options = test_tiny_series();
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         rows[i].set(&options);
-        cleat_status status = open_text(text, &options, &dataset, &error);
+        cleat_status status = test_open_series(text, &options, &dataset, &error);
         assert_null(dataset);
         if (status != rows[i].status || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
@@ -350,7 +226,7 @@ static void refuses_bad_options(void **state) {
 
 static void finds_the_file_of_a_folder(void **state) {
     (void)state;
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     char folder[512], file[600];
@@ -380,7 +256,7 @@ static void finds_the_file_of_a_folder(void **state) {
 
 static void reads_other_line_ends_and_quotes(void **state) {
     (void)state;
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     options.features = "price";
     static const char *const texts[] = {
         "when,price\n2020-01-01,1\n2020-01-02,-37.63\n2020-01-03,3\n",
@@ -392,7 +268,7 @@ static void reads_other_line_ends_and_quotes(void **state) {
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
         options.time_column = i == 3 ? "when" : NULL;
-        cleat_dataset *dataset = must_open(texts[i], &options);
+        cleat_dataset *dataset = test_must_open_series(texts[i], &options);
         assert_int_equal(cleat_dataset_count(dataset), 1);
         assert_string_equal(cleat_dataset_id(dataset, 0), "2020-01-02T00:00:00");
         double mean = (1 - 37.63 + 3) / 3;
@@ -414,38 +290,29 @@ static const char *samples_of(const cleat_dataset *dataset, char text[512]) {
     return text;
 }
 
-/* The only column of the last known row, in the file's units. */
-static double last_value(const cleat_dataset *dataset, size_t sample) {
-    float last;
-    void *slots[4] = {NULL, NULL, &last, NULL};
-    cleat_error error;
-    assert_int_equal(cleat_dataset_fill(dataset, sample, 2, NULL, slots, &error), CLEAT_OK);
-    return last * cleat_series_std(dataset, 0) + cleat_series_mean(dataset, 0);
-}
-
 static void gaps_are_filled_skipped_or_ignored(void **state) {
     (void)state;
     static const char text[] = "t,v\n0,1\n10,2\n20,3\n50,6\n60,7\n70,8\n";
     char seen[512];
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     options.gaps = CLEAT_GAPS_FILL;
-    cleat_dataset *dataset = must_open(text, &options);
+    cleat_dataset *dataset = test_must_open_series(text, &options);
     cleat_series_info info = cleat_series_describe(dataset);
     assert_true(info.rows == 8 && info.filled_rows == 2 && info.gaps == 1 && info.left_out == 0);
     assert_string_equal(samples_of(dataset, seen), "10 20 30 40 50 60 ");
     static const double values[] = {2, 3, 3, 3, 6, 7};
-    for (size_t i = 0; i < 6; ++i) assert_true(fabs(last_value(dataset, i) - values[i]) < 1e-5);
+    for (size_t i = 0; i < 6; ++i) assert_true(fabs(test_last_value(dataset, i) - values[i]) < 1e-5);
     cleat_dataset_destroy(dataset);
 
     options.gaps = CLEAT_GAPS_SKIP;
-    dataset = must_open(text, &options);
+    dataset = test_must_open_series(text, &options);
     info = cleat_series_describe(dataset);
     assert_true(info.rows == 6 && info.filled_rows == 0 && info.gaps == 1 && info.left_out == 2);
     assert_string_equal(samples_of(dataset, seen), "10 60 ");
     cleat_dataset_destroy(dataset);
 
     options.gaps = CLEAT_GAPS_ROWS;
-    dataset = must_open(text, &options);
+    dataset = test_must_open_series(text, &options);
     info = cleat_series_describe(dataset);
     assert_true(info.rows == 6 && info.gaps == 0 && info.step == 10);
     assert_string_equal(samples_of(dataset, seen), "10 20 50 60 ");
@@ -456,14 +323,14 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     dataset = NULL;
     options.gaps = CLEAT_GAPS_FILL;
     options.longest_fill = 1;
-    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(test_open_series(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(
         strstr(error.text, "in.csv:5: 2 rows are missing after 1970-01-01T00:00:20, more than the limit of 1"));
-    assert_int_equal(open_text("t,v\n0,1\n10,2\n25,3\n35,4\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(test_open_series("t,v\n0,1\n10,2\n25,3\n35,4\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:4: this row is 15 s after the previous one, not a multiple"));
     options.gaps = CLEAT_GAPS_SKIP;
     options.lookback = 4;
-    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(test_open_series(text, &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "(2 windows contain gaps"));
 }
 
@@ -497,9 +364,9 @@ static void months_and_business_days_are_steps(void **state) {
         char text[512] = "t,v\n", next[128] = "", day[CLEAT_TIME_TEXT];
         for (const char *at = cases[i].days; *at; at += at[10] ? 11 : 10)
             sprintf(text + strlen(text), "%.10s,%d\n", at, (int)strlen(at));
-        cleat_series_options options = tiny_options();
+        cleat_series_options options = test_tiny_series();
         options.gaps = cases[i].gaps;
-        cleat_dataset *dataset = must_open(text, &options);
+        cleat_dataset *dataset = test_must_open_series(text, &options);
         assert_int_equal(cleat_series_describe(dataset).rows, cases[i].rows);
         for (int64_t ahead = 2; ahead < 5; ++ahead) { /* 1 is the last row */
             const int64_t time = cleat_series_time(dataset, cleat_dataset_count(dataset) - 1, ahead);
@@ -509,143 +376,42 @@ static void months_and_business_days_are_steps(void **state) {
         cleat_dataset_destroy(dataset);
     }
     /* Months are kept by the state that training saves; a frame in minutes has no whole number of them. */
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     cleat_error error = {0};
-    cleat_dataset *dataset = must_open("t,v\n2019-10-31,1\n2019-11-30,2\n2019-12-31,3\n", &options);
+    cleat_dataset *dataset = test_must_open_series("t,v\n2019-10-31,1\n2019-11-30,2\n2019-12-31,3\n", &options);
     char folder[512];
     snprintf(folder, sizeof folder, "%s", test_folder("months"));
     assert_int_equal(cleat_dataset_save(dataset, folder, &error), CLEAT_OK);
     cleat_dataset_destroy(dataset);
     options.fitted = folder;
-    dataset = must_open("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options);
+    dataset = test_must_open_series("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options);
     cleat_dataset_destroy(dataset);
-    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-03-31,2\n2020-04-30,3\n", &options, &dataset, &error),
+    assert_int_equal(test_open_series("t,v\n2020-01-31,1\n2020-03-31,2\n2020-04-30,3\n", &options, &dataset, &error),
                      CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "but the step is 1 month (as in training)"));
-    options = tiny_options();
+    options = test_tiny_series();
     options.n_resamples = 1;
     options.resample_seconds[0] = 8640000;
-    assert_int_equal(open_text("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options, &dataset, &error),
+    assert_int_equal(test_open_series("t,v\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n", &options, &dataset, &error),
                      CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "1 month apart"));
-}
-
-/* Values of a file whose fields are separated by `separator`, as they are read, and what is said of them. */
-static void marks_of_numbers_are_found(void **state) {
-    (void)state;
-    static const struct {
-        char separator;
-        const char *cells, *values, *said; /* NULL: nothing of thousands */
-    } cases[] = {
-        {';', "996 1.007 -1.035", "996 1007 -1035", "a point between thousands: '1.007' is 1007"},
-        {';', "996 1,007 1,035", "996 1007 1035", "a comma between thousands: '1,007' is 1007"},
-        {';', "1,5 1.250 1.234,25", "1.5 1250 1234.25", "a point between thousands: '1.250' is 1250"},
-        {';', "1.5 1,250 1,234.25", "1.5 1250 1234.25", "a comma between thousands"},
-        {';', "1.234.567 1.250 7", "1234567 1250 7", "a point between thousands"},
-        {';', "1.125 1.250 2.375", "1.125 1.25 2.375", "'1.125' is read with a decimal point, not as thousands"},
-        {';', "1,125 1,250 2,375", "1.125 1.25 2.375", "'1,125' is read with a decimal comma, not as thousands"},
-        {';', "0.125 1.250 996", "0.125 1.25 996", NULL},
-        {';', "100 101,125 104", "100 101.125 104", "'101,125' is read with a decimal comma, not as thousands"},
-        {';', "100 -1.234 159", "100 -1.234 159", "not as thousands"},
-        {',', "100 99.5 98.875", "100 99.5 98.875", NULL},
-        {';', "1.5 1.250 996", "1.5 1.25 996", NULL},
-        {';', "1250 1.250 996", "1250 1.25 996", "not as thousands"},
-        {';', "99 1.250 7", "99 1.25 7", "not as thousands"},
-        {',', "996 1.250 997", "996 1.25 997", "not as thousands"},
-        {',', "1.125 1.250 2.375", "1.125 1.25 2.375", NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-        char text[256], folder[512];
-        int day = 1;
-        sprintf(text, "t%cv", cases[i].separator);
-        for (const char *at = cases[i].cells; *at; at += strcspn(at, " "), at += *at == ' ')
-            sprintf(text + strlen(text), "\n2020-01-%02d%c%.*s", day++, cases[i].separator, (int)strcspn(at, " "), at);
-        snprintf(folder, sizeof folder, "%s", test_folder("marks"));
-        cleat_series_options options = tiny_options();
-        options.lookback = options.horizon = 1;
-        for (int fitted = 0; fitted < 2; ++fitted) { /* the same from the state that training saves */
-            test_keep_log();
-            cleat_dataset *dataset = must_open(text, &options);
-            const char *logged = test_logged(), *said = fitted ? NULL : cases[i].said;
-            if (said ? !strstr(logged, said) : strstr(logged, "thousands") != NULL) fail_msg("%zu: %s", i, logged);
-            char *next = (char *)cases[i].values;
-            for (size_t r = 0; r < 2; ++r) {
-                const double value = strtod(next, &next);
-                if (fabs(last_value(dataset, r) - value) > 1e-4 * fabs(value))
-                    fail_msg("%zu: row %zu is %g", i, r, last_value(dataset, r));
-            }
-            if (!fitted) assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
-            options.fitted = folder;
-            options.evaluation = true;
-            cleat_dataset_destroy(dataset);
-        }
-    }
-}
-
-/* A file to predict may have the first number with a mark between thousands. */
-static void a_file_to_predict_has_thousands(void **state) {
-    (void)state;
-    char folder[512];
-    cleat_series_options options = tiny_options();
-    options.lookback = options.horizon = 1;
-    snprintf(folder, sizeof folder, "%s", test_folder("marks"));
-    cleat_dataset *dataset = must_open("t;v\n2020-01-01;512,3\n2020-01-02;730,5\n2020-01-03;810,25\n", &options);
-    assert_int_equal(cleat_dataset_save(dataset, folder, NULL), CLEAT_OK);
-    cleat_dataset_destroy(dataset);
-    options.fitted = folder;
-    options.evaluation = true;
-    dataset = must_open("t;v\n2020-01-01;512,3\n2020-01-02;1.007\n2020-01-03;810,25\n", &options);
-    assert_true(fabs(last_value(dataset, 1) - 1007) < 0.1);
-    cleat_dataset_destroy(dataset);
-}
-
-static void values_far_outside_are_named(void **state) {
-    (void)state;
-    static const struct {
-        const char *values, *named; /* NULL: nothing is said */
-    } cases[] = {
-        {"1 2 3 2 -9999 4 -9999", "warning: IN: 'v': -9999 (2 times) is far outside of all other values (1 to 4); if"},
-        {"1 2 3 2 65535 4 2", "'v': 65535 (1 times)"},
-        {"200 10 3000 0 -9999 4 2", "'v': -9999 (1 times)"},
-        {"1 2 3 2 40 4 2", "'v': 40 (1 times)"},
-        {"1 2 3 2 30 4 2", NULL},
-        {"0 1 0 1 0 1 0", NULL},
-        {"-5 1 0 3 0 7 0", NULL},
-        {"-37.63 10 18 60 90 145 100", NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-        char text[256] = "t,v", wanted[256];
-        int t = 0;
-        for (const char *at = cases[i].values; *at; at += strcspn(at, " "), at += *at == ' ')
-            sprintf(text + strlen(text), "\n%d,%.*s", ++t, (int)strcspn(at, " "), at);
-        cleat_series_options options = tiny_options();
-        test_keep_log();
-        cleat_dataset_destroy(must_open(text, &options));
-        const char *logged = test_logged(), *named = cases[i].named;
-        if (named && strncmp(named, "warning: IN", 11) == 0) {
-            snprintf(wanted, sizeof wanted, "warning: %s%s", test_path("in.csv"), named + 11);
-            named = wanted;
-        }
-        if (named ? !strstr(logged, named) : strstr(logged, "far outside") != NULL)
-            fail_msg("%s: %s", cases[i].values, logged);
-    }
 }
 
 static void missing_cells_are_filled_or_skipped(void **state) {
     (void)state;
     static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
     char seen[512];
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     options.missing = CLEAT_MISSING_FILL;
-    cleat_dataset *dataset = must_open(text, &options);
+    cleat_dataset *dataset = test_must_open_series(text, &options);
     assert_int_equal(cleat_series_describe(dataset).missing, 3);
     assert_string_equal(samples_of(dataset, seen), "10 20 30 40 50 60 70 80 ");
     static const double values[] = {2, 2, 2, 5, 6, 6, 8, 9};
-    for (size_t i = 0; i < 8; ++i) assert_true(fabs(last_value(dataset, i) - values[i]) < 1e-5);
+    for (size_t i = 0; i < 8; ++i) assert_true(fabs(test_last_value(dataset, i) - values[i]) < 1e-5);
     cleat_dataset_destroy(dataset);
 
     options.missing = CLEAT_MISSING_SKIP;
-    dataset = must_open(text, &options);
+    dataset = test_must_open_series(text, &options);
     cleat_series_info info = cleat_series_describe(dataset);
     assert_true(info.missing == 3 && info.left_out == 7);
     assert_string_equal(samples_of(dataset, seen), "80 ");
@@ -656,23 +422,24 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     dataset = NULL;
     options.missing = CLEAT_MISSING_FILL;
     options.longest_fill = 1;
-    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(test_open_series(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:5: 'v' has no value for more than the limit of 1 rows"));
-    assert_int_equal(open_text("t,v\n0,\n10,2\n20,3\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(test_open_series("t,v\n0,\n10,2\n20,3\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no earlier row"));
     options.missing = CLEAT_MISSING_SKIP;
-    assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(test_open_series("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
 
 /* A bad second row leaves the step to be found later. */
 static void steps_are_found_behind_bad_rows(void **state) {
     (void)state;
     for (int gaps = CLEAT_GAPS_ERROR; gaps <= CLEAT_GAPS_ROWS; ++gaps) {
-        cleat_series_options options = tiny_options();
+        cleat_series_options options = test_tiny_series();
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         options.gaps = (cleat_series_gaps)gaps;
-        assert_int_equal(open_text("t,v\n0,1\n10\n20,3\n30,4\n50,5\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+        assert_int_equal(test_open_series("t,v\n0,1\n10\n20,3\n30,4\n50,5\n", &options, &dataset, &error),
+                         CLEAT_ERR_FORMAT);
         assert_non_null(strstr(error.text, "in.csv:3: 1 fields, but the header has 2"));
         assert_null(strstr(error.text, "in.csv:5:"));
     }
@@ -694,7 +461,7 @@ static void refuses_edited_preprocessor_files(void **state) {
         {"kind,name,mean,deviation\ncolumn,v,0,1\n", ":2: kind must be"},
         {"kind,name,mean,deviation\nframe,1.5,,\n", ":2: at most eight frames"},
     };
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     char folder[512], file[600];
     snprintf(folder, sizeof folder, "%s", test_folder("edited"));
     snprintf(file, sizeof file, "%s/series.csv", folder);
@@ -703,28 +470,28 @@ static void refuses_edited_preprocessor_files(void **state) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         test_write_text(file, rows[i].text);
-        cleat_status status = open_text("t,v\n0,1\n10,2\n20,3\n", &options, &dataset, &error);
+        cleat_status status = test_open_series("t,v\n0,1\n10,2\n20,3\n", &options, &dataset, &error);
         assert_null(dataset);
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "series.csv") || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
     }
     /* A name with every character that CSV must quote is read back. */
-    cleat_dataset *first = must_open("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
-                                                                                     .lookback = 2,
-                                                                                     .horizon = 1,
-                                                                                     .stride = 1,
-                                                                                     .eval_stride = 1,
-                                                                                 });
+    cleat_dataset *first = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
+                                                                                                 .lookback = 2,
+                                                                                                 .horizon = 1,
+                                                                                                 .stride = 1,
+                                                                                                 .eval_stride = 1,
+                                                                                             });
     cleat_error error = {0};
     assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
-    cleat_dataset *second = must_open("t,\"a \"\"b\"\",\nc\"\n0,5\n10,6\n20,7\n", &options);
+    cleat_dataset *second = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n0,5\n10,6\n20,7\n", &options);
     assert_string_equal(cleat_series_feature(second, 0), "a \"b\",\nc");
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
     cleat_dataset_destroy(first);
     cleat_dataset_destroy(second);
     /* Data with another step than the fitted one. */
     second = NULL;
-    assert_int_equal(open_text("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
+    assert_int_equal(test_open_series("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
                      CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "the step is 10 s (as in training)"));
 }
@@ -761,7 +528,7 @@ static void large_files_are_read_in_parts(void **state) {
     assert_false(more);
     cleat_csv_stream_close(&stream);
 
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     options.features = "v";
     options.stride = 1000;
     cleat_dataset *dataset = NULL;
@@ -791,7 +558,7 @@ static void many_columns_take_seconds(void **state) {
     cleat_text text = {0};
     cleat_error error = {0};
     cleat_dataset *dataset = NULL;
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     cleat_text_add(&text, "t");
     for (int c = 0; c < COLUMNS; ++c) cleat_text_add(&text, ",c%d", c);
     for (int r = 0; r < ROWS; ++r) {
@@ -852,7 +619,7 @@ static void survives_cuts_and_flips(void **state) {
     static const char good[] = "t,a,\"b\"\n2020-01-01 00:00,1.5,-2e1\n2020-01-01 01:00,\"2\",3\n2020-01-01 02:00,4,5\n"
                                "2020-01-01 03:00,6,7\n";
     char text[sizeof good];
-    cleat_series_options options = tiny_options();
+    cleat_series_options options = test_tiny_series();
     size_t opened = 0, refused = 0;
     for (size_t cut = 0; cut + 1 < sizeof good; ++cut)
         for (int flip = 0; flip < 3; ++flip) {
@@ -860,7 +627,7 @@ static void survives_cuts_and_flips(void **state) {
             cleat_error error = {0};
             memcpy(text, good, sizeof text);
             text[cut] = flip == 0 ? 0 : (char)(text[cut] ^ (flip == 1 ? 0x80 : 0x02));
-            cleat_status status = open_text(text, &options, &dataset, &error);
+            cleat_status status = test_open_series(text, &options, &dataset, &error);
             assert_true(status == CLEAT_OK ? dataset != NULL : strlen(error.text) > 20);
             opened += status == CLEAT_OK;
             refused += status != CLEAT_OK;
@@ -875,7 +642,7 @@ static void survives_failing_allocations(void **state) {
     for (int r = 0; r < 60; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
     snprintf(kept, sizeof kept, "%s", test_folder("kept"));
     for (int fitted = 0; fitted < 2; ++fitted) {
-        cleat_series_options options = tiny_options();
+        cleat_series_options options = test_tiny_series();
         options.features = "a,b";
         options.targets = "c,a";
         options.n_resamples = 1;
@@ -903,17 +670,12 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_times),
-        cmocka_unit_test(times_come_back),
         cmocka_unit_test(refuses_bad_files),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(finds_the_file_of_a_folder),
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
         cmocka_unit_test(months_and_business_days_are_steps),
-        cmocka_unit_test(marks_of_numbers_are_found),
-        cmocka_unit_test(a_file_to_predict_has_thousands),
-        cmocka_unit_test(values_far_outside_are_named),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
         cmocka_unit_test(steps_are_found_behind_bad_rows),
         cmocka_unit_test(refuses_edited_preprocessor_files),

@@ -1,0 +1,116 @@
+/* Times as text: the forms that are read, and every day of eight centuries there and back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "data/common/time.h"
+
+static void parses_times(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds;
+        cleat_time_kind kind;
+    } good[] = {
+        {"1970-01-01", 0, CLEAT_TIME_LOCAL},
+        {"2000-02-29", 951782400, CLEAT_TIME_LOCAL},
+        {"2016-07-01 00:00:00", 1467331200, CLEAT_TIME_LOCAL},
+        {"01.07.2016 00:00", 1467331200, CLEAT_TIME_LOCAL},
+        {" 2016-07-01 01:30 ", 1467336600, CLEAT_TIME_LOCAL},
+        {"2016-07-01T00:00:01.000", 1467331201, CLEAT_TIME_LOCAL},
+        {"2016-07-01T00:00:00Z", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-07-01 02:00:00+02:00", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-06-30T19:00:00 -0500", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-07-01T05:30+05:30", 1467331200, CLEAT_TIME_ZONED},
+        {"1969-12-31 23:59:59", -1, CLEAT_TIME_LOCAL},
+        {"0001-01-01", -62135596800, CLEAT_TIME_LOCAL},
+        {"9999-12-31 23:59:59", 253402300799, CLEAT_TIME_LOCAL},
+        {"1467331200", 1467331200, CLEAT_TIME_UNIX},
+        {"-3600", -3600, CLEAT_TIME_UNIX},
+        {"1467331200.0", 1467331200, CLEAT_TIME_UNIX},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+        int64_t seconds = 77;
+        cleat_time_kind kind = CLEAT_TIME_LOCAL;
+        const char *wrong = cleat_time_parse(good[i].text, true, &seconds, &kind);
+        if (wrong || seconds != good[i].seconds || kind != good[i].kind)
+            fail_msg("'%s': %s, %lld, kind %d", good[i].text, wrong ? wrong : "ok", (long long)seconds, kind);
+    }
+    static const struct {
+        const char *text, *what;
+    } bad[] = {
+        {"", "is empty"},
+        {"01/07/2016", "order of day and month"},
+        {"2016/07/01", "YYYY-MM-DD"},
+        {"1.7.2016", "order of day and month"},
+        {"31.06.2016", "not a valid calendar day"},
+        {"01.07.16", "order of day and month"},
+        {"1-7-2016", "order of day and month"},
+        {"2016-7-1", "YYYY-MM-DD"},
+        {"2016-13-01", "not a valid calendar day"},
+        {"2016-00-10", "not a valid calendar day"},
+        {"2015-02-29", "not a valid calendar day"},
+        {"1900-02-29", "not a valid calendar day"},
+        {"2016-07-01 24:00", "time of day"},
+        {"2016-07-01 23:60", "time of day"},
+        {"2016-07-01 23:59:60", "time of day"},
+        {"2016-07-01T", "is not a time"},
+        {"2016-07-01 1:00", "is not a time"},
+        {"2016-07-01 01:00:00 PM", "is not a time"},
+        {"2016-07-01 01:00:00+2", "is not a time"},
+        {"2016-07-01 01:00:00+02:0", "is not a time"},
+        {"2016-07-01 01:00:00.5", "fractions"},
+        {"2016-07-01 01:00:00.", "is not a time"},
+        {"1467331200.5", "fractions"},
+        {"1467331200000", "milliseconds"},
+        {"20160701", "may be a date"},
+        {"19000101", "may be a date"},
+        {"20991231", "may be a date"},
+        {"Jul 1 2016", "is not a time"},
+        {"12345x", "is not a time"},
+        {"-", "is not a time"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        int64_t seconds = 77;
+        cleat_time_kind kind;
+        const char *wrong = cleat_time_parse(bad[i].text, true, &seconds, &kind);
+        if (!wrong || !strstr(wrong, bad[i].what)) fail_msg("'%s': %s", bad[i].text, wrong ? wrong : "accepted");
+        assert_int_equal(seconds, 77);
+    }
+    int64_t seconds;
+    cleat_time_kind kind;
+    /* a later row: the first one determined the format */
+    assert_null(cleat_time_parse("20160701", false, &seconds, &kind));
+    /* not dates of these centuries, or no dates */
+    static const char *const plain[] = {"18991231", "21000101", "20161301", "20160001", "20160100", "20160132"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
+        if (cleat_time_parse(plain[i], true, &seconds, &kind)) fail_msg("'%s' is refused", plain[i]);
+}
+
+/* Every day of eight centuries, and some seconds, formatted and parsed back. */
+static void times_come_back(void **state) {
+    (void)state;
+    char text[CLEAT_TIME_TEXT], day_before[CLEAT_TIME_TEXT] = "";
+    for (int64_t day = -150000; day < 150000; ++day) {
+        int64_t time = day * 86400 + (day * 7919 % 86400 + 86400) % 86400, seconds = 0;
+        cleat_time_kind kind;
+        cleat_time_text(time, text);
+        assert_null(cleat_time_parse(text, true, &seconds, &kind));
+        assert_int_equal(seconds, time);
+        assert_true(strcmp(day_before, text) < 0);
+        strcpy(day_before, text);
+    }
+    assert_string_equal(cleat_time_text(INT64_MIN, text), "0001-01-01T00:00:00");
+    assert_string_equal(cleat_time_text(INT64_MAX, text), "9999-12-31T23:59:59");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses_times),
+        cmocka_unit_test(times_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
