@@ -23,6 +23,7 @@ static cJSON *make_device(const plan_devices *plan, int d) {
     plan_add_known(object, "other_step_seconds", rank->other_seconds, 0);
     plan_add_known(object, "other_samples_per_second", rank->other_samples_per_second, 0);
     plan_add_known(object, "other_price_per_hour", rank->other_price_per_hour, -1);
+    plan_add_known(object, "within", plan->cards[d].rates.within, 0);
     plan_add_text(object, "reason", rank->reason);
     plan_add_known(object, "watts", device->watts, 0);
     plan_add_known(object, "price_per_hour", device->price_per_hour, -1);

@@ -215,6 +215,13 @@ static void print_scaling(const plan_devices *plan) {
     }
 }
 
+/* The least certain of the rates that the plan compares. */
+static double largest_within(const plan_devices *plan) {
+    double within = 1;
+    for (int d = 0; d < plan->count; ++d) within = fmax(within, plan->cards[d].rates.within);
+    return within;
+}
+
 void plan_devices_print(const plan_devices *plan) {
     const cleat_distributed_report *report = &plan->report;
     printf("%s on %d device%s: global batch of %lld samples, length %lld\n", plan->path, plan->count,
@@ -231,5 +238,7 @@ void plan_devices_print(const plan_devices *plan) {
     print_scaling(plan);
     printf("\n  share: samples of a global batch. compute: this share and the update; alone: the whole global batch on "
            "this device.\n  Times are estimates from the rates in the card files and of the network, not "
-           "measurements.\n");
+           "measurements");
+    if (largest_within(plan) > 1) printf(": true ones lie within a factor of %g", largest_within(plan));
+    printf(".\n");
 }

@@ -54,6 +54,7 @@ test_table() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Mb
     says out "t4 alone is the fastest choice"
     says out "another one does as well"
+    says out "true ones lie within a factor of 4."
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices t4,pocl_cpu --network memory
     says out "different precisions"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices pocl_cpu
@@ -80,7 +81,7 @@ test_json() {
     equals 0.5 devices 2 other_price_per_hour
     equals 0.25 devices 0 other_price_per_hour
     holds "$(value devices 2 other_samples_per_second) < $(value samples_per_second)"
-    for member in fits precision recompute micro_batch micro_batches bytes limit compute_seconds alone_seconds other_step_seconds reason watts price_per_hour; do
+    for member in fits precision recompute micro_batch micro_batches bytes limit compute_seconds alone_seconds other_step_seconds within reason watts price_per_hour; do
         json devices 1 $member
     done
     for member in algorithm "algorithm_seconds tree" buckets gradient_bytes latency_seconds host_bytes_per_second; do
@@ -108,6 +109,7 @@ test_alone() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices t4 --json
     equals "$seconds" step_seconds
     equals "$seconds" devices 0 alone_seconds
+    equals 2 devices 0 within
 }
 
 test_many() {
