@@ -29,21 +29,50 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
         source->bytes_before + (size_t)(p - source->data));
 }
 
+/* Files that are no text, by their first bytes. */
+static const struct {
+    const char *bytes, *tool; /* tool: unpacks what is compressed, NULL: it is something else */
+    const char *what, *remedy;
+} others[] = {
+    {"\x1F\x8B", "gunzip", "gzip", NULL},
+    {"BZh9", "bunzip2", "bzip2", NULL},
+    {"\xFD"
+     "7zXZ",
+     "unxz", "xz", NULL},
+    {"\x28\xB5\x2F\xFD", "unzstd", "zstd", NULL},
+    {"PK\3\4", NULL, "a workbook (.xlsx, .ods) or ZIP archive", "save the sheet as CSV (UTF-8), or unpack the archive"},
+    {"\xD0\xCF\x11\xE0", NULL, "a workbook (.xls)", "save the sheet as CSV (UTF-8)"},
+    {"PAR1", NULL, "a Parquet file", "convert it to CSV (pandas: read_parquet(OLD).to_csv(NEW, index=False))"},
+    {"ARROW1", NULL, "an Arrow file", "convert it to CSV (pandas: read_feather(OLD).to_csv(NEW, index=False))"},
+    {"\x89HDF", NULL, "an HDF5 file", "convert it to CSV (pandas: read_hdf(OLD).to_csv(NEW, index=False))"},
+    {"SQLite format 3", NULL, "an SQLite database",
+     "write a table as CSV (sqlite3 -header -csv OLD 'SELECT * FROM NAME' > NEW)"},
+};
+
+static cleat_status refuse_other(const cleat_source *source, cleat_error *error) {
+    const size_t size = (size_t)(source->end - source->at);
+    char word[1024];
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+        const size_t length = strlen(others[i].bytes);
+        if (size < length || memcmp(source->at, others[i].bytes, length) != 0) continue;
+        if (others[i].tool)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (%s); unpack it: %s %s",
+                              source->path, others[i].what, others[i].tool,
+                              cleat_shell_path(source->path, word, sizeof word));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: is %s, not text; %s", source->path, others[i].what,
+                          others[i].remedy);
+    }
+    return CLEAT_OK;
+}
+
 cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error) {
     const char *path = source->path;
     bool start = source->bytes_before == 0;
     size_t size = (size_t)(source->end - source->at);
     char word[1024];
     const char *zero = memchr(source->at, 0, size);
-    if (start && size >= 2 && memcmp(source->at, "\x1F\x8B", 2) == 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
-                          cleat_shell_path(path, word, sizeof word));
-    if (start && size >= 4 && memcmp(source->at, "PK\3\4", 4) == 0)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:1: is a workbook (.xlsx, .ods) or ZIP archive, not text; save the sheet as CSV (UTF-8), or "
-            "unpack the archive",
-            path);
+    cleat_status status = start ? refuse_other(source, error) : CLEAT_OK;
+    if (status != CLEAT_OK) return status;
     if (start && size >= 2 && (memcmp(source->at, "\xFF\xFE", 2) == 0 || memcmp(source->at, "\xFE\xFF", 2) == 0))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:1: the file is UTF-16 (Excel's \"Unicode text\"); convert it: iconv -f UTF-16 -t UTF-8 "

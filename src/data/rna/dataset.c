@@ -374,7 +374,8 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
     if (!fasta && !csv)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: unsupported RNA data; use a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)",
+            "%s: unsupported RNA data; use a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences); "
+            "mmCIF: gemmi convert OLD.cif NEW.pdb",
             path);
     if (options->structures)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
