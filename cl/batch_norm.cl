@@ -4,13 +4,15 @@
  * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979)
  * (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward likewise: partial sums of d and d
  * xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the gradient (batch_norm_grad_apply). d
- * is dy where relu passed y, else 0.
+ * is dy where relu passed y, else 0. LAST_GROUP: the last group of a chunk of channels joins its parts, in the same order,
+ * and no launch does; counters: one for each chunk.
  *
  * The first `samples[0] * sample_rows` rows are valid; all rows if there is no `samples`. Rows past them are
  * normalized too, but their dy is taken as 0. The statistics are mean and biased variance, f32
  * [2, channels]. */
 #include "lib/relu.clh"
 #include "lib/channels.clh"
+#include "lib/last_group.clh"
 
 #define SAMPLES (HAS(samples) ? AT(samples) : 0)
 static inline int counted_rows(__global const int *samples, int rows, int sample_rows) {
@@ -31,26 +33,46 @@ static inline void join_moments(float *count, floatv *mean, floatv *squares, flo
 
 /* Merges the moments of all work-items that hold the same channels into the first of them: item <
  * COLUMN_ITEMS. */
-#if WG == 1
-static inline void join_items(float *count, floatv *mean, floatv *squares, float *counts, floatv *means,
-                              floatv *all_squares) {
-}
-#else
-static inline void join_items(float *count, floatv *mean, floatv *squares, __local float *counts, __local floatv *means,
-                              __local floatv *all_squares) {
-    int item = get_local_id(0);
+static inline void join_items(float *count, floatv *mean, floatv *squares, GROUP_SCRATCH_ARG counts,
+                              VECTOR_SCRATCH_ARG means, VECTOR_SCRATCH_ARG all_squares) {
+    const int item = get_local_id(0);
     for (int n = WG / 2; n >= COLUMN_ITEMS; n /= 2) {
         if (item < 2 * n) {
             counts[item] = *count;
             means[item] = *mean;
             all_squares[item] = *squares;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        GROUP_BARRIER();
         if (item < n) join_moments(count, mean, squares, counts[item + n], means[item + n], all_squares[item + n]);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        GROUP_BARRIER();
     }
 }
-#endif
+
+/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance; of `counted` rows. */
+static inline void join_parts(__global const float *partial, __global float *saved, __global float *statistics,
+                              int counted, int channels, int first, int spans, int parts, GROUP_SCRATCH_ARG counts,
+                              VECTOR_SCRATCH_ARG means, VECTOR_SCRATCH_ARG all_squares) {
+    FOR_VECTOR {
+        float count = 0.0f;
+        floatv mean = (floatv)(0.0f), squares = (floatv)(0.0f);
+        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
+            const row_span span = rows_of_part(counted, parts, p);
+            __global const float *its = partial + (ulong)p * (2 * channels);
+            join_moments(&count, &mean, &squares, (float)(span.end - span.at),
+                         channels_load_f32(its, CHANNEL(v), channels),
+                         channels_load_f32(its + channels, CHANNEL(v), channels));
+        }
+        join_items(&count, &mean, &squares, counts, means, all_squares);
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(mean, saved, CHANNEL(v), channels);
+            channels_store_f32(squares / fmax(count, 1.0f), saved + channels, CHANNEL(v), channels);
+            if (statistics) {
+                channels_store_f32(mean, statistics, CHANNEL(v), channels);
+                channels_store_f32(squares / fmax(count - 1.0f, 1.0f), statistics + channels, CHANNEL(v), channels);
+            }
+        }
+    }
+}
 
 /* partial f32 [parts, 2, channels]: mean and sum of squared deviations of each part.
  *
@@ -59,7 +81,11 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, __loc
  * its significant digits. */
 #define BLOCK 16
 __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TENSOR(float, partial), const int rows,
-                              const int sample_rows, const int channels, const int chunks) {
+                              const int sample_rows, const int channels, const int chunks, TENSOR(float, saved),
+                              TENSOR(float, statistics), TENSOR(int, counters)) {
+#if LAST_GROUP
+    __local int before;
+#endif
     GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(means);
     VECTOR_SCRATCH(all_squares);
@@ -100,9 +126,14 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
             channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
         }
     }
+#if LAST_GROUP
+    const int parts = (int)get_num_groups(0) / chunks;
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+        join_parts(AT(partial), AT(saved), OR_NULL(statistics), counted_rows(SAMPLES, rows, sample_rows), channels,
+                   first, spans, parts, counts, means, all_squares);
+#endif
 }
 
-/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance. */
 __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
                               TENSOR(float, statistics), const int rows, const int sample_rows, const int channels,
                               const int chunks, const int parts) {
@@ -110,27 +141,8 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
     VECTOR_SCRATCH(means);
     VECTOR_SCRATCH(all_squares);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
-    const int counted = counted_rows(SAMPLES, rows, sample_rows);
-    FOR_VECTOR {
-        float count = 0.0f;
-        floatv mean = (floatv)(0.0f), squares = (floatv)(0.0f);
-        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
-            const row_span span = rows_of_part(counted, parts, p);
-            __global const float *its = AT(partial) + (ulong)p * (2 * channels);
-            join_moments(&count, &mean, &squares, (float)(span.end - span.at),
-                         channels_load_f32(its, CHANNEL(v), channels),
-                         channels_load_f32(its + channels, CHANNEL(v), channels));
-        }
-        join_items(&count, &mean, &squares, counts, means, all_squares);
-        if ((int)get_local_id(0) < COLUMN_ITEMS) {
-            channels_store_f32(mean, AT(saved), CHANNEL(v), channels);
-            channels_store_f32(squares / fmax(count, 1.0f), AT(saved) + channels, CHANNEL(v), channels);
-            if (HAS(statistics)) {
-                channels_store_f32(mean, AT(statistics), CHANNEL(v), channels);
-                channels_store_f32(squares / fmax(count - 1.0f, 1.0f), AT(statistics) + channels, CHANNEL(v), channels);
-            }
-        }
-    }
+    join_parts(AT(partial), AT(saved), OR_NULL(statistics), counted_rows(SAMPLES, rows, sample_rows), channels, first,
+               spans, parts, counts, means, all_squares);
 }
 
 /* --- normalisation -------------------------------------------------------------------------------------- */
@@ -207,13 +219,47 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
      : HAS(beta) ? relu_pass(dy, fma(centred, scale, bias))                                                            \
                  : (dy))
 
+/* total [2, channels] = the sums of all parts; dbeta = accum + the first, dgamma = accum + the second
+ * (either may be NULL). */
+static inline void sum_parts(__global const float *partial, int parts, int channels, int first, int spans,
+                             VECTOR_SCRATCH_ARG sums, __global float *total, __global const float *gamma_accum,
+                             __global float *dgamma, __global const float *beta_accum, __global float *dbeta) {
+    FOR_VECTOR {
+        const int c = CHANNEL(v);
+        floatv sum = (floatv)(0.0f), product = (floatv)(0.0f);
+        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
+            __global const float *its = partial + (ulong)p * (2 * channels);
+            sum += channels_load_f32(its, c, channels);
+            product += channels_load_f32(its + channels, c, channels);
+        }
+        sum = add_items(sum, sums);
+        product = add_items(product, sums);
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(sum, total, c, channels);
+            channels_store_f32(product, total + channels, c, channels);
+            if (beta_accum) sum += channels_load_f32(beta_accum, c, channels);
+            if (gamma_accum) product += channels_load_f32(gamma_accum, c, channels);
+            if (dbeta) channels_store_f32(sum, dbeta, c, channels);
+            if (dgamma) channels_store_f32(product, dgamma, c, channels);
+        }
+    }
+}
+#define SUM_PARTS(partial, parts)                                                                                      \
+    sum_parts(partial, parts, channels, first, spans, sums, AT(total), OR_NULL(gamma_accum), OR_NULL(dgamma),          \
+              OR_NULL(beta_accum), OR_NULL(dbeta))
+
 /* dresidual = accum + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and
  * of d xhat. */
 __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
                                   TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, beta),
                                   TENSOR(const int, samples), TENSOR(const T, accum), TENSOR(T, dresidual),
                                   TENSOR(float, partial), const int rows, const int sample_rows, const int channels,
-                                  const int chunks, const int stream, const float eps) {
+                                  const int chunks, const int stream, const float eps, TENSOR(float, total),
+                                  TENSOR(const float, gamma_accum), TENSOR(float, dgamma),
+                                  TENSOR(const float, beta_accum), TENSOR(float, dbeta), TENSOR(int, counters)) {
+#if LAST_GROUP
+    __local int before;
+#endif
     VECTOR_SCRATCH(sums);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
     const int counted = counted_rows(SAMPLES, rows, sample_rows);
@@ -256,34 +302,19 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
             channels_store_f32(product[v], mine + channels, CHANNEL(v), channels);
         }
     }
+#if LAST_GROUP
+    const int parts = (int)get_num_groups(0) / chunks;
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+        SUM_PARTS(AT(partial), parts);
+#endif
 }
 
-/* total [2, channels] = the sums of all parts; dbeta = accum + the first, dgamma = accum + the second
- * (either may be NULL). */
-__kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, total), TENSOR(const float, gamma_accum),
-                                  TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
-                                  const int channels, const int chunks, const int parts) {
+__kernel void batch_norm_sum_join(TENSOR(const float, partial), const int channels, const int chunks, const int parts,
+                                  TENSOR(float, total), TENSOR(const float, gamma_accum), TENSOR(float, dgamma),
+                                  TENSOR(const float, beta_accum), TENSOR(float, dbeta)) {
     VECTOR_SCRATCH(sums);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
-    FOR_VECTOR {
-        const int c = CHANNEL(v);
-        floatv sum = (floatv)(0.0f), product = (floatv)(0.0f);
-        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
-            __global const float *its = AT(partial) + (ulong)p * (2 * channels);
-            sum += channels_load_f32(its, c, channels);
-            product += channels_load_f32(its + channels, c, channels);
-        }
-        sum = add_items(sum, sums);
-        product = add_items(product, sums);
-        if ((int)get_local_id(0) < COLUMN_ITEMS) {
-            channels_store_f32(sum, AT(total), c, channels);
-            channels_store_f32(product, AT(total) + channels, c, channels);
-            if (HAS(beta_accum)) sum += channels_load_f32(AT(beta_accum), c, channels);
-            if (HAS(gamma_accum)) product += channels_load_f32(AT(gamma_accum), c, channels);
-            if (HAS(dbeta)) channels_store_f32(sum, AT(dbeta), c, channels);
-            if (HAS(dgamma)) channels_store_f32(product, AT(dgamma), c, channels);
-        }
-    }
+    SUM_PARTS(AT(partial), parts);
 }
 
 /* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in valid rows, accum in the

@@ -91,12 +91,17 @@ static void rows_and_channels(cleat_binder *binder, const cleat_node *node, cons
 
 static void bind_statistics(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
     const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
+    const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_part", cut);
     cleat_launch_tensor(binder, node->in[X]);
     cleat_launch_tensor(binder, node->in[SAMPLES]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
+    cleat_launch_tensor(binder, node->out[SAVED]);
+    cleat_launch_tensor(binder, node->out[STATISTICS]);
+    cleat_launch_counters(binder, one_launch);
     cleat_launch_channel_groups(binder, cut, parts);
+    if (one_launch) return;
     launch(binder, node, "batch_norm_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->in[SAMPLES]);
@@ -213,8 +218,17 @@ static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *
     return partial_bytes(node->in[G_X], facts) + 2 * cleat_width(node->in[G_X]) * (int64_t)sizeof(float);
 }
 
+static void bind_totals(const cleat_node *node, cleat_binder *binder) {
+    cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
+    for (int i = DGAMMA; i <= DBETA; ++i) {
+        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
+        cleat_launch_tensor(binder, node->out[i]);
+    }
+}
+
 static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
-    int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
+    const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
+    const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_sum_part", cut);
     for (int i = G_DY; i <= G_SAMPLES; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DRESIDUAL));
@@ -223,17 +237,16 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, cleat_channels_stream(node->in[G_X], binder->facts));
     cleat_launch_f32(binder, attr_of(node)->eps);
+    bind_totals(node, binder);
+    cleat_launch_counters(binder, one_launch);
     cleat_launch_channel_groups(binder, cut, parts);
+    if (one_launch) return;
     launch(binder, node, "batch_norm_sum_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
-    for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
-    }
     cleat_launch_i32(binder, (int32_t)cut->channels);
     cleat_launch_i32(binder, (int32_t)cut->chunks);
     cleat_launch_i32(binder, (int32_t)parts);
+    bind_totals(node, binder);
     cleat_launch_channel_groups(binder, cut, 1);
 }
 
