@@ -24,7 +24,8 @@
 
 enum { PATH = 512 };
 
-static const cleat_architecture *const resnets[] = {&cleat_published_resnet, NULL},
+static const cleat_architecture *const resnets[] = {&cleat_published_resnet, &cleat_published_resnet_transformers,
+                                                    NULL},
                                        *const vits[] = {&cleat_published_vit, &cleat_published_vit_transformers, NULL},
                                        *const convnexts[] = {&cleat_published_convnext,
                                                              &cleat_published_convnext_transformers, NULL},
@@ -47,6 +48,7 @@ static const fixture fixtures[] = {
     {"vit_transformers", vits},
     {"convnext", convnexts},
     {"convnext_transformers", convnexts},
+    {"resnet_transformers", resnets},
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
@@ -203,7 +205,11 @@ static void the_message_says_what_is_wanted(void **state) {
         {7, "global_pool", "\"map\"", "global_pool of config.json is 'map'; token is supported"},
         {7, "model_args", "{\"global_pool\": \"avg\"}", "global_pool of config.json is avg"},
         {9, "global_pool", "\"avgmax\"", "global_pool of config.json is 'avgmax'; avg is supported"},
-        {8, "hidden_act", "true", "'hidden_act' is true; it must be a text in quotes"},
+        {8, "hidden_act", "true", "hidden_act is true; only \"gelu\" is supported"},
+        {10, "hidden_act", "\"relu\"", "hidden_act is \"relu\"; only \"gelu\" is supported"},
+        {11, "hidden_act", "\"silu\"", "hidden_act is \"silu\"; only \"relu\" is supported, so that other weights"},
+        {11, "downsample_in_first_stage", "true", "downsample_in_first_stage is true; only false is supported"},
+        {11, "downsample_in_bottleneck", "true", "downsample_in_bottleneck is true; only false is supported"},
         {10, "layer_norm_eps", "{}", "'layer_norm_eps' is {}; it must be a number"},
     };
     (void)state;
@@ -283,7 +289,7 @@ static void expect_whole_or_error(const exported *network) {
         if (cleat_profile_set(profile, network->settings[i], &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
     assert_int_equal(cleat_model_set_sizes(model, network->sizes, NULL), CLEAT_OK);
-    const cleat_weights_content content = {.architecture = model->type->architecture(model),
+    const cleat_weights_content content = {.architecture = model->type->architecture(model, false),
                                            .model = model,
                                            .get = get,
                                            .user = profile,
@@ -321,6 +327,7 @@ static void exports_are_whole_or_an_error(void **state) {
         {{"model.type=text_classifier", "model.network=deberta-v2", "model.position_terms=p2c", NULL},
          "{\"classes\": 2}"},
         {{"model.type=image_resnet", "model.expansion=2", "data.mean=0.5 0.5 0.5", NULL}, "{\"classes\": 2}"},
+        {{"model.type=image_resnet", "model.blocks=1 1", NULL}, "{\"classes\": 2}"},
         {{"model.type=image_vit", NULL}, "{\"classes\": 2}"},
         {{"model.type=image_convnext", NULL}, "{\"classes\": 2}"},
         {{"model.type=mask_segformer", "model.stage_order=descending", "data.classes=6", NULL}, "{}"},

@@ -75,6 +75,10 @@ static const cleat_weight_row transformers_other_names[] = {
     {.param = NULL},
 };
 
+/* What no tensor tells. */
+static const cleat_config_row transformers_config[] = {
+    {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""}, {.key = NULL}};
+
 static const char *const ignored[] = {"*pooler.*", "*mask_token", "head_dist.*", NULL};
 
 /* --- recognition ---------------------------------------------------------------------------------------------- */
@@ -258,12 +262,6 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
         names.block = "encoder.layer.%lld.layernorm_before.weight";
         names.first = "encoder.layer.0.intermediate.dense.weight";
     }
-    const cJSON *activation;
-    cleat_status status = cleat_weights_member(weights, "hidden_act", CLEAT_JSON_TEXT, &activation, error);
-    if (status) return status;
-    if (activation && strcmp(activation->valuestring, "gelu") != 0)
-        return cleat_published_refuse(weights, error, "hidden_act is %.40s; only gelu is supported",
-                                      activation->valuestring);
     return configure(weights, &names, "num_attention_heads", false, sink, error);
 }
 
@@ -294,5 +292,6 @@ const cleat_architecture cleat_published_vit_transformers = {.name = "vit",
                                                              .names = transformers_names,
                                                              .other_names = transformers_other_names,
                                                              .ignored = ignored,
+                                                             .config = transformers_config,
                                                              .configure = configure_transformers,
                                                              .describe = cleat_vit_describe_transformers};
