@@ -257,6 +257,40 @@ static void members_that_are_not_read_are_named(void **state) {
     }
 }
 
+/* (factor x - mean) / deviation of a pixel x of 0 to 255, in the profile's terms of pixels of 0 to 1; and the size. */
+static void images_are_prepared_as_the_preprocessor_says(void **state) {
+    static const struct {
+        const char *preprocessor, *says;
+    } rows[] = {
+        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.25, 0.25, 0.25], \"size\": 48}",
+         "data.mean=0.5 0.5 0.5\ndata.std=0.25 0.25 0.25\ndata.image_size=48\n"},
+        {"{\"image_mean\": [1, 1, 1], \"image_std\": [2, 2, 2], \"rescale_factor\": 0.00784313725490196, "
+         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}",
+         "data.mean=0.5 0.5 0.5\ndata.std=1 1 1\ndata.image_size=32\n"},
+        {"{\"image_mean\": [51, 51, 51], \"image_std\": [102, 102, 102], \"do_rescale\": false, "
+         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}",
+         "data.mean=0.2 0.2 0.2\ndata.std=0.4 0.4 0.4\ndata.image_size=40\n"},
+        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.5, 0.5, 0.5], \"do_normalize\": false}",
+         "data.mean=0 0 0\ndata.std=1 1 1\n"},
+        {"{\"rescale_factor\": 0}", "preprocessor_config.json: 'rescale_factor' is 0; it must be a number above 0"},
+        {"{\"size\": true}", "preprocessor_config.json: 'size' is true; it must be a whole number or an object"},
+    };
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0};
+        cleat_error error = {0};
+        use_weights("resnet_transformers");
+        assert_int_equal(cleat_file_write(path, rows[i].preprocessor, strlen(rows[i].preprocessor), NULL), CLEAT_OK);
+        const bool good = configure_with(&fixtures[11], "use_cache", NULL, &settings, &error) == CLEAT_OK;
+        const char *said = good ? settings.data : error.text;
+        if (!strstr(said, rows[i].says)) fail_msg("%s: '%s' lacks '%s'", rows[i].preprocessor, said, rows[i].says);
+        cleat_text_free(&settings);
+    }
+    unlink(path);
+}
+
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
 static long left_allocations = -1; /* -1: unlimited */
@@ -341,6 +375,7 @@ int main(void) {
         cmocka_unit_test(members_of_other_types_are_refused),
         cmocka_unit_test(the_message_says_what_is_wanted),
         cmocka_unit_test(members_that_are_not_read_are_named),
+        cmocka_unit_test(images_are_prepared_as_the_preprocessor_says),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

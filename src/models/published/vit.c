@@ -46,24 +46,11 @@ static const cleat_weight_row torchvision_other_names[] = {
     {.param = NULL},
 };
 
-/* From version 5 on. */
+/* What versions 4 and 5 save, and the published files have. */
 static const cleat_weight_row transformers_names[] = {
     {.param = "pe", .sources = {"embeddings.patch_embeddings.projection"}},
     {.param = "cls", .sources = {"embeddings.cls_token"}, .rank = 3},
     {.param = "pos", .sources = {"embeddings.position_embeddings"}, .rank = 3, .positions = true},
-    {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
-    {.param = "blocks.*.att.qkv",
-     .sources = {"layers.*.attention.q_proj", "layers.*.attention.k_proj", "layers.*.attention.v_proj"}},
-    {.param = "blocks.*.att.out", .sources = {"layers.*.attention.o_proj"}},
-    {.param = "blocks.*.n2", .sources = {"layers.*.layernorm_after"}},
-    {.param = "blocks.*.f1", .sources = {"layers.*.mlp.fc1"}},
-    {.param = "blocks.*.f2", .sources = {"layers.*.mlp.fc2"}},
-    {.param = "norm", .sources = {"layernorm"}},
-    {.param = "head", .sources = {"classifier"}, .head = true},
-    {.param = NULL},
-};
-/* Up to version 4, as the published files. */
-static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n1", .sources = {"encoder.layer.*.layernorm_before"}},
     {.param = "blocks.*.att.qkv",
      .sources = {"encoder.layer.*.attention.attention.query", "encoder.layer.*.attention.attention.key",
@@ -72,6 +59,19 @@ static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n2", .sources = {"encoder.layer.*.layernorm_after"}},
     {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},
     {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}},
+    {.param = "norm", .sources = {"layernorm"}},
+    {.param = "head", .sources = {"classifier"}, .head = true},
+    {.param = NULL},
+};
+/* What version 5 calls them in memory. */
+static const cleat_weight_row transformers_other_names[] = {
+    {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
+    {.param = "blocks.*.att.qkv",
+     .sources = {"layers.*.attention.q_proj", "layers.*.attention.k_proj", "layers.*.attention.v_proj"}},
+    {.param = "blocks.*.att.out", .sources = {"layers.*.attention.o_proj"}},
+    {.param = "blocks.*.n2", .sources = {"layers.*.layernorm_after"}},
+    {.param = "blocks.*.f1", .sources = {"layers.*.mlp.fc1"}},
+    {.param = "blocks.*.f2", .sources = {"layers.*.mlp.fc2"}},
     {.param = NULL},
 };
 
