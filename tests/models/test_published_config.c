@@ -206,6 +206,7 @@ static void the_message_says_what_is_wanted(void **state) {
         {7, "model_args", "{\"global_pool\": \"avg\"}", "global_pool of config.json is avg"},
         {9, "global_pool", "\"avgmax\"", "global_pool of config.json is 'avgmax'; avg is supported"},
         {8, "hidden_act", "true", "hidden_act is true; only \"gelu\" is supported"},
+        {8, "qkv_bias", "false", "qkv_bias is false; only true is supported"},
         {10, "hidden_act", "\"relu\"", "hidden_act is \"relu\"; only \"gelu\" is supported"},
         {11, "hidden_act", "\"silu\"", "hidden_act is \"silu\"; only \"relu\" is supported, so that other weights"},
         {11, "downsample_in_first_stage", "true", "downsample_in_first_stage is true; only false is supported"},
@@ -235,10 +236,12 @@ static void collect_log(void *user, cleat_log_level level, const char *text) {
 static void members_that_are_not_read_are_named(void **state) {
     static const struct {
         const char *key, *value, *says;
-    } rows[] = {{"use_cache", "true", NULL},
-                {"rope_theta", "null", NULL},
-                {"scale_embeddings", "false", NULL},
-                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    } rows[] = {
+        {"use_cache", "true", NULL},
+        {"rope_theta", "null", NULL},
+        {"scale_embeddings", "false", NULL},
+        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "not used: model_args.act_layer; they may"},
+        {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
         use_weights(fixtures[f].folder);

@@ -139,7 +139,7 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
     return configure(weights, cleat_weights_find(weights, headed.stem) ? &headed : &bare, sink, error);
 }
 
-const cleat_architecture cleat_published_convnext = {.name = "convnext",
+const cleat_architecture cleat_published_convnext = {.name = "convnext (timm)",
                                                      .timm = true,
                                                      .base = "",
                                                      .names = timm_names,

@@ -179,7 +179,7 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
     return configure(weights, cleat_weights_find(weights, bare.stem) ? &bare : &headed, sink, error);
 }
 
-const cleat_architecture cleat_published_resnet = {.name = "resnet",
+const cleat_architecture cleat_published_resnet = {.name = "resnet (timm)",
                                                    .timm = true,
                                                    .base = "",
                                                    .names = timm_names,

@@ -75,9 +75,12 @@ static const cleat_weight_row transformers_other_names[] = {
     {.param = NULL},
 };
 
-/* What no tensor tells. */
+/* What no tensor tells, or only a missing one. */
 static const cleat_config_row transformers_config[] = {
-    {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""}, {.key = NULL}};
+    {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""},
+    {.key = "qkv_bias", .only = "true", .fallback = "true"},
+    {.key = NULL},
+};
 
 static const char *const ignored[] = {"*pooler.*", "*mask_token", "head_dist.*", NULL};
 
@@ -265,7 +268,7 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
     return configure(weights, &names, "num_attention_heads", false, sink, error);
 }
 
-const cleat_architecture cleat_published_vit = {.name = "vit",
+const cleat_architecture cleat_published_vit = {.name = "vit (timm)",
                                                 .timm = true,
                                                 .base = "",
                                                 .names = timm_names,
@@ -274,7 +277,7 @@ const cleat_architecture cleat_published_vit = {.name = "vit",
                                                 .matches = is_timm,
                                                 .configure = configure_timm,
                                                 .describe = cleat_vit_describe};
-const cleat_architecture cleat_published_vit_mean = {.name = "vit",
+const cleat_architecture cleat_published_vit_mean = {.name = "vit (timm)",
                                                      .timm = true,
                                                      .base = "",
                                                      .names = timm_mean_names,
