@@ -4,7 +4,7 @@
 
 #include "models/model.h"
 
-extern const cleat_architecture cleat_published_resnet;   /* timm, torchvision */
+extern const cleat_architecture cleat_published_resnet; /* timm, torchvision */
 extern const cleat_architecture cleat_published_resnet_transformers;
 extern const cleat_architecture cleat_published_vit;      /* timm */
 extern const cleat_architecture cleat_published_vit_mean; /* timm, without a class token's norm: exports */
