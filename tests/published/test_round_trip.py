@@ -224,7 +224,7 @@ def round_trip_image(name, network, form, family, side, work):
     out, data, masks = work / name, work / f"data-{name}", family == "mask_segformer"
     with torch.no_grad():
         for value in network.parameters():
-            value.add_(torch.randn_like(value) * 0.1)
+            value.add_(torch.randn_like(value) * min(0.1, value[0].numel() ** -0.5))
     source = save(network, form, work / f"from-{name}", side)
     make_images(data, side, masks)
     train("masks_finetune.ini" if masks else "image_finetune.ini", source,
