@@ -114,7 +114,8 @@ cleat_status cleat_convnext_describe_transformers(const cleat_model *model, cJSO
 static const cleat_architecture *const architectures[] = {
     &cleat_published_convnext, &cleat_published_convnext_torchvision, &cleat_published_convnext_transformers, NULL};
 
-static const cleat_architecture *architecture_of(const cleat_model *model) {
+static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
+    (void)timm;
     /* Only transformers has another eps for the last norm. */
     return settings_of(model)->last_norm_eps > 0 ? &cleat_published_convnext_transformers : &cleat_published_convnext;
 }

@@ -299,7 +299,8 @@ static const cleat_architecture *const architectures[] = {&cleat_published_ember
 /* The temporal part is drawn anew, and the first convolution, which reads its features instead of images. */
 static const cleat_model_origin origins[] = {{"mask_segformer", &cleat_published_emberformer_decoder}, {NULL, NULL}};
 
-static const cleat_architecture *architecture_of(const cleat_model *model) {
+static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
+    (void)timm;
     (void)model;
     return NULL;
 }

@@ -96,8 +96,9 @@ struct cleat_model_class {
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;
-    /* The one that the model's settings describe; NULL: a network of cleat's own. Set where `architectures` is. */
-    const cleat_architecture *(*architecture)(const cleat_model *model);
+    /* The one that the model's settings describe: of timm or of transformers, as asked, where both libraries have it; NULL: a
+     * network of cleat's own. Set where `architectures` is. */
+    const cleat_architecture *(*architecture)(const cleat_model *model, bool timm);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
     /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
     const char *init_profile;

@@ -111,15 +111,30 @@ cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, clea
     return cleat_published_described(done, error);
 }
 
-static const cleat_architecture *const architectures[] = {&cleat_published_resnet, NULL};
-
-/* timm and torchvision have a stem of one 7 x 7 convolution with 64 channels, four stages, and the blocks that
- * cleat_resnet_describe can say. */
-static const cleat_architecture *architecture_of(const cleat_model *model) {
+cleat_status cleat_resnet_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_resnet shape = shape_of(model);
+    int64_t outputs[CLEAT_RESNET_STAGES];
+    for (int64_t i = 0; i < shape.stages; ++i) outputs[i] = shape.expansion * shape.widths[i];
+    const bool done = cleat_published_add_transformers(model, config, "resnet", "ResNetForImageClassification") &&
+                      cleat_published_add_list(config, "depths", shape.blocks, shape.stages) &&
+                      cleat_published_add_list(config, "hidden_sizes", outputs, shape.stages) &&
+                      cJSON_AddNumberToObject(config, "embedding_size", (double)shape.stem_width) &&
+                      cJSON_AddStringToObject(config, "layer_type", shape.expansion > 1 ? "bottleneck" : "basic");
+    return cleat_published_described(done, error);
+}
+
+static const cleat_architecture *const architectures[] = {&cleat_published_resnet, &cleat_published_resnet_transformers,
+                                                          NULL};
+
+/* All have a stem of one 7 x 7 convolution. In timm and torchvision it has 64 channels, and there are four stages of the
+ * blocks that cleat_resnet_describe can say; the bottlenecks of transformers have an expansion of 4. */
+static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
+    const cleat_resnet shape = shape_of(model);
+    const bool usual = shape.large_stem && (shape.expansion == 1 || shape.expansion == 4);
     bool known = shape.large_stem && shape.stem_width == 64 && shape.stages == CLEAT_RESNET_STAGES &&
-                 (shape.expansion == 1 || shape.expansion == 2 || shape.expansion == 4);
+                 (usual || shape.expansion == 2);
     for (int64_t i = 0; i < shape.stages && shape.expansion == 2; ++i) known = known && shape.widths[i] % 2 == 0;
+    if (usual && !(timm && known)) return &cleat_published_resnet_transformers;
     return known ? &cleat_published_resnet : NULL;
 }
 

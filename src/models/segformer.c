@@ -281,7 +281,8 @@ static const cleat_model_examples examples = {.add = add_example, .confusion = c
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 
 /* The columns of fuse.weight are in the order of published files, or the network has no name elsewhere. */
-static const cleat_architecture *architecture_of(const cleat_model *model) {
+static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
+    (void)timm;
     return settings_of(model)->mask.descending ? &cleat_published_segformer : NULL;
 }
 

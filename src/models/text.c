@@ -261,7 +261,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
-static const cleat_architecture *architecture(const cleat_model *model) {
+static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
+    (void)timm;
     return cleat_published_text(settings_of(model)->network.network,
                                 is_tagger(model) ? CLEAT_HEAD_TAGS : CLEAT_HEAD_CLASSES);
 }

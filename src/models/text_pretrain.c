@@ -295,7 +295,8 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
 }
 
-static const cleat_architecture *architecture(const cleat_model *model) {
+static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
+    (void)timm;
     return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
 }
 

@@ -119,7 +119,8 @@ cleat_status cleat_vit_describe_transformers(const cleat_model *model, cJSON *co
 static const cleat_architecture *const architectures[] = {&cleat_published_vit, &cleat_published_vit_torchvision,
                                                           &cleat_published_vit_transformers, NULL};
 
-static const cleat_architecture *architecture_of(const cleat_model *model) {
+static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
+    (void)timm;
     const vit_settings *s = settings_of(model);
     if (s->pooling == VIT_MEAN) return &cleat_published_vit_mean;
     /* timm's eps is 1e-6, that of transformers 1e-12. */

@@ -95,8 +95,8 @@ static cleat_status read_values(void *merged, const cleat_st_tensor *tensor, flo
 /* The architecture of the network in the format; NULL, and an error, if it has none. */
 static const cleat_architecture *architecture_for(const export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_model_class *family = e->model->type;
-    const cleat_architecture *architecture = family->architecture ? family->architecture(e->model) : NULL;
     const bool timm = format == CLEAT_WEIGHTS_TIMM;
+    const cleat_architecture *architecture = family->architecture ? family->architecture(e->model, timm) : NULL;
     if (!architecture)
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                    "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",

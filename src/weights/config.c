@@ -129,36 +129,42 @@ cleat_status cleat_weights_integer(const cleat_weights *weights, const char *pat
 /* Members of config.json that an architecture reads, or refuses; then those that say nothing about the function of a
  * trained network: names, training, special tokens of generation, sizes that the tensors have. */
 static const char known_members[] =
-    " activation architecture architectures attention_dropout attention_probs_dropout_prob channels classifier_dropout "
-    "cls_dropout conv_kernel_size decoder_hidden_size depth depths dim dims dropout embed_dim embedding_size "
-    "global_pool "
-    "hidden_act hidden_dim hidden_dropout_prob hidden_size hidden_sizes id2label img_size intermediate_size is_decoder "
+    " activation architecture architectures attention_dropout attention_probs_dropout_prob channels "
+    "classifier_dropout cls_dropout conv_kernel_size decoder_hidden_size depth depths dim dims "
+    "downsample_in_bottleneck downsample_in_first_stage dropout embed_dim embedding_size global_pool hidden_act "
+    "hidden_dim hidden_dropout_prob hidden_size hidden_sizes id2label img_size intermediate_size is_decoder "
     "layer_norm_eps layers legacy max_position_embeddings max_relative_positions mlp_ratios model_args model_type "
     "n_heads n_layers norm_rel_ebd num_attention_heads num_channels num_classes num_encoder_blocks num_heads "
     "num_hidden_layers num_labels pad_token_id patch_size patch_sizes pooler_dropout pooler_hidden_act "
     "pooler_hidden_size pos_att_type position_biased_input position_buckets position_embedding_type pretrained_cfg "
-    "problem_type relative_attention reshape_last_stage seq_classif_dropout share_att_key sr_ratios strides "
+    "problem_type qkv_bias relative_attention reshape_last_stage seq_classif_dropout share_att_key sr_ratios strides "
     "tie_word_embeddings type_vocab_size vocab_size "
-    "_name_or_path _num_labels add_cross_attention block bos_token_id chunk_size_feed_forward "
-    "classifier_dropout_prob cls_token_id directionality downsample_ratios drop_path_rate dtype encoder_stride "
-    "eos_token_id finetuning_task gradient_checkpointing image_size initializer_factor initializer_range label2id "
-    "label_descriptions label_names language layer_scale_init_value mask_token_id max_length name num_features "
-    "num_stages out_features out_indices output_attentions output_hidden_states output_past pooler_act pooler_fc_size "
+    "add_cross_attention base_width block bos_token_id chunk_size_feed_forward class_token classifier_dropout_prob "
+    "cls_token_id conv_mlp directionality downsample_ratios drop_path_rate drop_rate dtype encoder_stride "
+    "eos_token_id finetuning_task gradient_checkpointing image_size in_chans init_values initializer_factor "
+    "initializer_range label2id label_descriptions label_names language layer_scale_init_value layer_type "
+    "ls_init_value mask_token_id max_length mlp_ratio name _name_or_path num_features _num_labels num_stages "
+    "out_features out_indices output_attentions output_hidden_states output_past pooler_act pooler_fc_size "
     "pooler_num_attention_heads pooler_num_fc_layers pooler_output_size pooler_size_per_head pooler_type qa_dropout "
-    "qkv_bias return_dict "
-    "semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
+    "return_dict semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
     "summary_last_dropout summary_type summary_use_proj tie_weights_ torch_dtype torchscript transformers_version "
-    "use_cache ";
+    "use_cache weight_init ";
 
-void cleat_weights_name_unread(const cleat_weights *weights) {
-    cleat_text names = {0};
+static void add_unread(const cJSON *object, const char *prefix, cleat_text *names) {
     const cJSON *member;
-    cJSON_ArrayForEach(member, cleat_weights_config(weights)) {
+    cJSON_ArrayForEach(member, object) {
         char key[LONGEST_KEY + 2];
         snprintf(key, sizeof key, " %.*s ", LONGEST_KEY - 1, member->string);
         if (!strstr(known_members, key) && !cJSON_IsNull(member) && !cJSON_IsFalse(member))
-            cleat_text_add(&names, "%s%.60s", names.size ? ", " : "", member->string);
+            cleat_text_add(names, "%s%s%.60s", names->size ? ", " : "", prefix, member->string);
     }
+}
+
+void cleat_weights_name_unread(const cleat_weights *weights) {
+    const cJSON *config = cleat_weights_config(weights);
+    cleat_text names = {0};
+    add_unread(config, "", &names);
+    add_unread(cJSON_GetObjectItemCaseSensitive(config, "model_args"), "model_args.", &names);
     if (names.data && !names.failed)
         cleat_log(CLEAT_LOG_INFO, "%s/config.json: not used: %.400s; they may change what the network computes",
                   cleat_weights_folder(weights), names.data);

@@ -13,6 +13,7 @@
 #include "cleat/profile.h"
 #include "graph/graph.h"
 #include "models/model.h"
+#include "models/published/images.h"
 #include "nn/resnet.h"
 
 typedef struct built {
@@ -125,7 +126,7 @@ static void too_small_images_are_refused(void **state) {
     drop(&made);
 }
 
-static bool is_published(const char *const *settings) {
+static const cleat_architecture *published_as(const char *const *settings, bool timm) {
     cleat_profile *profile;
     cleat_model *model;
     cleat_error error = {0};
@@ -133,22 +134,32 @@ static bool is_published(const char *const *settings) {
     for (; *settings; ++settings)
         if (cleat_profile_set(profile, *settings, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
-    const bool found = model->type->architecture(model) != NULL;
+    const cleat_architecture *found = model->type->architecture(model, timm);
     cleat_model_destroy(model);
     cleat_profile_destroy(profile);
     return found;
 }
 
-/* timm's residual networks: others would be exported as files that timm refuses. */
-static void only_networks_of_timm_are_exported_to_it(void **state) {
-    static const char *const others[] = {"model.stem=small", "model.width=32", "model.expansion=3",
-                                         "model.blocks=2 2 2"};
+/* Residual networks that a library has not would be exported as files that it refuses. */
+static void residual_networks_are_exported_to_libraries_that_have_them(void **state) {
+    static const cleat_architecture *const timm = &cleat_published_resnet, *const transformers =
+                                                                               &cleat_published_resnet_transformers;
+    static const struct {
+        const char *setting;
+        const cleat_architecture *of_timm, *of_transformers; /* what is found where it is asked for */
+    } rows[] = {{"model.depth=18", timm, transformers},
+                {"model.depth=50", timm, transformers},
+                {"model.expansion=2", timm, timm},
+                {"model.width=32", transformers, transformers},
+                {"model.blocks=2 2 2", transformers, transformers},
+                {"model.expansion=3", NULL, NULL},
+                {"model.stem=small", NULL, NULL}};
     (void)state;
-    assert_true(is_published((const char *const[]){"model.type=image_resnet", NULL}));
-    assert_true(is_published((const char *const[]){"model.type=image_resnet", "model.expansion=2", NULL}));
-    assert_true(is_published((const char *const[]){"model.type=image_resnet", "model.depth=50", NULL}));
-    for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
-        assert_false(is_published((const char *const[]){"model.type=image_resnet", others[i], NULL}));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const char *const settings[] = {"model.type=image_resnet", rows[i].setting, NULL};
+        assert_ptr_equal(published_as(settings, true), rows[i].of_timm);
+        assert_ptr_equal(published_as(settings, false), rows[i].of_transformers);
+    }
 }
 
 int main(void) {
@@ -156,7 +167,7 @@ int main(void) {
         cmocka_unit_test(as_many_parameters_as_published),
         cmocka_unit_test(images_of_any_size),
         cmocka_unit_test(too_small_images_are_refused),
-        cmocka_unit_test(only_networks_of_timm_are_exported_to_it),
+        cmocka_unit_test(residual_networks_are_exported_to_libraries_that_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@
 
 enum { PATH = 512 };
 
-static const cleat_architecture *const resnets[] = {&cleat_published_resnet, NULL},
+static const cleat_architecture *const resnets[] = {&cleat_published_resnet, &cleat_published_resnet_transformers,
+                                                    NULL},
                                        *const vits[] = {&cleat_published_vit, &cleat_published_vit_transformers, NULL},
                                        *const convnexts[] = {&cleat_published_convnext,
                                                              &cleat_published_convnext_transformers, NULL},
@@ -47,6 +48,7 @@ static const fixture fixtures[] = {
     {"vit_transformers", vits},
     {"convnext", convnexts},
     {"convnext_transformers", convnexts},
+    {"resnet_transformers", resnets},
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
@@ -203,7 +205,12 @@ static void the_message_says_what_is_wanted(void **state) {
         {7, "global_pool", "\"map\"", "global_pool of config.json is 'map'; token is supported"},
         {7, "model_args", "{\"global_pool\": \"avg\"}", "global_pool of config.json is avg"},
         {9, "global_pool", "\"avgmax\"", "global_pool of config.json is 'avgmax'; avg is supported"},
-        {8, "hidden_act", "true", "'hidden_act' is true; it must be a text in quotes"},
+        {8, "hidden_act", "true", "hidden_act is true; only \"gelu\" is supported"},
+        {8, "qkv_bias", "false", "qkv_bias is false; only true is supported"},
+        {10, "hidden_act", "\"relu\"", "hidden_act is \"relu\"; only \"gelu\" is supported"},
+        {11, "hidden_act", "\"silu\"", "hidden_act is \"silu\"; only \"relu\" is supported, so that other weights"},
+        {11, "downsample_in_first_stage", "true", "downsample_in_first_stage is true; only false is supported"},
+        {11, "downsample_in_bottleneck", "true", "downsample_in_bottleneck is true; only false is supported"},
         {10, "layer_norm_eps", "{}", "'layer_norm_eps' is {}; it must be a number"},
     };
     (void)state;
@@ -229,10 +236,12 @@ static void collect_log(void *user, cleat_log_level level, const char *text) {
 static void members_that_are_not_read_are_named(void **state) {
     static const struct {
         const char *key, *value, *says;
-    } rows[] = {{"use_cache", "true", NULL},
-                {"rope_theta", "null", NULL},
-                {"scale_embeddings", "false", NULL},
-                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    } rows[] = {
+        {"use_cache", "true", NULL},
+        {"rope_theta", "null", NULL},
+        {"scale_embeddings", "false", NULL},
+        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "not used: model_args.act_layer; they may"},
+        {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
         use_weights(fixtures[f].folder);
@@ -249,6 +258,40 @@ static void members_that_are_not_read_are_named(void **state) {
             cleat_text_free(&logged);
         }
     }
+}
+
+/* (factor x - mean) / deviation of a pixel x of 0 to 255, in the profile's terms of pixels of 0 to 1; and the size. */
+static void images_are_prepared_as_the_preprocessor_says(void **state) {
+    static const struct {
+        const char *preprocessor, *says;
+    } rows[] = {
+        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.25, 0.25, 0.25], \"size\": 48}",
+         "data.mean=0.5 0.5 0.5\ndata.std=0.25 0.25 0.25\ndata.image_size=48\n"},
+        {"{\"image_mean\": [1, 1, 1], \"image_std\": [2, 2, 2], \"rescale_factor\": 0.00784313725490196, "
+         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}",
+         "data.mean=0.5 0.5 0.5\ndata.std=1 1 1\ndata.image_size=32\n"},
+        {"{\"image_mean\": [51, 51, 51], \"image_std\": [102, 102, 102], \"do_rescale\": false, "
+         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}",
+         "data.mean=0.2 0.2 0.2\ndata.std=0.4 0.4 0.4\ndata.image_size=40\n"},
+        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.5, 0.5, 0.5], \"do_normalize\": false}",
+         "data.mean=0 0 0\ndata.std=1 1 1\n"},
+        {"{\"rescale_factor\": 0}", "preprocessor_config.json: 'rescale_factor' is 0; it must be a number above 0"},
+        {"{\"size\": true}", "preprocessor_config.json: 'size' is true; it must be a whole number or an object"},
+    };
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0};
+        cleat_error error = {0};
+        use_weights("resnet_transformers");
+        assert_int_equal(cleat_file_write(path, rows[i].preprocessor, strlen(rows[i].preprocessor), NULL), CLEAT_OK);
+        const bool good = configure_with(&fixtures[11], "use_cache", NULL, &settings, &error) == CLEAT_OK;
+        const char *said = good ? settings.data : error.text;
+        if (!strstr(said, rows[i].says)) fail_msg("%s: '%s' lacks '%s'", rows[i].preprocessor, said, rows[i].says);
+        cleat_text_free(&settings);
+    }
+    unlink(path);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
@@ -283,7 +326,7 @@ static void expect_whole_or_error(const exported *network) {
         if (cleat_profile_set(profile, network->settings[i], &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
     assert_int_equal(cleat_model_set_sizes(model, network->sizes, NULL), CLEAT_OK);
-    const cleat_weights_content content = {.architecture = model->type->architecture(model),
+    const cleat_weights_content content = {.architecture = model->type->architecture(model, false),
                                            .model = model,
                                            .get = get,
                                            .user = profile,
@@ -321,6 +364,7 @@ static void exports_are_whole_or_an_error(void **state) {
         {{"model.type=text_classifier", "model.network=deberta-v2", "model.position_terms=p2c", NULL},
          "{\"classes\": 2}"},
         {{"model.type=image_resnet", "model.expansion=2", "data.mean=0.5 0.5 0.5", NULL}, "{\"classes\": 2}"},
+        {{"model.type=image_resnet", "model.blocks=1 1", NULL}, "{\"classes\": 2}"},
         {{"model.type=image_vit", NULL}, "{\"classes\": 2}"},
         {{"model.type=image_convnext", NULL}, "{\"classes\": 2}"},
         {{"model.type=mask_segformer", "model.stage_order=descending", "data.classes=6", NULL}, "{}"},
@@ -334,6 +378,7 @@ int main(void) {
         cmocka_unit_test(members_of_other_types_are_refused),
         cmocka_unit_test(the_message_says_what_is_wanted),
         cmocka_unit_test(members_that_are_not_read_are_named),
+        cmocka_unit_test(images_are_prepared_as_the_preprocessor_says),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

@@ -338,7 +338,7 @@ static void exports_describe_the_same_network(void **state) {
     network made = build((const char *const[]){"model.type=mask_segformer", SIZES, "model.stem_stride=2",
                                                "model.stage_patches=5 3 3 3", "data.classes=6", NULL},
                          "{}", 64);
-    const cleat_architecture *architecture = made.model->type->architecture(made.model);
+    const cleat_architecture *architecture = made.model->type->architecture(made.model, false);
     assert_ptr_equal(architecture, &cleat_published_segformer);
     cJSON *json = cJSON_CreateObject();
     assert_int_equal(architecture->describe(made.model, json, &error), CLEAT_OK);
@@ -355,7 +355,7 @@ static void exports_describe_the_same_network(void **state) {
     cleat_text_free(&settings);
     drop(&made);
     made = build((const char *const[]){"model.type=mask_segformer", NULL}, "{}", 64);
-    assert_null(made.model->type->architecture(made.model)); /* its fuse.weight has another order */
+    assert_null(made.model->type->architecture(made.model, false)); /* its fuse.weight has another order */
     drop(&made);
 }
 

@@ -190,7 +190,7 @@ static cleat_weight_report load(const char *name, const char *type, int64_t clas
     if (cleat_profile_adopt(profile, weights, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_profile_architecture(profile, weights, &architecture, NULL), CLEAT_OK);
     network made = build(profile, classes);
-    assert_ptr_equal(made.model->type->architecture(made.model), architecture);
+    assert_ptr_equal(made.model->type->architecture(made.model, false), architecture);
     const cleat_weight_target target = {.architecture = architecture,
                                         .model = made.model,
                                         .store = made.store,

@@ -290,6 +290,16 @@ def convnext_transformers():
          batch, labels, lambda m, b: m(**b).logits)
 
 
+def resnet_transformers():
+    """Bottlenecks; their hidden_sizes are channels of the results."""
+    torch.manual_seed(10)
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[16, 24], depths=[2, 1])
+    config.num_labels = 4
+    batch, labels = images(32, 4, batch=8)
+    make("resnet_transformers", transformers.ResNetForImageClassification(config), json.loads(config.to_json_string()),
+         batch, labels, lambda m, b: m(**b).logits)
+
+
 def vit_torchvision():
     """A state dict without config.json, with the names of the published files."""
     torch.manual_seed(8)
@@ -309,7 +319,7 @@ def convnext_torchvision():
 
 ALL = [bert_classifier, bert_tagger, roberta_classifier, distilbert_tagger, electra_tagger, deberta_tagger, bert_masked,
        roberta_masked, distilbert_masked, electra_masked, deberta_masked, segformer, resnet, vit, vit_mean,
-       vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision]
+       vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision, resnet_transformers]
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Published checkpoints, through cleat and out again: import, a training that changes nothing (its learning rate is 1e-12),
-export. Names and values of the tensors are those of the file, transformers load the folder without a complaint, and for
-texts its probabilities are those of `cleat predict`, tokenizer included.
+export. Names and values of the tensors are those of the file, the library loads the folder without a complaint, and its
+probabilities are those of `cleat predict`, for texts with the tokenizer.
 
     test_round_trip.py CLEAT SOURCE
 
 Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers, and masked language models of
-the same sizes; images: tests/published. Exits with 77 where torch, transformers or the shared folder is missing."""
+the same sizes; images: each network that README names, as transformers, timm and torchvision save it. Exits with 77 where
+one of them or the shared folder is missing."""
 import csv
 import json
 import os
@@ -18,10 +19,12 @@ import sys
 import tempfile
 
 try:
+    import timm
     import torch
+    import torchvision
     import transformers
     from PIL import Image
-    from safetensors.torch import load_file
+    from safetensors.torch import load_file, save_file
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -146,38 +149,113 @@ def make_images(folder, side, masks):
         picture.save(place / f"{i:02d}.png")
         if masks:
             (folder / "masks").mkdir(exist_ok=True)
-            Image.frombytes("L", (side, side), bytes(random.choices(range(5), k=side * side))).save(
+            Image.frombytes("L", (side, side), bytes(random.choices(range(4), k=side * side))).save(
                 folder / "masks" / f"{i:02d}.png")
 
 
-def round_trip_image(folder, side, form, settings, work, profile="image_finetune.ini"):
-    name = folder.name
-    out = work / name
-    make_images(work / f"data-{name}", side, name == "segformer")
-    train(profile, folder, {"data.path": work / f"data-{name}", "data.image_size": side, "data.val_fraction": 0} | settings,
-          out, form)
-    # The batches change running statistics, and PyTorch counts them.
-    count = compare_tensors(folder, out, lambda tensor: "running_" in tensor or "num_batches" in tensor)
-    fitted = json.load(open(next(out.glob("ckpt-*/pictures.json"))))["means"]
-    if form == "timm":
-        told = json.load(open(out / "exported/config.json"))["pretrained_cfg"]["mean"]
+def networks_of_images(side):
+    """Tiny networks of random weights: name, network, form of its files, model.type."""
+    labels = {"id2label": {i: f"class{i}" for i in range(4)}}
+    resnet = lambda kind: transformers.ResNetForImageClassification(transformers.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16], depths=[1, 2], layer_type=kind, **labels))
+    yield "resnet-basic", resnet("basic"), "hf", "image_resnet"
+    yield "resnet-bottleneck", resnet("bottleneck"), "hf", "image_resnet"
+    yield "vit", transformers.ViTForImageClassification(transformers.ViTConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=side, patch_size=8,
+        **labels)), "hf", "image_vit"
+    yield "convnext", transformers.ConvNextForImageClassification(transformers.ConvNextConfig(
+        hidden_sizes=[8, 12, 16, 16], depths=[1, 1, 2, 1], **labels)), "hf", "image_convnext"
+    yield "segformer", transformers.SegformerForSemanticSegmentation(transformers.SegformerConfig(
+        hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 3, 4], decoder_hidden_size=12,
+        **labels)), "hf", "mask_segformer"
+    for name, options in (("resnet18", dict(layers=[1, 1, 2, 1], channels=[8, 8, 16, 16])),
+                          ("resnet50", dict(layers=[1, 1, 1, 1], channels=[4, 4, 8, 8])),
+                          ("vit_tiny_patch16_224", dict(embed_dim=32, depth=2, num_heads=4, patch_size=8, img_size=side)),
+                          ("convnext_atto", dict(dims=(8, 8, 16, 16), depths=(1, 1, 2, 1), conv_mlp=False))):
+        network = timm.create_model(name, num_classes=4, **options)
+        network.arguments = options
+        yield f"timm-{name}", network, "timm", f"image_{name.partition('_')[0].rstrip('0158')}"
+    vision = torchvision.models
+    yield "torchvision-resnet", vision.ResNet(vision.resnet.BasicBlock, [1, 1, 2, 1], num_classes=4), "", "image_resnet"
+    yield "torchvision-vit", vision.VisionTransformer(side, 8, 2, 1, 64, 48, num_classes=4), "", "image_vit"
+    block = vision.convnext.CNBlockConfig
+    yield "torchvision-convnext", vision.ConvNeXt([block(8, 12, 1), block(12, 16, 2), block(16, 16, 1), block(16, None, 1)],
+                                                  num_classes=4), "", "image_convnext"
+
+
+def save(network, form, folder, side):
+    """As the network's library saves it; torchvision: a state dict. Returns what --init names."""
+    if form == "hf":
+        network.save_pretrained(folder)
+        segformer = network.config.model_type == "segformer"
+        processor = transformers.SegformerImageProcessor if segformer else transformers.ConvNextImageProcessor
+        processor(size={"height": side, "width": side} if segformer else {"shortest_edge": side}).save_pretrained(folder)
+    elif form == "timm":
+        timm.models.save_for_hf(network, folder, model_args=network.arguments, safe_serialization=True)
     else:
-        told = transformers.AutoImageProcessor.from_pretrained(out / "exported").image_mean
-    assert max(abs(a - b) for a, b in zip(told, fitted)) < 1e-6 and len(told) == 3, (told, fitted)
-    print(f"{name}: {count} tensors")
+        folder.mkdir()
+        save_file(network.state_dict(), folder / "model.safetensors")
+        return folder / "model.safetensors"
+    return folder
+
+
+def load(folder, form):
+    """What the library makes of an export, and the mean and deviation that it names."""
+    if form != "hf":
+        network = timm.create_model(f"local-dir:{folder}", pretrained=True)
+        return network, network.pretrained_cfg["mean"], network.pretrained_cfg["std"]
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    segformer = json.load(open(folder / "config.json"))["model_type"] == "segformer"
+    loader = transformers.AutoModelForSemanticSegmentation if segformer else transformers.AutoModelForImageClassification
+    network, loading = loader.from_pretrained(folder, output_loading_info=True)
+    assert not any(loading.values()), loading
+    return network, processor.image_mean, processor.image_std
+
+
+def probabilities(network, pixels):
+    with torch.no_grad():
+        found = network.eval()(pixels)
+    return torch.softmax(found if torch.is_tensor(found) else found.logits, 1)
+
+
+def round_trip_image(name, network, form, family, side, work):
+    """Names and values; the library loads the export and computes what `cleat predict` does and, with the same running
+    statistics, what the original does."""
+    out, data, masks = work / name, work / f"data-{name}", family == "mask_segformer"
+    with torch.no_grad():
+        for value in network.parameters():
+            value.add_(torch.randn_like(value) * min(0.1, value[0].numel() ** -0.5))
+    source = save(network, form, work / f"from-{name}", side)
+    make_images(data, side, masks)
+    train("masks_finetune.ini" if masks else "image_finetune.ini", source,
+          {"data.path": data, "data.val_fraction": 0, **({"data.image_size": side} if masks or form != "hf" else {}),
+           **({"data.classes": 4} if masks else {"model.type": family})}, out, form or "timm")
+    if form or family == "image_resnet":
+        # The batches change running statistics, and PyTorch counts them.
+        compare_tensors(work / f"from-{name}", out, lambda tensor: "running_" in tensor or "num_batches" in tensor)
+    loaded, mean, std = load(out / "exported", form)
+    files = sorted(data.glob("*/*.png"))[:20]
+    pixels = torch.stack([torch.frombuffer(bytearray(Image.open(file).tobytes()), dtype=torch.uint8) for file in files])
+    pixels = (pixels.reshape(-1, side, side, 3) / 255 - torch.tensor(mean)) / torch.tensor(std)
+    wanted = probabilities(loaded, pixels.permute(0, 3, 1, 2))
+    network.load_state_dict({key: value for key, value in loaded.state_dict().items() if "running_" in key}, strict=False)
+    worst = (wanted - probabilities(network, pixels.permute(0, 3, 1, 2))).abs().max().item()
+    if not masks:
+        run("predict", "--checkpoint", out, "--data", data, "--out", out / "told", "--quiet")
+        rows = {pathlib.Path(row["id"]).stem: row for row in csv.DictReader(open(out / "told/predictions.csv"))}
+        told = torch.tensor([[float(rows[file.stem][f"class{i}"]) for i in range(4)] for file in files])
+        worst = max(worst, (wanted - told).abs().max().item())
+    print(f"{name}: probabilities spread over {wanted.std(0).max().item():.2g}, differ by {worst:.2g}")
+    assert worst < 1e-5
 
 
 def main():
     random.seed(5)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        own = SOURCE / "tests/published"
-        round_trip_image(own / "resnet", 64, "timm", {"model.type": "image_resnet"}, work)
-        round_trip_image(own / "vit", 24, "timm", {"model.type": "image_vit"}, work)
-        round_trip_image(own / "convnext", 32, "timm", {"model.type": "image_convnext"}, work)
+        for network in networks_of_images(64):
+            round_trip_image(*network, 64, work)
         names = sorted(path.name for path in SHARED.glob("*_classifier")) if SHARED.is_dir() else []
-        if names:  # tests/published/segformer has the names of another version
-            round_trip_image(SHARED / "segformer", 64, "hf", {"data.classes": 5}, work, "masks_finetune.ini")
         for name in names:
             round_trip_text(name, work)
             round_trip_masked(name, work)
@@ -188,4 +266,5 @@ def main():
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     main()

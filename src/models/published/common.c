@@ -5,6 +5,7 @@
 #include "weights/config.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,20 +94,43 @@ typedef struct image_source {
     const char *file;
     const cJSON *object;    /* NULL: no such file */
     const char *mean, *std; /* paths of its members */
+    double scale;           /* what pixels of 0 to 1 are multiplied by before the mean is subtracted */
+    bool plain;             /* mean and deviation are not used */
 } image_source;
 
-/* A list of numbers in the syntax of a profile; "": there is none. */
+static cleat_status member_of(const cleat_weights *weights, const image_source *from, const char *path, int kinds,
+                              const cJSON **item, cleat_error *error) {
+    return cleat_config_member(cleat_weights_folder(weights), from->file, from->object, path, kinds | CLEAT_JSON_NULL,
+                               item, error);
+}
+
+/* transformers multiply pixels of 0 to 255 by rescale_factor. */
+static cleat_status read_scale(const cleat_weights *weights, image_source *from, cleat_error *error) {
+    const cJSON *factor, *rescale, *normalize;
+    cleat_status status = member_of(weights, from, "rescale_factor", CLEAT_JSON_NUMBER, &factor, error);
+    if (!status) status = member_of(weights, from, "do_rescale", CLEAT_JSON_BOOL, &rescale, error);
+    if (!status) status = member_of(weights, from, "do_normalize", CLEAT_JSON_BOOL, &normalize, error);
+    if (status) return status;
+    from->plain = cJSON_IsFalse(normalize);
+    if (cJSON_IsFalse(rescale)) from->scale = 255;
+    if (!cJSON_IsFalse(rescale) && factor && fabs(factor->valuedouble * 255 - 1) > 1e-6)
+        from->scale = factor->valuedouble * 255;
+    return from->scale > 0 ? CLEAT_OK
+                           : cleat_config_refuse(cleat_weights_folder(weights), from->file, "rescale_factor", factor,
+                                                 "a number above 0", error);
+}
+
+/* A list of numbers, of pixels of 0 to 1, in the syntax of a profile; "": there is none. */
 static cleat_status print_numbers(const cleat_weights *weights, const image_source *from, const char *path,
                                   char text[SENTENCE], cleat_error *error) {
     const cJSON *list, *item;
     char number[32];
     size_t used = 0;
-    cleat_status status = cleat_config_member(cleat_weights_folder(weights), from->file, from->object, path,
-                                              CLEAT_JSON_NUMBERS | CLEAT_JSON_NULL, &list, error);
+    cleat_status status = member_of(weights, from, path, CLEAT_JSON_NUMBERS, &list, error);
     *text = 0;
     cJSON_ArrayForEach(item, list) {
         if (used + sizeof number > SENTENCE) break;
-        cleat_number_print(item->valuedouble, number);
+        cleat_number_print((from->plain ? path == from->std : item->valuedouble) / from->scale, number);
         used += (size_t)snprintf(text + used, SENTENCE - used, "%s%s", used ? " " : "", number);
     }
     return status;
@@ -128,12 +152,21 @@ static cleat_status set_normalisation(const cleat_weights *weights, const image_
     return status ? status : sink->set(sink->user, "data.std", "0.229 0.224 0.225", "ImageNet's std", error);
 }
 
-static cleat_status set_size(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    static const char path[] = "pretrained_cfg.input_size"; /* channels, height, width */
-    const cJSON *size;
-    cleat_status status = cleat_weights_member(weights, path, CLEAT_JSON_NUMBERS | CLEAT_JSON_NULL, &size, error);
-    const cJSON *side = cJSON_GetArrayItem(size, 2);
-    if (!side || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return status;
+/* timm's size is [channels, height, width]; that of transformers a number, or an object, of the part that is cut out or
+ * of the whole image. */
+static cleat_status set_size(const cleat_weights *weights, const image_source *from, bool timm,
+                             const cleat_setting_sink *sink, cleat_error *error) {
+    static const char *const paths[] = {"pretrained_cfg.input_size", "crop_size", "size"};
+    const int kinds = timm ? CLEAT_JSON_NUMBERS : CLEAT_JSON_INTEGER | CLEAT_JSON_OBJECT;
+    const cJSON *size = NULL, *side;
+    const char *path = NULL;
+    cleat_status status = CLEAT_OK;
+    for (int i = timm ? 0 : 1; i < (timm ? 1 : 3) && !size && !status; ++i)
+        status = member_of(weights, from, path = paths[i], kinds, &size, error);
+    side = timm ? cJSON_GetArrayItem(size, 2) : cJSON_GetObjectItemCaseSensitive(size, "height");
+    if (!side && !timm) side = cJSON_GetObjectItemCaseSensitive(size, "shortest_edge");
+    if (!side && cJSON_IsNumber(size)) side = size;
+    if (status || !cJSON_IsNumber(side) || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return status;
     return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
 
@@ -145,14 +178,15 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
     cleat_status status = cleat_set_integer(sink, "data.channels", channels, stem, error);
     if (!status)
         status = cleat_weights_member(weights, "pretrained_cfg", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &timm, error);
-    if (!status) status = cleat_weights_read_json(weights, "preprocessor_config.json", &preprocessor, error);
-    image_source from = {"preprocessor_config.json", preprocessor, "image_mean", "image_std"};
+    if (!status && !timm) status = cleat_weights_read_json(weights, "preprocessor_config.json", &preprocessor, error);
+    image_source from = {"preprocessor_config.json", preprocessor, "image_mean", "image_std", .scale = 1};
     if (timm)
-        from =
-            (image_source){"config.json", cleat_weights_config(weights), "pretrained_cfg.mean", "pretrained_cfg.std"};
+        from = (image_source){"config.json", cleat_weights_config(weights), "pretrained_cfg.mean", "pretrained_cfg.std",
+                              .scale = 1};
+    if (!status && !timm) status = read_scale(weights, &from, error);
     /* ImageNet's is for colours. */
     if (!status && (channels == 3 || from.object)) status = set_normalisation(weights, &from, sink, error);
-    if (!status && timm) status = set_size(weights, sink, error);
+    if (!status) status = set_size(weights, &from, timm != NULL, sink, error);
     cJSON_Delete(preprocessor);
     return status;
 }
@@ -203,7 +237,6 @@ bool cleat_published_add_transformers(const cleat_model *model, cJSON *config, c
     cJSON *holders = cJSON_AddArrayToObject(config, "architectures");
     return holders && cJSON_AddItemToArray(holders, cJSON_CreateString(holder)) &&
            cJSON_AddStringToObject(config, "model_type", type) &&
-           cJSON_AddStringToObject(config, "hidden_act", "gelu") &&
            cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size) &&
            cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);
 }

@@ -53,6 +53,10 @@ static const cleat_weight_row transformers_names[] = {
     {.param = NULL},
 };
 
+/* What no tensor tells. */
+static const cleat_config_row transformers_config[] = {
+    {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""}, {.key = NULL}};
+
 static size_t number_torchvision(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]) {
     (void)model;
     if (count > 0) numbers[0] = 2 * numbers[0] + (count == 2);
@@ -135,7 +139,7 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
     return configure(weights, cleat_weights_find(weights, headed.stem) ? &headed : &bare, sink, error);
 }
 
-const cleat_architecture cleat_published_convnext = {.name = "convnext",
+const cleat_architecture cleat_published_convnext = {.name = "convnext (timm)",
                                                      .timm = true,
                                                      .base = "",
                                                      .names = timm_names,
@@ -151,5 +155,6 @@ const cleat_architecture cleat_published_convnext_torchvision = {.name = "convne
 const cleat_architecture cleat_published_convnext_transformers = {.name = "convnext",
                                                                   .base = "convnext.",
                                                                   .names = transformers_names,
+                                                                  .config = transformers_config,
                                                                   .configure = configure_transformers,
                                                                   .describe = cleat_convnext_describe_transformers};

@@ -4,7 +4,8 @@
 
 #include "models/model.h"
 
-extern const cleat_architecture cleat_published_resnet;   /* timm, torchvision */
+extern const cleat_architecture cleat_published_resnet; /* timm, torchvision */
+extern const cleat_architecture cleat_published_resnet_transformers;
 extern const cleat_architecture cleat_published_vit;      /* timm */
 extern const cleat_architecture cleat_published_vit_mean; /* timm, without a class token's norm: exports */
 extern const cleat_architecture cleat_published_vit_torchvision, cleat_published_vit_transformers;
@@ -21,6 +22,7 @@ cleat_status cleat_resnet_describe(const cleat_model *model, struct cJSON *confi
 cleat_status cleat_vit_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_convnext_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
 /* The same for networks of transformers: config.json as from_pretrained reads it. */
+cleat_status cleat_resnet_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_vit_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
 cleat_status cleat_convnext_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
 /* For these functions; false or NULL: no memory.
@@ -58,8 +60,8 @@ cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char
 cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_setting_sink *sink, const char *setting,
                                      double usual, cleat_error *error);
 /* Sets data.channels to those of the stem, and data.mean and data.std to those that config.json (pretrained_cfg of
- * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if config.json
- * names it. */
+ * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if they name
+ * it. */
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
                                         cleat_error *error);
 

@@ -1,4 +1,4 @@
-/* Residual networks of timm and torchvision, which have the same names. */
+/* Residual networks of timm and torchvision (which have the same names) and of transformers. */
 #include "models/published/images.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 enum { STAGES = CLEAT_PUBLISHED_STAGES };
 
 /* The rank 4 is of 1 x 1 convolutions with stride 1, which are matrices here. */
-static const cleat_weight_row names[] = {
+static const cleat_weight_row timm_names[] = {
     {.param = "stem", .sources = {"conv1"}, .rank = 4},
     {.param = "bn", .sources = {"bn1"}},
     {.param = "b*.c1", .sources = {"layer*.*.conv1"}, .rank = 4},
@@ -21,59 +21,98 @@ static const cleat_weight_row names[] = {
     {.param = NULL},
 };
 
+static const cleat_weight_row transformers_names[] = {
+    {.param = "stem", .sources = {"embedder.embedder.convolution"}, .rank = 4},
+    {.param = "bn", .sources = {"embedder.embedder.normalization"}},
+    {.param = "b*.c1", .sources = {"encoder.stages.*.layers.*.layer.0.convolution"}, .rank = 4},
+    {.param = "b*.b1", .sources = {"encoder.stages.*.layers.*.layer.0.normalization"}},
+    {.param = "b*.c2", .sources = {"encoder.stages.*.layers.*.layer.1.convolution"}, .rank = 4},
+    {.param = "b*.b2", .sources = {"encoder.stages.*.layers.*.layer.1.normalization"}},
+    {.param = "b*.c3", .sources = {"encoder.stages.*.layers.*.layer.2.convolution"}, .rank = 4},
+    {.param = "b*.b3", .sources = {"encoder.stages.*.layers.*.layer.2.normalization"}},
+    {.param = "b*.sc.0", .sources = {"encoder.stages.*.layers.*.shortcut.convolution"}, .rank = 4},
+    {.param = "b*.sc.1", .sources = {"encoder.stages.*.layers.*.shortcut.normalization"}},
+    {.param = "fc", .sources = {"classifier.1"}, .head = true},
+    {.param = NULL},
+};
+
+/* What no tensor tells. */
+static const cleat_config_row transformers_config[] = {
+    {.key = "hidden_act", .only = "\"relu\"", .fallback = "\"relu\""},
+    {.key = "downsample_in_first_stage", .only = "false", .fallback = "false"},
+    {.key = "downsample_in_bottleneck", .only = "false", .fallback = "false"},
+    {.key = NULL},
+};
+
 static const char *const ignored[] = {"*.num_batches_tracked", NULL};
 
-static bool matches(const cleat_weights *weights) {
+static bool is_timm(const cleat_weights *weights) {
     static const char *const known[] = {"resnet", "wide_resnet", NULL};
     if (cleat_weights_config_text(weights, "architecture")) return cleat_published_is(weights, known);
     return cleat_weights_find(weights, "layer1.0.conv1.weight") != NULL;
 }
 
-static size_t renumber(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]) {
+/* Stages from 0, as transformers counts them. */
+static size_t place(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]) {
     if (count != 1) return count;
     cleat_resnet_place(model, numbers[0], &numbers[0], &numbers[1]);
-    ++numbers[0];
     return 2;
 }
+
+static size_t place_timm(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]) {
+    const size_t made = place(model, count, numbers);
+    if (count == 1) ++numbers[0];
+    return made;
+}
+
+/* --- sizes ---------------------------------------------------------------------------------------------------- */
+
+/* The names of what the sizes are read from; those of convolutions have two %lld, a stage, counted from `first`, and a
+ * block. */
+typedef struct resnet_names {
+    const char *stem, *conv2, *conv3;
+    long long first;
+} resnet_names;
 
 typedef struct found {
     int64_t stages, blocks[STAGES], widths[STAGES], expansion, stem_width, kernel;
 } found;
 
-static cleat_status read_stages(const cleat_weights *weights, found *f, cleat_error *error) {
+static cleat_status read_stages(const cleat_weights *weights, const resnet_names *names, found *f, cleat_error *error) {
     for (; f->stages < STAGES; ++f->stages) {
-        const long long stage = f->stages + 1;
+        const long long stage = names->first + f->stages;
         int64_t *blocks = &f->blocks[f->stages];
-        while (cleat_published_find(weights, "layer%lld.%lld.conv2.weight", stage, (long long)*blocks)) ++*blocks;
-        if (!*blocks) break;
-        const int64_t width = cleat_published_extent(weights, 0, "layer%lld.0.conv2.weight", stage);
-        const int64_t output = cleat_published_extent(weights, 0, "layer%lld.0.conv3.weight", stage);
-        if (cleat_published_extent(weights, 1, "layer%lld.0.conv2.weight", stage) != width ||
-            (output && output % width))
+        while (cleat_published_find(weights, names->conv2, stage, (long long)*blocks)) ++*blocks;
+        if (!*blocks) return CLEAT_OK;
+        const int64_t width = cleat_published_extent(weights, 0, names->conv2, stage, 0LL);
+        const int64_t output = cleat_published_extent(weights, 0, names->conv3, stage, 0LL);
+        if (cleat_published_extent(weights, 1, names->conv2, stage, 0LL) != width || (output && output % width))
             return cleat_published_refuse(weights, error,
                                           "its blocks are neither basic blocks nor bottlenecks of plain convolutions "
-                                          "(layer%lld.0.conv2.weight)",
+                                          "(the middle one of stage %lld)",
                                           stage);
         f->widths[f->stages] = width;
         f->expansion = output ? output / width : 1;
     }
-    return CLEAT_OK;
+    if (!cleat_published_find(weights, names->conv2, names->first + STAGES, 0LL)) return CLEAT_OK;
+    return cleat_published_refuse(weights, error, "it has more than %d stages", STAGES);
 }
 
-static cleat_status read_network(const cleat_weights *weights, found *f, cleat_error *error) {
-    f->stem_width = cleat_published_extent(weights, 0, "conv1.weight");
-    f->kernel = cleat_published_extent(weights, 2, "conv1.weight");
+static cleat_status read_network(const cleat_weights *weights, const resnet_names *names, found *f,
+                                 cleat_error *error) {
+    f->stem_width = cleat_published_extent(weights, 0, "%s", names->stem);
+    f->kernel = cleat_published_extent(weights, 2, "%s", names->stem);
     if (!f->stem_width)
-        return cleat_published_refuse(weights, error, "its stem is not one convolution (conv1.weight is missing)");
+        return cleat_published_refuse(weights, error, "its stem is not one convolution (%s is missing)", names->stem);
     if (f->kernel != 7 && f->kernel != 3)
         return cleat_published_refuse(weights, error, "the convolution of its stem is %lld x %lld; 7 x 7 and 3 x 3 are",
                                       (long long)f->kernel, (long long)f->kernel);
     if (cleat_published_find(weights, "layer1.0.se.fc1.weight") ||
         cleat_published_find(weights, "layer1.0.se.conv.weight"))
         return cleat_published_refuse(weights, error, "its blocks have squeeze and excitation");
-    cleat_status status = read_stages(weights, f, error);
+    cleat_status status = read_stages(weights, names, f, error);
     if (status || f->stages > 0) return status;
-    return cleat_published_refuse(weights, error, "it has no blocks (layer1.0.conv2.weight is missing)");
+    return cleat_published_refuse(weights, error, "it has no blocks of two or three convolutions");
 }
 
 /* The depth by name whose network it is; NULL: none. */
@@ -98,37 +137,62 @@ static bool doubles(const found *f) {
     return true;
 }
 
-static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    static const char blocks[] = "blocks of layer*", channels[] = "channels of layer*.0.conv2";
+static cleat_status configure(const cleat_weights *weights, const resnet_names *names, const cleat_setting_sink *sink,
+                              cleat_error *error) {
+    static const char blocks[] = "blocks of the stages", channels[] = "channels of the stages";
     found f = {0};
-    const char *pooling;
-    cleat_status status = read_network(weights, &f, error);
-    if (!status) status = cleat_published_pooling(weights, "fc.weight", "avg", &pooling, error);
+    cleat_status status = read_network(weights, names, &f, error);
     if (status) return status;
     const char *depth = known_depth(&f);
     if (depth) {
         status = sink->set(sink->user, "model.depth", depth, blocks, error);
     } else {
         status = cleat_published_set_list(sink, "model.blocks", f.blocks, f.stages, blocks, error);
-        if (!status) status = cleat_set_integer(sink, "model.expansion", f.expansion, "conv3 / conv2", error);
+        if (!status)
+            status = cleat_set_integer(sink, "model.expansion", f.expansion, "channels within the blocks", error);
     }
     if (!status && doubles(&f)) {
         status = cleat_set_integer(sink, "model.width", f.stem_width, channels, error);
     } else if (!status) {
         status = cleat_published_set_list(sink, "model.widths", f.widths, f.stages, channels, error);
-        if (!status) status = cleat_set_integer(sink, "model.stem_width", f.stem_width, "channels of conv1", error);
+        if (!status) status = cleat_set_integer(sink, "model.stem_width", f.stem_width, names->stem, error);
     }
-    if (!status)
-        status = sink->set(sink->user, "model.stem", f.kernel == 7 ? "large" : "small", "kernel of conv1", error);
-    return status ? status : cleat_published_set_images(weights, sink, "conv1.weight", error);
+    if (!status) status = sink->set(sink->user, "model.stem", f.kernel == 7 ? "large" : "small", names->stem, error);
+    return status ? status : cleat_published_set_images(weights, sink, names->stem, error);
 }
 
-const cleat_architecture cleat_published_resnet = {.timm = true,
-                                                   .name = "resnet",
+static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    static const resnet_names names = {"conv1.weight", "layer%lld.%lld.conv2.weight", "layer%lld.%lld.conv3.weight", 1};
+    const char *pooling;
+    cleat_status status = cleat_published_pooling(weights, "fc.weight", "avg", &pooling, error);
+    return status ? status : configure(weights, &names, sink, error);
+}
+
+static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                           cleat_error *error) {
+    static const resnet_names headed = {"resnet.embedder.embedder.convolution.weight",
+                                        "resnet.encoder.stages.%lld.layers.%lld.layer.1.convolution.weight",
+                                        "resnet.encoder.stages.%lld.layers.%lld.layer.2.convolution.weight", 0};
+    static const resnet_names bare = {"embedder.embedder.convolution.weight",
+                                      "encoder.stages.%lld.layers.%lld.layer.1.convolution.weight",
+                                      "encoder.stages.%lld.layers.%lld.layer.2.convolution.weight", 0};
+    return configure(weights, cleat_weights_find(weights, bare.stem) ? &bare : &headed, sink, error);
+}
+
+const cleat_architecture cleat_published_resnet = {.name = "resnet (timm)",
+                                                   .timm = true,
                                                    .base = "",
-                                                   .names = names,
+                                                   .names = timm_names,
                                                    .ignored = ignored,
-                                                   .matches = matches,
-                                                   .configure = configure,
+                                                   .matches = is_timm,
+                                                   .configure = configure_timm,
                                                    .describe = cleat_resnet_describe,
-                                                   .renumber = renumber};
+                                                   .renumber = place_timm};
+const cleat_architecture cleat_published_resnet_transformers = {.name = "resnet",
+                                                                .base = "resnet.",
+                                                                .names = transformers_names,
+                                                                .ignored = ignored,
+                                                                .config = transformers_config,
+                                                                .configure = configure_transformers,
+                                                                .describe = cleat_resnet_describe_transformers,
+                                                                .renumber = place};

@@ -46,24 +46,11 @@ static const cleat_weight_row torchvision_other_names[] = {
     {.param = NULL},
 };
 
-/* From version 5 on. */
+/* What versions 4 and 5 save, and the published files have. */
 static const cleat_weight_row transformers_names[] = {
     {.param = "pe", .sources = {"embeddings.patch_embeddings.projection"}},
     {.param = "cls", .sources = {"embeddings.cls_token"}, .rank = 3},
     {.param = "pos", .sources = {"embeddings.position_embeddings"}, .rank = 3, .positions = true},
-    {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
-    {.param = "blocks.*.att.qkv",
-     .sources = {"layers.*.attention.q_proj", "layers.*.attention.k_proj", "layers.*.attention.v_proj"}},
-    {.param = "blocks.*.att.out", .sources = {"layers.*.attention.o_proj"}},
-    {.param = "blocks.*.n2", .sources = {"layers.*.layernorm_after"}},
-    {.param = "blocks.*.f1", .sources = {"layers.*.mlp.fc1"}},
-    {.param = "blocks.*.f2", .sources = {"layers.*.mlp.fc2"}},
-    {.param = "norm", .sources = {"layernorm"}},
-    {.param = "head", .sources = {"classifier"}, .head = true},
-    {.param = NULL},
-};
-/* Up to version 4, as the published files. */
-static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n1", .sources = {"encoder.layer.*.layernorm_before"}},
     {.param = "blocks.*.att.qkv",
      .sources = {"encoder.layer.*.attention.attention.query", "encoder.layer.*.attention.attention.key",
@@ -72,7 +59,27 @@ static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n2", .sources = {"encoder.layer.*.layernorm_after"}},
     {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},
     {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}},
+    {.param = "norm", .sources = {"layernorm"}},
+    {.param = "head", .sources = {"classifier"}, .head = true},
     {.param = NULL},
+};
+/* What version 5 calls them in memory. */
+static const cleat_weight_row transformers_other_names[] = {
+    {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
+    {.param = "blocks.*.att.qkv",
+     .sources = {"layers.*.attention.q_proj", "layers.*.attention.k_proj", "layers.*.attention.v_proj"}},
+    {.param = "blocks.*.att.out", .sources = {"layers.*.attention.o_proj"}},
+    {.param = "blocks.*.n2", .sources = {"layers.*.layernorm_after"}},
+    {.param = "blocks.*.f1", .sources = {"layers.*.mlp.fc1"}},
+    {.param = "blocks.*.f2", .sources = {"layers.*.mlp.fc2"}},
+    {.param = NULL},
+};
+
+/* What no tensor tells, or only a missing one. */
+static const cleat_config_row transformers_config[] = {
+    {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""},
+    {.key = "qkv_bias", .only = "true", .fallback = "true"},
+    {.key = NULL},
 };
 
 static const char *const ignored[] = {"*pooler.*", "*mask_token", "head_dist.*", NULL};
@@ -258,16 +265,10 @@ static cleat_status configure_transformers(const cleat_weights *weights, const c
         names.block = "encoder.layer.%lld.layernorm_before.weight";
         names.first = "encoder.layer.0.intermediate.dense.weight";
     }
-    const cJSON *activation;
-    cleat_status status = cleat_weights_member(weights, "hidden_act", CLEAT_JSON_TEXT, &activation, error);
-    if (status) return status;
-    if (activation && strcmp(activation->valuestring, "gelu") != 0)
-        return cleat_published_refuse(weights, error, "hidden_act is %.40s; only gelu is supported",
-                                      activation->valuestring);
     return configure(weights, &names, "num_attention_heads", false, sink, error);
 }
 
-const cleat_architecture cleat_published_vit = {.name = "vit",
+const cleat_architecture cleat_published_vit = {.name = "vit (timm)",
                                                 .timm = true,
                                                 .base = "",
                                                 .names = timm_names,
@@ -276,7 +277,7 @@ const cleat_architecture cleat_published_vit = {.name = "vit",
                                                 .matches = is_timm,
                                                 .configure = configure_timm,
                                                 .describe = cleat_vit_describe};
-const cleat_architecture cleat_published_vit_mean = {.name = "vit",
+const cleat_architecture cleat_published_vit_mean = {.name = "vit (timm)",
                                                      .timm = true,
                                                      .base = "",
                                                      .names = timm_mean_names,
@@ -294,5 +295,6 @@ const cleat_architecture cleat_published_vit_transformers = {.name = "vit",
                                                              .names = transformers_names,
                                                              .other_names = transformers_other_names,
                                                              .ignored = ignored,
+                                                             .config = transformers_config,
                                                              .configure = configure_transformers,
                                                              .describe = cleat_vit_describe_transformers};
