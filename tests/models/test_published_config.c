@@ -222,7 +222,7 @@ static void the_message_says_what_is_wanted(void **state) {
 
 static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
-    if (strstr(text, "not used")) cleat_text_add(user, "%s", text);
+    if (strstr(text, "not used") || strstr(text, "; cleat ")) cleat_text_add(user, "%s", text);
 }
 
 /* Members of the fixtures are known; others are named in one line, unless their value means the default. */
@@ -249,6 +249,73 @@ static void members_that_are_not_read_are_named(void **state) {
             cleat_text_free(&logged);
         }
     }
+}
+
+/* preprocessor_config.json of transformers: bytes times rescale_factor, less image_mean, by image_std. What the classes of
+ * transformers 5.24 save for ViT and SegFormer is followed. */
+static void images_are_prepared_as_the_preprocessor_says(void **state) {
+#define PREPARED "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.25,0.5]"
+    static const struct {
+        const char *file, *says, *logged;
+    } rows[] = {
+        {"{\"do_normalize\":true,\"do_rescale\":true,\"do_resize\":true,\"image_processor_type\":\"ViTImageProcessor\","
+         "\"resample\":2,\"rescale_factor\":0.00392156862745098,\"do_reduce_labels\":false,\"size\":{\"height\":8}"
+         "," PREPARED "}",
+         "data.mean=0.5 0.5 0.5\ndata.std=0.5 0.25 0.5\n", NULL},
+        {"{\"do_normalize\":false," PREPARED "}", "data.mean=0 0 0\ndata.std=1 1 1\n", NULL},
+        {"{\"rescale_factor\":0.00784313725490196," PREPARED "}",
+         "data.mean=0.25 0.25 0.25\ndata.std=0.25 0.125 0.25\n", NULL},
+        {"{\"do_rescale\":false,\"image_mean\":[102,102,102],\"image_std\":[51,51,51]}",
+         "data.mean=0.4 0.4 0.4\ndata.std=0.2 0.2 0.2\n", NULL},
+        {"{\"resample\":3," PREPARED "}", "data.mean=0.5", "resample is 3; cleat"},
+        {"{\"do_center_crop\":true," PREPARED "}", "data.mean=0.5", "do_center_crop is true; cleat"},
+        {"{\"gamma\":2," PREPARED "}", "data.mean=0.5", "preprocessor_config.json: not used: gamma;"},
+        {"{\"rescale_factor\":0}", NULL, "'rescale_factor' is 0; it must be more than 0"},
+        {"{\"do_rescale\":\"no\"}", NULL, "'do_rescale' is \"no\"; it must be true or false"},
+    };
+    const fixture vit = {"vit_transformers", vits};
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
+    use_weights(vit.folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0}, logged = {0};
+        cleat_error error = {0};
+        cleat_set_log(collect_log, &logged, CLEAT_LOG_INFO);
+        assert_int_equal(cleat_file_write(path, rows[i].file, strlen(rows[i].file), NULL), CLEAT_OK);
+        cleat_status status = configure_with(&vit, "use_cache", NULL, &settings, &error);
+        cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+        if (rows[i].says ? status || !strstr(settings.data, rows[i].says) : !strstr(error.text, rows[i].logged))
+            fail_msg("%s: %s%s", rows[i].file, settings.data ? settings.data : "", error.text);
+        if (rows[i].says && (rows[i].logged ? !logged.data || !strstr(logged.data, rows[i].logged) : logged.size > 0))
+            fail_msg("%s: logged '%s'", rows[i].file, logged.data ? logged.data : "");
+        cleat_text_free(&settings);
+        cleat_text_free(&logged);
+    }
+    unlink(path);
+#undef PREPARED
+}
+
+/* data.max_length is what the positions allow, or less where the tokenizer says so. */
+static void texts_are_cut_as_the_tokenizer_says(void **state) {
+    static const char *const rows[][2] = {
+        {"null", "max_length=40"}, {"1e30", "max_length=40"}, {"12", "max_length=12"}};
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", scratch);
+    use_weights(fixtures[0].folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0};
+        cleat_error error = {0};
+        char text[100];
+        snprintf(text, sizeof text, "{\"model_max_length\": %s}", rows[i][0]);
+        assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
+        if (configure_with(&fixtures[0], "max_position_embeddings", "40", &settings, &error))
+            fail_msg("%s", error.text);
+        assert_non_null(strstr(settings.data, rows[i][1]));
+        cleat_text_free(&settings);
+    }
+    unlink(path);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
@@ -334,6 +401,8 @@ int main(void) {
         cmocka_unit_test(members_of_other_types_are_refused),
         cmocka_unit_test(the_message_says_what_is_wanted),
         cmocka_unit_test(members_that_are_not_read_are_named),
+        cmocka_unit_test(images_are_prepared_as_the_preprocessor_says),
+        cmocka_unit_test(texts_are_cut_as_the_tokenizer_says),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
