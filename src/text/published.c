@@ -134,8 +134,8 @@ static void find_class(const char *folder, const cJSON *config, char class[64]) 
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error) {
     if (!*class || cleat_tokenizer_is_of(class, names)) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "tokenizer_config.json: tokenizer_class is %s (or the network's type is); %s: save the tokenizer "
-                      "as tokenizer.json",
+                      "tokenizer_class is %s (of tokenizer_config.json, else of config.json, else its model_type); %s: "
+                      "save the tokenizer as tokenizer.json",
                       class, what);
 }
 
