@@ -61,9 +61,11 @@ typedef struct cleat_token {
  *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it is that of
  *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above
  * `lowercase` is for a vocab.txt without a tokenizer_config.json that says it. The caller owns the tokenizer
- * (cleat_tokenizer_destroy). CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which
- * the message names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part
- * of a type that is not known; the message lists those that are. */
+ * (cleat_tokenizer_destroy). What tokenizer_config.json beside them changes of BERT's rules and of RoBERTa's first space
+ * counts, as in transformers, where it or config.json names their class; what it says in vain is logged.
+ * CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the message names, or a
+ * missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part of a type that is not
+ * known, where the message lists those that are; older files than tokenizer.json of another class than theirs. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
@@ -94,7 +96,7 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
 /* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them. Loaded
  * files (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt, ...) are
- * written as they were; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary
+ * written as they were, tokenizer.json with what tokenizer_config.json changes; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary
  * or a vocab.txt. */
 CLEAT_API cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder,
                                                    cleat_error *error);

@@ -23,8 +23,8 @@ extern "C" {
  * longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words that have a tag.
  *
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
- * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) becomes [UNK], so every word
- * has a first sub-word. */
+ * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) is left out, as transformers
+ * does, and its prediction is O; with a vocabulary that was learned here it becomes [UNK]. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
@@ -139,7 +139,7 @@ CLEAT_API int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample);
 /* Number of words of a sentence, including truncated ones; for classes 1, the whole text. */
 CLEAT_API size_t cleat_text_words(const cleat_dataset *dataset, size_t sample);
 CLEAT_API const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t word);
-/* Position of the first sub-word of a word among the tokens; -1 if the word is truncated. */
+/* Position of the first sub-word of a word among the tokens; -1 if the word is truncated or has none. */
 CLEAT_API int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word);
 CLEAT_API int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word);
 

@@ -1,9 +1,49 @@
-/* Members of JSON objects. */
+/* Members of JSON objects, and which of them nobody reads. */
 #include "core/json_member.h"
 
-#include <stddef.h>
+#include "core/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_KEY = 64 };
 
 const cJSON *cleat_json_member(const cJSON *object, const char *name) {
     const cJSON *member = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, name) : NULL;
     return member && !cJSON_IsNull(member) ? member : NULL;
+}
+
+static bool is_default(const cJSON *value) {
+    const bool container = cJSON_IsArray(value) || cJSON_IsObject(value);
+    return cJSON_IsNull(value) || cJSON_IsFalse(value) || (container && !value->child) ||
+           (cJSON_IsString(value) && !*value->valuestring);
+}
+
+/* An absent member, and one that is null, is as the rule says. */
+static void apply_rule(const cJSON *object, const char *place, const cleat_json_rule *rule, cleat_log_level level) {
+    const cJSON *value = cleat_json_member(object, rule->key);
+    cJSON *only = value ? cJSON_Parse(rule->only) : NULL;
+    char *found = only && !cJSON_Compare(value, only, true) ? cJSON_PrintUnformatted(value) : NULL;
+    if (found) cleat_log(level, "%s: %s is %.60s; %s", place, rule->key, found, rule->instead);
+    cJSON_free(found);
+    cJSON_Delete(only);
+}
+
+void cleat_json_name_unread(const cJSON *object, const char *place, const char *known, const cleat_json_rule *rules,
+                            cleat_log_level level) {
+    cleat_text names = {0};
+    const cJSON *member;
+    if (!cJSON_IsObject(object)) return;
+    for (const cleat_json_rule *rule = rules; rule && rule->key; ++rule) apply_rule(object, place, rule, level);
+    cJSON_ArrayForEach(member, object) {
+        char key[LONGEST_KEY + 2];
+        const cleat_json_rule *rule = rules;
+        snprintf(key, sizeof key, " %.*s ", LONGEST_KEY - 1, member->string);
+        while (rule && rule->key && strcmp(rule->key, member->string) != 0) ++rule;
+        if (!(rule && rule->key) && !strstr(known, key) && !is_default(member))
+            cleat_text_add(&names, "%s%.60s", names.size ? ", " : "", member->string);
+    }
+    if (names.data && !names.failed)
+        cleat_log(CLEAT_LOG_INFO, "%s: not used: %.400s; they may change what the network computes", place, names.data);
+    cleat_text_free(&names);
 }

@@ -334,7 +334,7 @@ static void add_entities(const cleat_count *types, size_t n, const cleat_tag_cou
     }
 }
 
-/* The predicted tag of each word of a sentence; O for words that are cut off. */
+/* The predicted tag of each word of a sentence; O for words that are cut off or have no token. */
 static void tags_of(const cleat_model *model, const cleat_dataset *dataset, size_t sample, const float *logits,
                     int32_t *tags) {
     for (size_t w = 0; w < cleat_text_words(dataset, sample); ++w) {

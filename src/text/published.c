@@ -5,7 +5,9 @@
 #include "core/files.h"
 #include "core/memory.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
@@ -85,60 +87,83 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
     return CLEAT_OK;
 }
 
+/* --- classes of transformers ---------------------------------------------------------------------------------- */
+
+/* Their names, and types of networks that have them, as cleat_tokenizer_is_of compares them. */
+static const char bert_names[] = " bert distilbert electra mobilebert squeezebert convbert layoutlm retribert "
+                                 "megatronbert visualbert ernie nezha ";
+static const char roberta_names[] = " roberta robertaprelayernorm longformer bart ibert ";
+
+bool cleat_tokenizer_is_of(const char *name, const char *names) {
+    static const char *const endings[] = {"Fast", "Tokenizer"};
+    char key[64] = " ";
+    size_t size = strlen(name), used = 1;
+    for (int i = 0; i < 2; ++i) {
+        const size_t ending = strlen(endings[i]);
+        if (size > ending && strncmp(name + size - ending, endings[i], ending) == 0) size -= ending;
+    }
+    if (size > sizeof key - 3) return false;
+    for (size_t i = 0; i < size; ++i)
+        if (name[i] != '-' && name[i] != '_') key[used++] = (char)tolower((unsigned char)name[i]);
+    key[used] = ' ';
+    return strstr(names, key) != NULL;
+}
+
+/* Parses a file that may be absent or damaged; the caller deletes the object. */
+static cJSON *parse(const cleat_tokenizer_file *file) {
+    return file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
+}
+
+/* By which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or config.json, else the type of
+ * the network. "": the folder does not say. */
+static void find_class(const char *folder, const cJSON *config, char class[64]) {
+    char path[4096];
+    cleat_tokenizer_file network = {0};
+    cJSON *object = NULL;
+    const char *name = cJSON_GetStringValue(cleat_json_member(config, "tokenizer_class"));
+    if (!name && cleat_path_join(folder, "config.json", path, sizeof path, NULL) == CLEAT_OK &&
+        cleat_file_exists(path) && cleat_file_read(path, &network.data, &network.size, NULL) == CLEAT_OK)
+        object = parse(&network);
+    if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "tokenizer_class"));
+    if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "model_type"));
+    snprintf(class, 64, "%.63s", name ? name : "");
+    cJSON_Delete(object);
+    cleat_free(network.data);
+}
+
+cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error) {
+    if (!*class || cleat_tokenizer_is_of(class, names)) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                      "tokenizer_class is %s (of tokenizer_config.json, else of config.json, else its model_type); %s: "
+                      "save the tokenizer as tokenizer.json",
+                      class, what);
+}
+
 /* --- older files ---------------------------------------------------------------------------------------------- */
 
-/* NULL: there is none, or one of these, whose rules are those of BERT. */
-static const char *other_class(const cJSON *config) {
-    static const char *const known[] = {"Bert",        "DistilBert", "Electra",  "MobileBert",
-                                        "SqueezeBert", "ConvBert",   "LayoutLM", "RetriBert"};
-    const char *name = cJSON_GetStringValue(cleat_json_member(config, "tokenizer_class"));
-    for (size_t i = 0; name && i < sizeof known / sizeof *known; ++i) {
-        const size_t size = strlen(known[i]);
-        if (strncmp(name, known[i], size) != 0) continue;
-        if (strcmp(name + size, "Tokenizer") == 0 || strcmp(name + size, "TokenizerFast") == 0) return NULL;
-    }
-    return name;
-}
-
-/* What a tokenizer_config.json says of a vocab.txt. */
-static cleat_status read_bert_rules(const cleat_tokenizer_file *config, bool lowercase, cleat_bert_rules *rules,
-                                    cleat_error *error) {
-    cJSON *root = config->data ? cJSON_ParseWithLength(config->data, config->size) : NULL;
-    cleat_status status = CLEAT_OK;
-    if (config->data && !root)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "tokenizer_config.json: not JSON; the file is damaged");
-    if (status == CLEAT_OK && other_class(root))
-        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "tokenizer_config.json: tokenizer_class is %.60s; a vocab.txt is read by the rules of "
-                            "BertTokenizer: save the tokenizer as tokenizer.json",
-                            other_class(root));
-    if (status == CLEAT_OK) status = cleat_member_bool(root, "do_lower_case", lowercase, &rules->lowercase, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(root, "strip_accents", rules->lowercase, &rules->accents, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(root, "tokenize_chinese_chars", true, &rules->ideographs, error);
-    cJSON_Delete(root);
-    return status;
-}
-
 /* Writes the tokenizer.json of a folder's older files into `files`. `place` is the path that messages name. */
-static cleat_status write_json(const char *folder, const char *place, bool lowercase, cleat_tokenizer_file *files,
-                               cleat_error *error) {
+static cleat_status write_json(const char *folder, const char *place, const char *class, bool lowercase,
+                               cleat_tokenizer_file *files, cleat_error *error) {
     cleat_text json = {0};
     char path[4096];
     cleat_vocabulary vocabulary = {0};
-    cleat_bert_rules rules = {0};
+    const cleat_bert_rules rules = {.lowercase = lowercase, .accents = lowercase, .ideographs = true};
     const cleat_tokenizer_file *model = NULL;
     cleat_status status = CLEAT_OK;
     for (int i = MODEL; i < CLEAT_TOKENIZER_FILES && !model; ++i)
         if (files[i].data) model = &files[i];
     if (files[VOCAB_TXT].data) {
-        status = cleat_path_join(folder, file_names[VOCAB_TXT], path, sizeof path, error);
+        status = cleat_tokenizer_expect(class, bert_names, "a vocab.txt is read by the rules of BertTokenizer", error);
+        if (status == CLEAT_OK) status = cleat_path_join(folder, file_names[VOCAB_TXT], path, sizeof path, error);
         if (status == CLEAT_OK) status = cleat_vocabulary_read(path, &vocabulary, error);
-        if (status == CLEAT_OK) status = read_bert_rules(&files[CONFIG], lowercase, &rules, error);
         if (status == CLEAT_OK) status = cleat_wordpiece_json(&vocabulary, &rules, &json, error);
     } else if (files[VOCAB_JSON].data && files[MERGES].data) {
-        status = cleat_byte_bpe_json(files[VOCAB_JSON].data, files[MERGES].data, folder, &json, error);
+        status = cleat_tokenizer_expect(class, roberta_names,
+                                        "vocab.json and merges.txt are read by the rules of RobertaTokenizer", error);
+        if (status == CLEAT_OK)
+            status = cleat_byte_bpe_json(files[VOCAB_JSON].data, files[MERGES].data, folder, &json, error);
     } else if (model) {
-        status = cleat_sentencepiece_json(model, &files[CONFIG], place, &json, error);
+        status = cleat_sentencepiece_json(model, &files[CONFIG], class, place, &json, error);
     } else {
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no tokenizer in this folder; it must have a tokenizer.json, a vocab.txt, a vocab.json "
@@ -154,35 +179,140 @@ static cleat_status write_json(const char *folder, const char *place, bool lower
 
 /* --- what tokenizer_config.json changes ----------------------------------------------------------------------- */
 
-/* The classes of BERT in transformers build the normaliser of a tokenizer.json anew by these members. */
-static void change_normaliser(cleat_pipeline *p, cleat_normaliser *n, const cJSON *config, const char *place) {
-    const cJSON *lowercase = cleat_json_member(config, "do_lower_case"),
-                *accents = cleat_json_member(config, "strip_accents"),
-                *ideographs = cleat_json_member(config, "tokenize_chinese_chars");
-    const cleat_normaliser before = *n;
-    if (cJSON_IsBool(lowercase)) n->lowercase = n->accents = cJSON_IsTrue(lowercase);
-    if (cJSON_IsBool(accents)) n->accents = cJSON_IsTrue(accents);
-    if (cJSON_IsBool(ideographs)) n->ideographs = cJSON_IsTrue(ideographs);
-    if (n->lowercase == before.lowercase && n->accents == before.accents && n->ideographs == before.ideographs) return;
-    cleat_log(CLEAT_LOG_WARNING,
-              "%s: do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json count, as in "
-              "transformers; tokenizer.json says otherwise",
-              place);
-    p->lowercase = p->rules.lowercase = n->lowercase;
-    p->bert = p->bert && n->accents == n->lowercase && n->ideographs;
+/* Members that say nothing about the ids of a text: those that are read here, then names, and what a caller of
+ * transformers may ask for. */
+static const char known_members[] =
+    " add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token model_max_length pad_token sep_token "
+    "split_by_punct strip_accents tokenize_chinese_chars tokenizer_class unk_token "
+    "_commit_hash additional_special_tokens backend bos_token chat_template clean_up_tokenization_spaces device_map "
+    "eos_token errors extra_special_tokens from_slow full_tokenizer_file init_inputs is_local legacy local_files_only "
+    "max_len max_length merges_file model_input_names model_specific_special_tokens name_or_path pad_to_multiple_of "
+    "pad_token_type_id processor_class sp_model_kwargs special_tokens_map_file stride tokenizer_file "
+    "transformers_version trim_offsets truncation_strategy unk_id use_fast vocab_file vocab_type ";
+
+const cleat_json_rule cleat_tokenizer_rules[] = {
+    {"truncation_side", "\"right\"", "cleat drops the end of a long text"},
+    {"padding_side", "\"right\"", "cleat pads after the text"},
+    {"do_basic_tokenize", "true", "cleat splits texts as if it were true"},
+    {"split_special_tokens", "false", "cleat does not split special tokens in a text"},
+    {0},
+};
+
+/* Reads what `object` says of the rules, by its names of them; they stay where it says nothing. */
+static cleat_status read_rules(const cJSON *object, const char *const names[3], cleat_bert_rules *rules,
+                               cleat_error *error) {
+    cleat_status status = cleat_member_bool(object, names[0], rules->lowercase, &rules->lowercase, error);
+    if (cleat_json_member(object, names[0])) rules->accents = rules->lowercase;
+    if (status == CLEAT_OK) status = cleat_member_bool(object, names[1], rules->accents, &rules->accents, error);
+    return status == CLEAT_OK ? cleat_member_bool(object, names[2], rules->ideographs, &rules->ideographs, error)
+                              : status;
 }
 
-static void heed_config(cleat_pipeline *p, const cleat_tokenizer_file *file, bool written, const char *place) {
-    cJSON *config = file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
-    const char *side = cJSON_GetStringValue(cleat_json_member(config, "truncation_side"));
-    if (side && strcmp(side, "right") != 0)
+static cleat_status set_flag(cJSON *object, const char *name, bool value, cleat_error *error) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, name);
+    return cJSON_AddBoolToObject(object, name, value) ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory");
+}
+
+/* The classes of BERT in transformers build the normaliser of a tokenizer.json anew by members of the configuration. */
+static cleat_status set_rules(cJSON *normaliser, const cJSON *config, bool *changed, cleat_error *error) {
+    static const char *const said[] = {"do_lower_case", "strip_accents", "tokenize_chinese_chars"},
+                             *const names[] = {"lowercase", "strip_accents", "handle_chinese_chars"};
+    cleat_bert_rules rules = {.lowercase = true, .accents = true, .ideographs = true};
+    const cJSON *list = cleat_json_member(normaliser, "normalizers");
+    if (cJSON_GetArraySize(list) == 1) normaliser = list->child;
+    const char *type = cJSON_GetStringValue(cleat_json_member(normaliser, "type"));
+    if (!type || strcmp(type, "BertNormalizer") != 0) return CLEAT_OK;
+    cleat_status status = read_rules(normaliser, names, &rules, error);
+    const cleat_bert_rules before = rules;
+    if (status == CLEAT_OK) status = read_rules(config, said, &rules, error);
+    *changed =
+        rules.lowercase != before.lowercase || rules.accents != before.accents || rules.ideographs != before.ideographs;
+    const bool values[] = {rules.lowercase, rules.accents, rules.ideographs};
+    for (int i = 0; i < 3 && status == CLEAT_OK && *changed; ++i)
+        status = set_flag(normaliser, names[i], values[i], error);
+    return status;
+}
+
+cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *changed, cleat_error *error) {
+    const char *type = cJSON_GetStringValue(cleat_json_member(step, "type"));
+    cJSON *inner;
+    cleat_status status = CLEAT_OK;
+    if (type && strcmp(type, "ByteLevel") == 0) {
+        bool before = true;
+        *found = true;
+        status = cleat_member_bool(step, "add_prefix_space", true, &before, error);
+        *changed = *changed || before != value;
+        return status == CLEAT_OK ? set_flag(step, "add_prefix_space", value, error) : status;
+    }
+    cJSON_ArrayForEach(inner, cleat_json_member(step, "pretokenizers")) {
+        if (status == CLEAT_OK) status = cleat_set_prefix_space(inner, value, found, changed, error);
+    }
+    return status;
+}
+
+/* Replaces the text of a tokenizer.json. */
+static cleat_status print_json(const cJSON *root, cleat_tokenizer_file *file, cleat_error *error) {
+    cleat_text text = {0};
+    if (strstr(file->data, "\\u0000")) /* which ends cJSON's strings */
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "a token contains \\u0000, and tokenizer_config.json contradicts tokenizer.json");
+    char *printed = cJSON_PrintUnformatted(root);
+    if (printed) cleat_text_add_bytes(&text, printed, strlen(printed));
+    cJSON_free(printed);
+    if (!printed || text.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer.json");
+    cleat_free(file->data);
+    file->data = NULL;
+    file->size = text.size;
+    return cleat_text_detach(&text, &file->data, error);
+}
+
+/* Changes tokenizer.json where the class takes these settings from the configuration, so that the file alone says how
+ * texts are encoded, also in checkpoints and exports. */
+static cleat_status follow_config(const cJSON *config, const char *class, bool written, const char *place,
+                                  cleat_tokenizer_file *file, cleat_error *error) {
+    const bool bert = cleat_tokenizer_is_of(class, bert_names), roberta = cleat_tokenizer_is_of(class, roberta_names);
+    bool found = false, changed = false, prefix = false;
+    cJSON *root = bert || roberta ? cJSON_ParseWithLength(file->data, file->size) : NULL;
+    cleat_status status = CLEAT_OK;
+    if (bert) status = set_rules(cJSON_GetObjectItemCaseSensitive(root, "normalizer"), config, &changed, error);
+    if (roberta && cleat_json_member(config, "add_prefix_space")) {
+        status = cleat_member_bool(config, "add_prefix_space", false, &prefix, error);
+        if (status == CLEAT_OK)
+            status = cleat_set_prefix_space(cJSON_GetObjectItemCaseSensitive(root, "pre_tokenizer"), prefix, &found,
+                                            &changed, error);
+    }
+    if (status == CLEAT_OK && changed && !written)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: truncation_side of tokenizer_config.json is %.20s; cleat drops the end of a long text", place,
-                  side);
-    if (!written && p->n_normalisers == 1 && p->normalisers[0].kind == CLEAT_NORMALISE_BERT &&
-        cleat_json_member(config, "tokenizer_class") && !other_class(config))
-        change_normaliser(p, &p->normalisers[0], config, place);
-    cJSON_Delete(config);
+                  "%s: do_lower_case, strip_accents, tokenize_chinese_chars and add_prefix_space of "
+                  "tokenizer_config.json count, as in transformers; tokenizer.json says otherwise",
+                  place);
+    if (status == CLEAT_OK && changed) status = print_json(root, file, error);
+    cJSON_Delete(root);
+    return status == CLEAT_OK ? CLEAT_OK : cleat_fail_in(error, status, "%s", place);
+}
+
+/* Names what the configuration says in vain. */
+static void name_unread(const cleat_pipeline *p, const cJSON *config, const char *class, const char *place) {
+    char file[4200];
+    bool punctuation = false, space = true;
+    for (size_t i = 0; i < p->n_splitters; ++i) {
+        punctuation = punctuation || p->splitters[i].kind == CLEAT_SPLIT_PUNCTUATION;
+        if (p->splitters[i].kind == CLEAT_SPLIT_METASPACE) space = p->splitters[i].prepend == CLEAT_PREPEND_ALWAYS;
+    }
+    const struct {
+        const char *key, *classes;
+        bool value;
+    } rows[] = {{"do_lower_case", " debertav2 ", p->lowercase},
+                {"split_by_punct", " debertav2 ", punctuation},
+                {"add_prefix_space", " debertav2 xlmroberta ", space}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        const cJSON *said = cleat_json_member(config, rows[i].key);
+        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && cleat_tokenizer_is_of(class, rows[i].classes))
+            cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json says otherwise",
+                      place, rows[i].key);
+    }
+    snprintf(file, sizeof file, "%s: tokenizer_config.json", place);
+    cleat_json_name_unread(config, file, known_members, cleat_tokenizer_rules, CLEAT_LOG_WARNING);
 }
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
@@ -196,19 +326,25 @@ static cleat_status split_path(const char *path, char folder[4096], const char *
     return length < 4096 ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
 }
 
-/* Warns of tokens of an added_tokens.json that the tokenizer does not have: older files alone do not say how they are
- * searched for. */
-static void check_added(const cleat_pipeline *p, const cleat_tokenizer_file *file, const char *place) {
-    cJSON *root = file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
+static void check_token(const cleat_pipeline *p, const char *content, int id, const char *file, const char *place) {
+    if (content && cleat_pipeline_id(p, content) != id)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: the token '%.40s' (%d) of %s is not used; save the tokenizer as tokenizer.json for that", place,
+                  content, id, file);
+}
+
+/* Warns of tokens of added_tokens.json and tokenizer_config.json that the tokenizer does not have: these files alone do
+ * not say how all of them are searched for. */
+static void check_added(const cleat_pipeline *p, const cJSON *config, const cleat_tokenizer_file *file,
+                        const char *place) {
+    cJSON *root = parse(file);
     const cJSON *token;
     cJSON_ArrayForEach(token, root) {
-        if (!token->string || !cJSON_IsNumber(token) || cleat_pipeline_id(p, token->string) == token->valueint)
-            continue;
-        cleat_log(
-            CLEAT_LOG_WARNING,
-            "%s: the token '%.40s' (%d) of added_tokens.json is not used; save the tokenizer as tokenizer.json for "
-            "that",
-            place, token->string, token->valueint);
+        if (cJSON_IsNumber(token)) check_token(p, token->string, token->valueint, file->name, place);
+    }
+    cJSON_ArrayForEach(token, cleat_json_member(config, "added_tokens_decoder")) {
+        const char *content = cJSON_GetStringValue(cleat_json_member(token, "content"));
+        if (token->string) check_token(p, content, atoi(token->string), file_names[CONFIG], place);
     }
     cJSON_Delete(root);
 }
@@ -268,22 +404,31 @@ static cleat_status read_beside(const char *path, char folder[4096], cleat_token
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error) {
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES] = {{0}};
-    char folder[4096];
+    char beside[4096], class[64] = "";
     cleat_pipeline *pipeline = NULL;
     bool whole = cleat_folder_exists(path);
-    cleat_status status = whole ? read_files(path, files, error) : read_beside(path, folder, files, error);
+    cleat_status status = whole ? read_files(path, files, error) : read_beside(path, beside, files, error);
+    const char *folder = whole ? path : beside;
     const bool written = status == CLEAT_OK && !files[TOKENIZER].data;
-    if (written) status = write_json(whole ? path : folder, path, lowercase, files, error);
+    cJSON *config = status == CLEAT_OK ? parse(&files[CONFIG]) : NULL;
+    if (status == CLEAT_OK && files[CONFIG].data && !cJSON_IsObject(config))
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tokenizer_config.json: no JSON object; the file is damaged", path);
+    if (status == CLEAT_OK) find_class(folder, config, class);
+    if (written && status == CLEAT_OK) status = write_json(folder, path, class, lowercase, files, error);
+    if (written && !*class) snprintf(class, sizeof class, files[VOCAB_TXT].data ? "bert" : "roberta");
+    if (status == CLEAT_OK) status = follow_config(config, class, written, path, &files[TOKENIZER], error);
     if (status == CLEAT_OK)
         status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
-    if (status != CLEAT_OK) {
+    if (status == CLEAT_OK) {
+        check_added(pipeline, config, &files[ADDED], path);
+        name_unread(pipeline, config, class, path);
+        memcpy(pipeline->files, files, sizeof files);
+        status = tokenizer_of(pipeline, tokenizer, error);
+        if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);
+    } else {
         free_files(files);
-        return status;
     }
-    check_added(pipeline, &files[ADDED], path);
-    heed_config(pipeline, &files[CONFIG], written, path);
-    memcpy(pipeline->files, files, sizeof files);
-    status = tokenizer_of(pipeline, tokenizer, error);
-    if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);
+    cJSON_Delete(config);
     return status;
 }

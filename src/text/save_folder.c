@@ -22,22 +22,32 @@ static cleat_status write_text(const char *folder, const char *name, cleat_text 
     return status;
 }
 
-/* A tokenizer_config.json that makes AutoTokenizer take tokenizer.json as it is. */
-static cleat_status write_config(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
+cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error) {
     static const char *const names[CLEAT_SPECIALS] = {
         [CLEAT_SPECIAL_PAD] = "pad_token", [CLEAT_SPECIAL_UNK] = "unk_token",   [CLEAT_SPECIAL_CLS] = "cls_token",
         [CLEAT_SPECIAL_SEP] = "sep_token", [CLEAT_SPECIAL_MASK] = "mask_token",
     };
-    cleat_text json = {0};
-    cleat_text_add(&json, "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"");
-    for (int i = 0; i < CLEAT_SPECIALS; ++i) {
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "tokenizer_class");
+    bool done = cJSON_AddStringToObject(config, "tokenizer_class", "PreTrainedTokenizerFast");
+    for (int i = 0; i < CLEAT_SPECIALS && done; ++i) {
         const char *piece = cleat_tokenizer_piece(tokenizer, tokenizer->specials[i]);
-        if (!piece) continue;
-        cleat_text_add(&json, ",\n  \"%s\": ", names[i]);
-        cleat_json_add_string(&json, piece);
+        if (!piece || cleat_json_member(config, names[i])) continue;
+        cJSON_DeleteItemFromObjectCaseSensitive(config, names[i]); /* null */
+        done = cJSON_AddStringToObject(config, names[i], piece);
     }
-    cleat_text_add(&json, "\n}\n");
-    return write_text(folder, "tokenizer_config.json", &json, error);
+    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer_config.json");
+}
+
+static cleat_status write_config(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
+    cJSON *config = cJSON_CreateObject();
+    cleat_status status = cleat_tokenizer_describe(tokenizer, config, error);
+    char *text = status == CLEAT_OK ? cJSON_Print(config) : NULL;
+    if (status == CLEAT_OK && !text)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer_config.json");
+    if (status == CLEAT_OK) status = write_file(folder, "tokenizer_config.json", text, strlen(text), error);
+    cJSON_free(text);
+    cJSON_Delete(config);
+    return status;
 }
 
 static cleat_status write_loaded(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {

@@ -124,15 +124,21 @@ static cleat_status check_model(const spm_model *model, const char *place, cleat
     return CLEAT_OK;
 }
 
-static cleat_status write_model(const spm_model *model, const cJSON *config, const char *place, cleat_text *json,
-                                cleat_error *error) {
+static cleat_status write_model(const spm_model *model, const cJSON *config, const char *class, const char *place,
+                                cleat_text *json, cleat_error *error) {
     bool lowercase = false, punctuation = false;
+    const bool deberta = find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     cleat_status status = check_model(model, place, error);
     if (status == CLEAT_OK) status = cleat_member_bool(config, "do_lower_case", false, &lowercase, error);
     if (status == CLEAT_OK) status = cleat_member_bool(config, "split_by_punct", false, &punctuation, error);
+    if (status == CLEAT_OK)
+        status = deberta
+                     ? cleat_tokenizer_expect(class, " debertav2 ", "the model is that of a DebertaV2Tokenizer", error)
+                     : cleat_tokenizer_expect(class, " xlmroberta xlmrobertaxl xmod ",
+                                              "the model is read as that of an XLMRobertaTokenizer", error);
     if (status != CLEAT_OK) return status;
     cleat_text_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
-    if (find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0)
+    if (deberta)
         write_deberta(model, lowercase, punctuation, json);
     else if (find_piece(model, "<unk>") == 0 && find_piece(model, "<s>") == 1 && find_piece(model, "</s>") == 2)
         write_roberta(model, json);
@@ -145,12 +151,12 @@ static cleat_status write_model(const spm_model *model, const cJSON *config, con
 }
 
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
-                                      const char *place, cleat_text *json, cleat_error *error) {
+                                      const char *class, const char *place, cleat_text *json, cleat_error *error) {
     spm_model *model = cleat__sentencepiece__model__unpack(NULL, file->size, (const uint8_t *)file->data);
     if (!model)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a model of SentencePiece; the file is damaged", place);
     cJSON *root = config->data ? cJSON_ParseWithLength(config->data, config->size) : NULL;
-    cleat_status status = write_model(model, root, place, json, error);
+    cleat_status status = write_model(model, root, class, place, json, error);
     cJSON_Delete(root);
     cleat__sentencepiece__model__free_unpacked(model, NULL);
     return status;

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/text.h"
+#include "core/json_member.h"
 #include "core/text.h"
 #include "text/pipeline.h"
 #include "text/vocabulary.h"
@@ -37,6 +38,20 @@ bool cleat_tokenizer_is_published_path(const char *path);
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
+/* Whether the name of a class of transformers, without "Tokenizer" and "Fast", or the type of a network ("xlm-roberta")
+ * is one of `names`, which are in lower case, without hyphens and each between two blanks. */
+bool cleat_tokenizer_is_of(const char *name, const char *names);
+/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` says how the files are read. */
+cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error);
+/* Members of tokenizer_config.json that have to be as cleat encodes texts; the last has no key. */
+extern const cleat_json_rule cleat_tokenizer_rules[];
+/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it was another; both
+ * are left alone otherwise. */
+cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *changed, cleat_error *error);
+/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer takes tokenizer.json as it is,
+ * and names the special tokens that it does not name. */
+cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error);
+
 /* By published_json.c: appends an entry of "added_tokens", with a comma unless it is the first. */
 void cleat_json_add_token(cleat_text *json, const cleat_added_token *token, bool first);
 
@@ -48,9 +63,9 @@ typedef struct cleat_bert_rules {
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
                                   cleat_error *error);
 /* By sentencepiece.c: of a model file of SentencePiece, with what a tokenizer_config.json (data NULL: none) says.
- * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa. */
+ * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa, or of another `class` (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
-                                      const char *place, cleat_text *json, cleat_error *error);
+                                      const char *class, const char *place, cleat_text *json, cleat_error *error);
 /* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
 cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_text *json,
                                  cleat_error *error);

@@ -45,30 +45,19 @@ static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_err
     return status;
 }
 
-/* --- words that begin with a space ---------------------------------------------------------------------------- */
-
-/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer; whether there is one. */
-static bool begin_with_space(cJSON *step) {
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(step, "type");
-    bool found = false;
-    if (cJSON_IsString(type) && strcmp(type->valuestring, "ByteLevel") == 0) {
-        cJSON_DeleteItemFromObjectCaseSensitive(step, "add_prefix_space");
-        return cJSON_AddTrueToObject(step, "add_prefix_space") != NULL;
-    }
-    cJSON *inner;
-    cJSON_ArrayForEach(inner, cJSON_GetObjectItemCaseSensitive(step, "pretokenizers")) {
-        if (begin_with_space(inner)) found = true;
-    }
-    return found;
-}
-
-static cleat_status complete_pipeline(const char *folder, bool *spaces, cleat_error *error) {
+/* Writes tokenizer.json as the network was given its texts: what the class of another library takes from
+ * tokenizer_config.json is in it, and each word of a tagger begins with a space. */
+static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer *tokenizer, bool words, bool *spaces,
+                                      cleat_error *error) {
     char path[LONGEST_PATH];
     cJSON *json = NULL;
+    bool changed = false;
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
-    if (!status) status = read_json(path, &json, error);
-    *spaces = !status && begin_with_space(cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer"));
-    if (*spaces) status = write_json(path, json, error);
+    if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
+    if (!status && words) status = read_json(path, &json, error);
+    cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer");
+    if (!status) status = cleat_set_prefix_space(step, true, spaces, &changed, error);
+    if (!status && changed) status = write_json(path, json, error);
     cJSON_Delete(json);
     return status;
 }
@@ -82,8 +71,11 @@ static bool add_settings(cJSON *config, const cleat_export_texts *texts, bool sp
         cJSON *list = cJSON_CreateStringArray(names, texts->token_types ? 3 : 2);
         added = list && cJSON_AddItemToObject(config, "model_input_names", list);
     }
-    if (added && !cJSON_HasObjectItem(config, "model_max_length"))
+    const cJSON *most = cJSON_GetObjectItemCaseSensitive(config, "model_max_length");
+    if (added && !(cJSON_IsNumber(most) && most->valuedouble <= (double)texts->max_length)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(config, "model_max_length");
         added = cJSON_AddNumberToObject(config, "model_max_length", (double)texts->max_length) != NULL;
+    }
     if (added && spaces) {
         cJSON_DeleteItemFromObjectCaseSensitive(config, "add_prefix_space");
         added = cJSON_AddTrueToObject(config, "add_prefix_space") != NULL;
@@ -91,19 +83,34 @@ static bool add_settings(cJSON *config, const cleat_export_texts *texts, bool sp
     return added;
 }
 
+/* Classes of transformers build the pipeline anew, from the vocabulary and members of the configuration; tokenizer.json
+ * is to count alone, with its own added tokens. */
+static void remove_contradictions(cJSON *config) {
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "added_tokens_decoder");
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "auto_map");
+    for (const cleat_json_rule *rule = cleat_tokenizer_rules; rule->key; ++rule)
+        cJSON_DeleteItemFromObjectCaseSensitive(config, rule->key);
+}
+
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error) {
     char path[LONGEST_PATH];
     cJSON *config = NULL;
+    cleat_tokenizer *tokenizer = NULL;
     bool spaces = false;
     cleat_status status = make_tokenizer(folder, texts->lowercase, error);
-    if (!status && texts->words) status = complete_pipeline(folder, &spaces, error);
+    if (!status) status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    status = cleat_tokenizer_load(folder, texts->lowercase, &tokenizer, error);
+    if (!status) status = complete_pipeline(folder, tokenizer, texts->words, &spaces, error);
     if (!status) status = cleat_path_join(folder, "tokenizer_config.json", path, sizeof path, error);
     if (!status) status = read_json(path, &config, error);
-    if (status || !config) return status;
-    if (!add_settings(config, texts, spaces))
+    if (!status && !config) config = cJSON_CreateObject();
+    remove_contradictions(config);
+    if (!status) status = cleat_tokenizer_describe(tokenizer, config, error);
+    if (!status && !add_settings(config, texts, spaces))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    else
-        status = write_json(path, config, error);
+    if (!status) status = write_json(path, config, error);
+    cleat_tokenizer_destroy(tokenizer);
     cJSON_Delete(config);
     return status;
 }

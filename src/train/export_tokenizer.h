@@ -13,9 +13,10 @@ typedef struct cleat_export_texts {
 } cleat_export_texts;
 
 /* Completes the tokenizer's files in `folder` so that AutoTokenizer encodes texts as the network was given them: makes
- * tokenizer.json for a vocab.txt alone; model_input_names and model_max_length of tokenizer_config.json where it says
- * nothing; for words add_prefix_space of a byte-level tokenizer. A folder without these files is left as it is.
- * CLEAT_ERR_FORMAT: a file is not JSON. */
+ * tokenizer.json for a vocab.txt alone; for words sets add_prefix_space of a byte-level tokenizer;
+ * tokenizer_config.json says that tokenizer.json counts as it is (tokenizer_class), names the special tokens, at most
+ * the model_max_length of the network, and model_input_names where it says nothing. A folder without these files is left as it is.
+ * CLEAT_ERR_FORMAT: a file is not JSON, or no tokenizer. */
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error);
 
 #endif

@@ -50,7 +50,6 @@ static bool is_tokenizer(const char *name) {
                                         "merges.txt",
                                         "sentencepiece.bpe.model",
                                         "spm.model",
-                                        "added_tokens.json",
                                         NULL};
     for (size_t i = 0; names[i]; ++i)
         if (strcmp(name, names[i]) == 0) return true;
@@ -129,8 +128,8 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .labels = (const char *const *)e->labels.names,
                                            .label_count = e->labels.count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
+    if (!status) status = write_tokenizer(e, error); /* before a config.json, as it was read in training */
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
-    if (!status) status = write_tokenizer(e, error);
     const int64_t size = cleat_model_fixed_length(e->model);
     return status ? status : cleat_export_images(e->checkpoint->folder, e->out, architecture->timm, size, error);
 }

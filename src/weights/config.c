@@ -1,6 +1,7 @@
 /* Members of config.json, of the types that they must have. */
 #include "weights/config.h"
 
+#include "core/json_member.h"
 #include "core/text.h"
 
 #include <cjson/cJSON.h>
@@ -147,26 +148,15 @@ static const char known_members[] =
     "out_features out_indices output_attentions output_hidden_states output_past pooler_act pooler_fc_size "
     "pooler_num_attention_heads pooler_num_fc_layers pooler_output_size pooler_size_per_head pooler_type qa_dropout "
     "return_dict semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
-    "summary_last_dropout summary_type summary_use_proj tie_weights_ torch_dtype torchscript transformers_version "
+    "summary_last_dropout summary_type summary_use_proj tie_weights_ tokenizer_class torch_dtype torchscript "
+    "transformers_version "
     "use_cache weight_init ";
-
-static void add_unread(const cJSON *object, const char *prefix, cleat_text *names) {
-    const cJSON *member;
-    cJSON_ArrayForEach(member, object) {
-        char key[LONGEST_KEY + 2];
-        snprintf(key, sizeof key, " %.*s ", LONGEST_KEY - 1, member->string);
-        if (!strstr(known_members, key) && !cJSON_IsNull(member) && !cJSON_IsFalse(member))
-            cleat_text_add(names, "%s%s%.60s", names->size ? ", " : "", prefix, member->string);
-    }
-}
 
 void cleat_weights_name_unread(const cleat_weights *weights) {
     const cJSON *config = cleat_weights_config(weights);
-    cleat_text names = {0};
-    add_unread(config, "", &names);
-    add_unread(cJSON_GetObjectItemCaseSensitive(config, "model_args"), "model_args.", &names);
-    if (names.data && !names.failed)
-        cleat_log(CLEAT_LOG_INFO, "%s/config.json: not used: %.400s; they may change what the network computes",
-                  cleat_weights_folder(weights), names.data);
-    cleat_text_free(&names);
+    char place[4200];
+    snprintf(place, sizeof place, "%s/config.json", cleat_weights_folder(weights));
+    cleat_json_name_unread(config, place, known_members, NULL, CLEAT_LOG_INFO);
+    snprintf(place, sizeof place, "%s/config.json, model_args", cleat_weights_folder(weights));
+    cleat_json_name_unread(cleat_json_member(config, "model_args"), place, known_members, NULL, CLEAT_LOG_INFO);
 }

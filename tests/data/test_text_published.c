@@ -145,6 +145,29 @@ static void words_of_sentences_begin_with_a_space(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* As in transformers, whose word_ids leave such words out: no token, no label; the prediction of a position -1 is O. */
+static void words_without_tokens_are_left_out(void **state) {
+    cleat_text_options options = options_of(CLEAT_TEXT_TAGS, TOKENIZERS("wordpiece.json"));
+    int32_t tokens[L], length, labels[L];
+    void *slots[] = {tokens, &length, labels};
+    (void)state;
+    cleat_dataset *dataset = open_text("d.conll", "the\tO\n\xE2\x80\x8B\tB-x\nthe\tB-x\n\n\xE2\x80\x8B\tO\n", &options);
+    const cleat_tokenizer *t = cleat_text_tokenizer(dataset);
+    static const int32_t positions[] = {1, -1, 2};
+    assert_int_equal(cleat_dataset_fill(dataset, 0, L, NULL, slots, NULL), CLEAT_OK);
+    assert_int_equal(length, 4);
+    assert_int_equal(tokens[1], cleat_tokenizer_id(t, "the"));
+    assert_int_equal(tokens[3], cleat_tokenizer_sep(t));
+    for (int i = 0; i < 3; ++i) assert_int_equal(cleat_text_word_position(dataset, 0, (size_t)i), positions[i]);
+    assert_true(labels[1] == 0 && labels[2] == 1 && labels[0] < 0 && labels[3] < 0);
+    assert_int_equal(cleat_dataset_items(dataset, 0), 2);
+    assert_int_equal(cleat_dataset_fill(dataset, 1, L, NULL, slots, NULL), CLEAT_OK);
+    assert_true(length == 2 && labels[0] < 0 && labels[1] < 0 && cleat_dataset_items(dataset, 1) == 0);
+    const cleat_text_summary summary = cleat_text_summarise(dataset);
+    assert_true(summary.cut == 0 && summary.cut_words == 0 && summary.unknown == 0);
+    cleat_dataset_destroy(dataset);
+}
+
 /* --- the fitted state and files for others -------------------------------------------------------------------- */
 
 static void expect_same_bytes(const char *path, const char *other) {
@@ -248,6 +271,7 @@ int main(void) {
         cmocka_unit_test(special_tokens_survive_word_dropout),
         cmocka_unit_test(pairs_need_their_column_and_a_table),
         cmocka_unit_test(words_of_sentences_begin_with_a_space),
+        cmocka_unit_test(words_without_tokens_are_left_out),
         cmocka_unit_test(the_fitted_tokenizer_is_the_loaded_one),
         cmocka_unit_test(a_trained_vocabulary_is_written_for_others),
         cmocka_unit_test(impossible_settings_are_refused),

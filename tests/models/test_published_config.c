@@ -229,7 +229,7 @@ static void the_message_says_what_is_wanted(void **state) {
 
 static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
-    if (strstr(text, "not used")) cleat_text_add(user, "%s", text);
+    if (strstr(text, "not used") || strstr(text, "; cleat ")) cleat_text_add(user, "%s", text);
 }
 
 /* Members of the fixtures are known; others are named in one line, unless their value means the default. */
@@ -240,7 +240,7 @@ static void members_that_are_not_read_are_named(void **state) {
         {"use_cache", "true", NULL},
         {"rope_theta", "null", NULL},
         {"scale_embeddings", "false", NULL},
-        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "not used: model_args.act_layer; they may"},
+        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "config.json, model_args: not used: act_layer; they may"},
         {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
@@ -260,35 +260,92 @@ static void members_that_are_not_read_are_named(void **state) {
     }
 }
 
-/* (factor x - mean) / deviation of a pixel x of 0 to 255, in the profile's terms of pixels of 0 to 1; and the size. */
-static void images_are_prepared_as_the_preprocessor_says(void **state) {
-    static const struct {
-        const char *preprocessor, *says;
-    } rows[] = {
-        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.25, 0.25, 0.25], \"size\": 48}",
-         "data.mean=0.5 0.5 0.5\ndata.std=0.25 0.25 0.25\ndata.image_size=48\n"},
-        {"{\"image_mean\": [1, 1, 1], \"image_std\": [2, 2, 2], \"rescale_factor\": 0.00784313725490196, "
-         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}",
-         "data.mean=0.5 0.5 0.5\ndata.std=1 1 1\ndata.image_size=32\n"},
-        {"{\"image_mean\": [51, 51, 51], \"image_std\": [102, 102, 102], \"do_rescale\": false, "
-         "\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}",
-         "data.mean=0.2 0.2 0.2\ndata.std=0.4 0.4 0.4\ndata.image_size=40\n"},
-        {"{\"image_mean\": [0.5, 0.5, 0.5], \"image_std\": [0.5, 0.5, 0.5], \"do_normalize\": false}",
-         "data.mean=0 0 0\ndata.std=1 1 1\n"},
-        {"{\"rescale_factor\": 0}", "preprocessor_config.json: 'rescale_factor' is 0; it must be a number above 0"},
+/* data.image_size: the part that is cut out, or the whole. */
+static void images_have_the_size_of_the_preprocessor(void **state) {
+    static const char *const rows[][2] = {
+        {"{\"size\": 48}", "data.image_size=48\n"},
+        {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}", "data.image_size=32\n"},
+        {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}", "data.image_size=40\n"},
         {"{\"size\": true}", "preprocessor_config.json: 'size' is true; it must be a whole number or an object"},
     };
     char path[PATH];
     (void)state;
     snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
+    use_weights("resnet_transformers");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_text settings = {0};
         cleat_error error = {0};
-        use_weights("resnet_transformers");
-        assert_int_equal(cleat_file_write(path, rows[i].preprocessor, strlen(rows[i].preprocessor), NULL), CLEAT_OK);
+        assert_int_equal(cleat_file_write(path, rows[i][0], strlen(rows[i][0]), NULL), CLEAT_OK);
         const bool good = configure_with(&fixtures[11], "use_cache", NULL, &settings, &error) == CLEAT_OK;
         const char *said = good ? settings.data : error.text;
-        if (!strstr(said, rows[i].says)) fail_msg("%s: '%s' lacks '%s'", rows[i].preprocessor, said, rows[i].says);
+        if (!strstr(said, rows[i][1])) fail_msg("%s: '%s' lacks '%s'", rows[i][0], said, rows[i][1]);
+        cleat_text_free(&settings);
+    }
+    unlink(path);
+}
+
+/* preprocessor_config.json of transformers: bytes times rescale_factor, less image_mean, by image_std. What the classes of
+ * transformers 5.24 save for ViT and SegFormer is followed. */
+static void images_are_prepared_as_the_preprocessor_says(void **state) {
+#define PREPARED "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.25,0.5]"
+    static const struct {
+        const char *file, *says, *logged;
+    } rows[] = {
+        {"{\"do_normalize\":true,\"do_rescale\":true,\"do_resize\":true,\"image_processor_type\":\"ViTImageProcessor\","
+         "\"resample\":2,\"rescale_factor\":0.00392156862745098,\"do_reduce_labels\":false,\"size\":{\"height\":8}"
+         "," PREPARED "}",
+         "data.mean=0.5 0.5 0.5\ndata.std=0.5 0.25 0.5\n", NULL},
+        {"{\"do_normalize\":false," PREPARED "}", "data.mean=0 0 0\ndata.std=1 1 1\n", NULL},
+        {"{\"rescale_factor\":0.00784313725490196," PREPARED "}",
+         "data.mean=0.25 0.25 0.25\ndata.std=0.25 0.125 0.25\n", NULL},
+        {"{\"do_rescale\":false,\"image_mean\":[102,102,102],\"image_std\":[51,51,51]}",
+         "data.mean=0.4 0.4 0.4\ndata.std=0.2 0.2 0.2\n", NULL},
+        {"{\"resample\":3," PREPARED "}", "data.mean=0.5", "resample is 3; cleat"},
+        {"{\"do_center_crop\":true," PREPARED "}", "data.mean=0.5", "do_center_crop is true; cleat"},
+        {"{\"gamma\":2," PREPARED "}", "data.mean=0.5", "preprocessor_config.json: not used: gamma;"},
+        {"{\"rescale_factor\":0}", NULL, "'rescale_factor' is 0; it must be more than 0"},
+        {"{\"do_rescale\":\"no\"}", NULL, "'do_rescale' is \"no\"; it must be true or false"},
+    };
+    const fixture vit = {"vit_transformers", vits};
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
+    use_weights(vit.folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0}, logged = {0};
+        cleat_error error = {0};
+        cleat_set_log(collect_log, &logged, CLEAT_LOG_INFO);
+        assert_int_equal(cleat_file_write(path, rows[i].file, strlen(rows[i].file), NULL), CLEAT_OK);
+        cleat_status status = configure_with(&vit, "use_cache", NULL, &settings, &error);
+        cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+        if (rows[i].says ? status || !strstr(settings.data, rows[i].says) : !strstr(error.text, rows[i].logged))
+            fail_msg("%s: %s%s", rows[i].file, settings.data ? settings.data : "", error.text);
+        if (rows[i].says && (rows[i].logged ? !logged.data || !strstr(logged.data, rows[i].logged) : logged.size > 0))
+            fail_msg("%s: logged '%s'", rows[i].file, logged.data ? logged.data : "");
+        cleat_text_free(&settings);
+        cleat_text_free(&logged);
+    }
+    unlink(path);
+#undef PREPARED
+}
+
+/* data.max_length is what the positions allow, or less where the tokenizer says so. */
+static void texts_are_cut_as_the_tokenizer_says(void **state) {
+    static const char *const rows[][2] = {
+        {"null", "max_length=40"}, {"1e30", "max_length=40"}, {"12", "max_length=12"}};
+    char path[PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", scratch);
+    use_weights(fixtures[0].folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_text settings = {0};
+        cleat_error error = {0};
+        char text[100];
+        snprintf(text, sizeof text, "{\"model_max_length\": %s}", rows[i][0]);
+        assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
+        if (configure_with(&fixtures[0], "max_position_embeddings", "40", &settings, &error))
+            fail_msg("%s", error.text);
+        assert_non_null(strstr(settings.data, rows[i][1]));
         cleat_text_free(&settings);
     }
     unlink(path);
@@ -379,6 +436,8 @@ int main(void) {
         cmocka_unit_test(the_message_says_what_is_wanted),
         cmocka_unit_test(members_that_are_not_read_are_named),
         cmocka_unit_test(images_are_prepared_as_the_preprocessor_says),
+        cmocka_unit_test(images_have_the_size_of_the_preprocessor),
+        cmocka_unit_test(texts_are_cut_as_the_tokenizer_says),
         cmocka_unit_test(exports_are_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

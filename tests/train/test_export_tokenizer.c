@@ -95,16 +95,19 @@ static void a_vocabulary_alone_becomes_a_tokenizer_with_the_settings_of_the_run(
     }
 }
 
+/* A tokenizer with this pre-tokenizer. */
+#define PIPELINE(step)                                                                                                 \
+    "{\"pre_tokenizer\":" step ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,\"</s>\":1},\"merges\":[]}}"
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define INSIDE "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"}," BYTE_LEVEL ",{\"type\":\"Digits\"}]}"
 
 /* Also where the step is one of several. */
 static void words_begin_with_a_space(void **state) {
     (void)state;
-    static const char *const pipelines[] = {"{\"pre_tokenizer\":" BYTE_LEVEL "}", "{\"pre_tokenizer\":" INSIDE "}"};
+    static const char *const pipelines[] = {PIPELINE(BYTE_LEVEL), PIPELINE(INSIDE)};
     for (size_t i = 0; i < 2; ++i) {
         write_text(TOKENIZER, pipelines[i]);
-        write_text(CONFIG, "{\"add_prefix_space\":false}");
+        write_text(CONFIG, "{\"add_prefix_space\":false,\"model_max_length\":1e30}");
         complete((cleat_export_texts){.max_length = 7, .words = true});
         cJSON *tokenizer = read_json(TOKENIZER), *config = read_json(CONFIG);
         const cJSON *step = member(tokenizer, "pre_tokenizer");
@@ -112,30 +115,51 @@ static void words_begin_with_a_space(void **state) {
         assert_true(cJSON_IsTrue(member(step, "add_prefix_space")));
         assert_true(cJSON_IsTrue(member(step, "use_regex")));
         assert_true(cJSON_IsTrue(member(config, "add_prefix_space")));
+        assert_true(member(config, "model_max_length")->valuedouble == 7);
         assert_inputs(config, 2);
         cJSON_Delete(tokenizer);
         cJSON_Delete(config);
     }
 }
 
+/* But for what keeps transformers from taking tokenizer.json as it is. */
 static void what_the_files_say_stays(void **state) {
     (void)state;
-    static const char other[] = "{\"pre_tokenizer\":{\"type\":\"Whitespace\"}}";
-    static const char *const pipelines[] = {"{\"pre_tokenizer\":" BYTE_LEVEL "}", other};
+    static const char *const pipelines[] = {PIPELINE(BYTE_LEVEL), PIPELINE("{\"type\":\"Whitespace\"}")};
     write_text(VOCABULARY, "another tokenizer's");
     for (int words = 0; words < 2; ++words) { /* of texts, and words that are split otherwise */
         write_text(TOKENIZER, pipelines[words]);
-        write_text(CONFIG, "{\"model_input_names\":[\"x\"],\"model_max_length\":9,\"more\":1}");
+        write_text(CONFIG, "{\"model_input_names\":[\"x\"],\"model_max_length\":9,\"more\":1,\"cls_token\":\"</s>\","
+                           "\"sep_token\":null,\"tokenizer_class\":\"DebertaV2Tokenizer\",\"padding_side\":\"left\","
+                           "\"added_tokens_decoder\":{\"7\":{\"content\":\"x\"}},\"auto_map\":{}}");
         complete((cleat_export_texts){.max_length = 24, .token_types = true, .words = words});
         char *text = read_text(TOKENIZER);
         assert_string_equal(text, pipelines[words]);
         cleat_free(text);
         cJSON *config = read_json(CONFIG);
-        assert_int_equal(cJSON_GetArraySize(config), 3);
+        assert_int_equal(cJSON_GetArraySize(config), 6);
         assert_int_equal(cJSON_GetArraySize(member(config, "model_input_names")), 1);
-        assert_true(member(config, "model_max_length")->valuedouble == 9);
+        assert_true(member(config, "model_max_length")->valuedouble == 9 && cJSON_HasObjectItem(config, "more"));
+        assert_string_equal(member(config, "cls_token")->valuestring, "</s>");
+        assert_string_equal(member(config, "sep_token")->valuestring, "</s>");
+        assert_string_equal(member(config, "tokenizer_class")->valuestring, "PreTrainedTokenizerFast");
         cJSON_Delete(config);
     }
+}
+
+/* BertTokenizer takes its rules from tokenizer_config.json; the export says them in tokenizer.json. */
+static void options_of_a_class_are_in_the_pipeline(void **state) {
+    (void)state;
+    write_text(TOKENIZER, "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true,\"strip_accents\":null},"
+                          "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0}}}");
+    write_text(CONFIG, "{\"tokenizer_class\":\"BertTokenizer\",\"do_lower_case\":false}");
+    complete((cleat_export_texts){.max_length = 24});
+    cJSON *tokenizer = read_json(TOKENIZER);
+    const cJSON *normaliser = member(tokenizer, "normalizer");
+    assert_true(cJSON_IsFalse(member(normaliser, "lowercase")));
+    assert_true(cJSON_IsFalse(member(normaliser, "strip_accents")));
+    assert_true(cJSON_IsTrue(member(normaliser, "handle_chinese_chars")));
+    cJSON_Delete(tokenizer);
 }
 
 static void a_folder_without_a_tokenizer_stays_empty(void **state) {
@@ -149,9 +173,10 @@ static void damaged_files_are_refused(void **state) {
     const cleat_export_texts texts = {.max_length = 24, .words = true};
     for (int file = TOKENIZER; file < FILES; ++file) {
         cleat_error error = {0};
+        write_text(TOKENIZER, PIPELINE(BYTE_LEVEL));
         write_text(file, "{\"cut");
         assert_int_equal(cleat_export_tokenizer(folder, &texts, &error), CLEAT_ERR_FORMAT);
-        assert_non_null(strstr(error.text, names[file]));
+        assert_non_null(strstr(error.text, file == CONFIG ? names[file] : "truncated"));
         assert_int_equal(unlink(path_of(file)), 0);
     }
 }
@@ -162,6 +187,7 @@ int main(void) {
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(words_begin_with_a_space, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(what_the_files_say_stays, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(options_of_a_class_are_in_the_pipeline, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_without_a_tokenizer_stays_empty, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damaged_files_are_refused, make_folder, remove_folder),
     };

@@ -110,12 +110,12 @@ static int64_t tagged_words(const cleat_dataset *dataset, size_t sample) {
     return tagged;
 }
 
-/* Words that are cut off get the tag O. */
+/* Words that are cut off get the tag O, as those without a token do. */
 static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t sample) {
     const cleat_text_set *set = &texts_of(dataset)->set;
     const cleat_text_row *row = &set->rows[sample];
     for (size_t i = row->first; i < row->first + row->units; ++i)
-        if (set->units[i].position < 0) return CLEAT_SAMPLE_CUT;
+        if (set->units[i].position == CLEAT_TEXT_CUT) return CLEAT_SAMPLE_CUT;
     return CLEAT_SAMPLE_WHOLE;
 }
 
@@ -449,7 +449,7 @@ const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t 
 
 int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word) {
     const cleat_text_unit *unit = unit_of(dataset, sample, word);
-    return unit ? unit->position : -1;
+    return unit && unit->position >= 0 ? unit->position : -1;
 }
 
 int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word) {

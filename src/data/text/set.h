@@ -18,8 +18,13 @@ typedef struct cleat_text_unit {
     /* CLEAT_TEXT_NO_LABEL, or for classes an index of `names`, for tags O 0, B 1 + 2 t, I 2 + 2 t of name
      * t */
     int32_t label;
-    int32_t position; /* of its first subword among the tokens of the row; -1: it has none there */
+    int32_t position; /* of its first subword among the tokens of the row, or one of these */
 } cleat_text_unit;
+
+enum {
+    CLEAT_TEXT_CUT = -1,     /* the text is longer than max_length */
+    CLEAT_TEXT_NO_TOKEN = -2 /* the tokenizer leaves nothing of the word */
+};
 
 typedef struct cleat_text_row {
     size_t id; /* start in the set's bytes */

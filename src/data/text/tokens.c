@@ -133,9 +133,10 @@ static cleat_status reserve_words(row_writer *w, size_t count, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* Joins the tokens of a sentence's words; a word without any is unknown, because every word needs a first subword. */
+/* Joins the tokens of a sentence's words. A word without any has no place in a published network, which never saw one
+ * ([UNK] would be another token); with a vocabulary learned here it is unknown. */
 static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cleat_error *error) {
-    const int32_t unknown = cleat_tokenizer_unk(w->tokenizer);
+    const int32_t unknown = cleat_tokenizer_is_published(w->tokenizer) ? -1 : cleat_tokenizer_unk(w->tokenizer);
     const size_t end = row->first + row->units, leading = cleat_tokenizer_leading(w->tokenizer);
     cleat_text_unit *units = w->set->units;
     cleat_framed framed;
@@ -144,20 +145,16 @@ static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cle
         reserve_words(w, (size_t)(w->in->offsets[end] - w->in->offsets[row->first]) + row->units, error);
     for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
         cleat_ids word = ids_of(w->in, u);
-        if (!word.count) word = (cleat_ids){&unknown, 1};
-        if (word.ids == &unknown && unknown < 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "the word '%.40s' has no tokens, and the tokenizer none for unknown words",
-                              w->set->bytes.data + units[u].start);
-        units[u].position = (int32_t)(leading + count);
-        memcpy(w->words + count, word.ids, word.count * sizeof *word.ids);
+        if (!word.count && unknown >= 0) word = (cleat_ids){&unknown, 1};
+        units[u].position = word.count ? (int32_t)(leading + count) : CLEAT_TEXT_NO_TOKEN;
+        if (word.count) memcpy(w->words + count, word.ids, word.count * sizeof *word.ids);
         count += word.count;
     }
     const cleat_ids all = {w->words, count};
     if (status == CLEAT_OK) status = frame_row(w, &all, NULL, &framed, error);
     for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
-        if ((size_t)units[u].position - leading < framed.first) continue;
-        units[u].position = -1;
+        if (units[u].position < 0 || (size_t)units[u].position - leading < framed.first) continue;
+        units[u].position = CLEAT_TEXT_CUT;
         ++w->set->summary.cut_words;
     }
     return status;

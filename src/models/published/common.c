@@ -1,4 +1,5 @@
 /* Reading the files of published image classifiers. */
+#include "core/json_member.h"
 #include "core/text.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
@@ -94,8 +95,7 @@ typedef struct image_source {
     const char *file;
     const cJSON *object;    /* NULL: no such file */
     const char *mean, *std; /* paths of its members */
-    double scale;           /* what pixels of 0 to 1 are multiplied by before the mean is subtracted */
-    bool plain;             /* mean and deviation are not used */
+    double scale;           /* the network's pixels are 0 to `scale` before that; cleat's are 0 to 1 */
 } image_source;
 
 static cleat_status member_of(const cleat_weights *weights, const image_source *from, const char *path, int kinds,
@@ -104,23 +104,7 @@ static cleat_status member_of(const cleat_weights *weights, const image_source *
                                item, error);
 }
 
-/* transformers multiply pixels of 0 to 255 by rescale_factor. */
-static cleat_status read_scale(const cleat_weights *weights, image_source *from, cleat_error *error) {
-    const cJSON *factor, *rescale, *normalize;
-    cleat_status status = member_of(weights, from, "rescale_factor", CLEAT_JSON_NUMBER, &factor, error);
-    if (!status) status = member_of(weights, from, "do_rescale", CLEAT_JSON_BOOL, &rescale, error);
-    if (!status) status = member_of(weights, from, "do_normalize", CLEAT_JSON_BOOL, &normalize, error);
-    if (status) return status;
-    from->plain = cJSON_IsFalse(normalize);
-    if (cJSON_IsFalse(rescale)) from->scale = 255;
-    if (!cJSON_IsFalse(rescale) && factor && fabs(factor->valuedouble * 255 - 1) > 1e-6)
-        from->scale = factor->valuedouble * 255;
-    return from->scale > 0 ? CLEAT_OK
-                           : cleat_config_refuse(cleat_weights_folder(weights), from->file, "rescale_factor", factor,
-                                                 "a number above 0", error);
-}
-
-/* A list of numbers, of pixels of 0 to 1, in the syntax of a profile; "": there is none. */
+/* A list of numbers for pixels of 0 to 1 in the syntax of a profile; "": there is none. */
 static cleat_status print_numbers(const cleat_weights *weights, const image_source *from, const char *path,
                                   char text[SENTENCE], cleat_error *error) {
     const cJSON *list, *item;
@@ -130,7 +114,7 @@ static cleat_status print_numbers(const cleat_weights *weights, const image_sour
     *text = 0;
     cJSON_ArrayForEach(item, list) {
         if (used + sizeof number > SENTENCE) break;
-        cleat_number_print((from->plain ? path == from->std : item->valuedouble) / from->scale, number);
+        cleat_number_print(item->valuedouble / from->scale, number);
         used += (size_t)snprintf(text + used, SENTENCE - used, "%s%s", used ? " " : "", number);
     }
     return status;
@@ -170,23 +154,90 @@ static cleat_status set_size(const cleat_weights *weights, const image_source *f
     return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
 
+/* --- preprocessor_config.json --------------------------------------------------------------------------------- */
+
+static const char preprocessor_file[] = "preprocessor_config.json";
+
+/* Members that are read here, or that data.image_size and data.channels say; then names. */
+static const char known_members[] = " crop_size do_convert_rgb do_normalize do_rescale image_mean image_std "
+                                    "rescale_factor size "
+                                    "_valid_processor_keys data_format default_to_square device disable_grouping "
+                                    "feature_extractor_type image_processor_type image_seq_length input_data_format "
+                                    "processor_class return_tensors ";
+static const cleat_json_rule rules[] = {
+    {"do_resize", "true", "cleat resizes images to data.image_size"},
+    {"resample", "2", "cleat reduces images by the mean of an area and enlarges them linearly"},
+    {"do_center_crop", "false", "cleat does not cut borders off"},
+    {"crop_pct", "1", "cleat does not cut borders off"},
+    {"do_pad", "false", "cleat does not pad images"},
+    {"do_flip_channel_order", "false", "cleat's channels are red, green, blue"},
+    {"do_reduce_labels", "false", "a value v of a mask is class v"},
+    {"reduce_labels", "false", "a value v of a mask is class v"},
+    {"offset", "false", "cleat subtracts data.mean only"},
+    {0},
+};
+
+/* What transformers makes of bytes: times rescale_factor, unless do_rescale is false; then mean and deviation, unless
+ * do_normalize is. *normalise is false where it is not done. */
+static cleat_status read_scale(const cleat_weights *weights, image_source *from, bool *normalise, cleat_error *error) {
+    const cJSON *rescale, *factor, *told;
+    cleat_status status = member_of(weights, from, "do_rescale", CLEAT_JSON_BOOL, &rescale, error);
+    if (!status) status = member_of(weights, from, "rescale_factor", CLEAT_JSON_NUMBER, &factor, error);
+    if (!status) status = member_of(weights, from, "do_normalize", CLEAT_JSON_BOOL, &told, error);
+    if (status) return status;
+    if (factor && !(factor->valuedouble > 0))
+        return cleat_config_refuse(cleat_weights_folder(weights), from->file, "rescale_factor", factor, "more than 0",
+                                   error);
+    const double scale = cJSON_IsFalse(rescale) ? 255 : factor ? 255 * factor->valuedouble : 1;
+    from->scale = fabs(scale - 1) < 1e-9 ? 1 : scale; /* 1 / 255 has been rounded */
+    *normalise = !cJSON_IsFalse(told);
+    return CLEAT_OK;
+}
+
+/* Mean 0, and the deviation that makes of pixels of 0 to 1 those of 0 to `scale`. */
+static cleat_status set_scale_only(const cleat_setting_sink *sink, double scale, int64_t channels, cleat_error *error) {
+    char number[32];
+    cleat_text mean = {0}, std = {0};
+    cleat_number_print(1 / scale, number);
+    for (int64_t c = 0; c < channels; ++c) {
+        cleat_text_add(&mean, "%s0", c ? " " : "");
+        cleat_text_add(&std, "%s%s", c ? " " : "", number);
+    }
+    cleat_status status = CLEAT_OK;
+    if (mean.failed || std.failed || !channels)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", preprocessor_file);
+    if (!status) status = sink->set(sink->user, "data.mean", mean.data, "do_normalize", error);
+    if (!status) status = sink->set(sink->user, "data.std", std.data, "do_normalize", error);
+    cleat_text_free(&mean);
+    cleat_text_free(&std);
+    return status;
+}
+
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
                                         cleat_error *error) {
     const int64_t channels = cleat_published_extent(weights, 1, "%s", stem);
     const cJSON *timm = NULL;
     cJSON *preprocessor = NULL;
+    bool normalise = true;
+    char place[4200];
     cleat_status status = cleat_set_integer(sink, "data.channels", channels, stem, error);
     if (!status)
         status = cleat_weights_member(weights, "pretrained_cfg", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &timm, error);
-    if (!status && !timm) status = cleat_weights_read_json(weights, "preprocessor_config.json", &preprocessor, error);
-    image_source from = {"preprocessor_config.json", preprocessor, "image_mean", "image_std", .scale = 1};
+    if (!status) status = cleat_weights_read_json(weights, preprocessor_file, &preprocessor, error);
+    image_source from = {preprocessor_file, preprocessor, "image_mean", "image_std", 1};
     if (timm)
         from = (image_source){"config.json", cleat_weights_config(weights), "pretrained_cfg.mean", "pretrained_cfg.std",
-                              .scale = 1};
-    if (!status && !timm) status = read_scale(weights, &from, error);
+                              1};
+    else if (!status && preprocessor)
+        status = read_scale(weights, &from, &normalise, error);
     /* ImageNet's is for colours. */
-    if (!status && (channels == 3 || from.object)) status = set_normalisation(weights, &from, sink, error);
+    if (!status && !normalise)
+        status = set_scale_only(sink, from.scale, channels, error);
+    else if (!status && (channels == 3 || from.object))
+        status = set_normalisation(weights, &from, sink, error);
     if (!status) status = set_size(weights, &from, timm != NULL, sink, error);
+    snprintf(place, sizeof place, "%s/%s", cleat_weights_folder(weights), preprocessor_file);
+    if (!status && !timm) cleat_json_name_unread(preprocessor, place, known_members, rules, CLEAT_LOG_INFO);
     cJSON_Delete(preprocessor);
     return status;
 }

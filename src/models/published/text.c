@@ -62,15 +62,27 @@ static cleat_status check_problem(const cleat_weights *weights, cleat_error *err
     return status;
 }
 
-/* Texts are cut where positions end, unless the profile gives a length. */
+/* Texts are cut where positions end, or earlier where the tokenizer says so, unless the profile gives a length. */
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
                                   cleat_error *error) {
-    static const char key[] = "max_position_embeddings";
+    static const char key[] = "max_position_embeddings", file[] = "tokenizer_config.json", most[] = "model_max_length";
     int64_t positions;
+    cJSON *tokenizer = NULL;
+    const cJSON *length = NULL;
     cleat_status status = cleat_weights_integer(weights, key, 512, &positions, error);
     if (!status) status = cleat_set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
     if (status || positions - first < 1) return status; /* the check of the settings says so */
-    return cleat_set_integer(sink, "data.max_length", positions - first, key, error);
+    status = cleat_weights_read_json(weights, file, &tokenizer, error);
+    if (!status)
+        status = cleat_config_member(cleat_weights_folder(weights), file, tokenizer, most,
+                                     CLEAT_JSON_NUMBER | CLEAT_JSON_NULL, &length, error);
+    const double said = length ? length->valuedouble : 0; /* transformers writes 1e30 for none */
+    const bool shorter = said >= 1 && said < (double)(positions - first);
+    if (!status)
+        status = cleat_set_integer(sink, "data.max_length", shorter ? (int64_t)said : positions - first,
+                                   shorter ? "model_max_length of tokenizer_config.json" : key, error);
+    cJSON_Delete(tokenizer);
+    return status;
 }
 
 cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding,
@@ -203,7 +215,13 @@ bool cleat_published_add_class(const cleat_model *model, int network, cJSON *con
     char name[64];
     cJSON *array = cJSON_AddArrayToObject(config, "architectures");
     snprintf(name, sizeof name, "%sFor%s", class_names[network], heads[head_of(model)]);
-    return array && cJSON_AddItemToArray(array, cJSON_CreateString(name));
+    const cleat_text_network_settings s = cleat_text_network_of(model);
+    const double rows = (double)model->sizes.vocabulary; /* 0: not known yet */
+    return array && cJSON_AddItemToArray(array, cJSON_CreateString(name)) &&
+           (!model->sizes.vocabulary || replace_number(config, "vocab_size", rows)) &&
+           replace_number(config, "type_vocab_size", (double)s.token_types) &&
+           replace_number(config, "layer_norm_eps", s.norm_eps) &&
+           replace_number(config, "embedding_size", (double)s.embedding_width);
 }
 
 cleat_status cleat_published_describe_text(const cleat_model *model, cJSON *config, cleat_error *error) {
@@ -211,11 +229,7 @@ cleat_status cleat_published_describe_text(const cleat_model *model, cJSON *conf
     const char *dropout = s.network == CLEAT_TEXT_DISTILBERT ? "seq_classif_dropout" : "classifier_dropout";
     bool done = cleat_published_add_class(model, s.network, config);
     if (head_of(model) != CLEAT_HEAD_MASKED) done = done && cJSON_AddNumberToObject(config, dropout, s.head_dropout);
-    if (model->sizes.vocabulary > 0)
-        done = done && replace_number(config, "vocab_size", (double)model->sizes.vocabulary);
-    done = done && replace_number(config, "type_vocab_size", (double)s.token_types) &&
-           replace_number(config, "layer_norm_eps", s.norm_eps) &&
-           replace_number(config, "embedding_size", (double)s.embedding_width) &&
+    done = done &&
            cJSON_AddNumberToObject(config, "pad_token_id", s.first_position > 0 ? (double)s.first_position - 1 : 0);
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }

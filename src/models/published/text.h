@@ -35,10 +35,11 @@ cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual
 
 /* The output layer of another list of labels in id2label is not taken, even if there are as many. */
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param);
-/* Adds to config.json what the rows of an architecture cannot: the class of the network, the paddings' token, and the
- * values that settings leave to the network ("auto"). */
+/* Adds to config.json what the rows of an architecture cannot: what cleat_published_add_class does, and the paddings'
+ * token. */
 cleat_status cleat_published_describe_text(const cleat_model *model, struct cJSON *config, cleat_error *error);
-/* Adds the class of transformers that the network is, "BertForMaskedLM"; false: no memory. */
+/* Adds the class of transformers that the network is, "BertForMaskedLM", and replaces values that settings leave to the
+ * network or the data ("auto"); false: no memory. */
 bool cleat_published_add_class(const cleat_model *model, int network, struct cJSON *config);
 
 #endif
