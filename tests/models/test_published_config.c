@@ -236,12 +236,12 @@ static void collect_log(void *user, cleat_log_level level, const char *text) {
 static void members_that_are_not_read_are_named(void **state) {
     static const struct {
         const char *key, *value, *says;
-    } rows[] = {
-        {"use_cache", "true", NULL},
-        {"rope_theta", "null", NULL},
-        {"scale_embeddings", "false", NULL},
-        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "config.json, model_args: not used: act_layer; they may"},
-        {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    } rows[] = {{"use_cache", "true", NULL},
+                {"rope_theta", "null", NULL},
+                {"scale_embeddings", "false", NULL},
+                {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}",
+                 "config.json, model_args: not used: act_layer; they may"},
+                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
         use_weights(fixtures[f].folder);
