@@ -18,7 +18,7 @@
 #include "cleat/data.h"
 #include "core/safetensors.h"
 
-/* Contents of one checkpoint. Tensor data are in host memory; everything is borrowed. */
+/* Contents of one checkpoint; everything is borrowed. */
 typedef struct cleat_checkpoint_content {
     const cleat_train_state *state;
     const cleat_st_tensor *model; /* [model_count] */
@@ -30,7 +30,8 @@ typedef struct cleat_checkpoint_content {
     size_t settings_count;
     /* its fitted preprocessing is saved too (cleat_dataset_save); NULL: none */
     const cleat_dataset *dataset;
-    const char *profile; /* text of profile.ini; NULL: none */
+    const char *profile;                            /* text of profile.ini; NULL: none */
+    const cleat_st_source *model_data, *optim_data; /* NULL: the tensors' own data */
 } cleat_checkpoint_content;
 
 /* Writes a checkpoint into the run folder `run` (created if needed) and points `last` at it, with `best`

@@ -108,13 +108,14 @@ static cleat_status record_file(cleat_checkpoint_files *files, const char *name,
 }
 
 static cleat_status write_tensors(const char *folder, const cleat_st_tensor *tensors, size_t count,
-                                  const cleat_st_metadata *metadata, size_t metadata_count, const char *name,
-                                  cleat_checkpoint_files *files, cleat_error *error) {
+                                  const cleat_st_source *source, const cleat_st_metadata *metadata,
+                                  size_t metadata_count, const char *name, cleat_checkpoint_files *files,
+                                  cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH];
     cleat_st_written written;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
     if (status == CLEAT_OK)
-        status = cleat_safetensors_write_from(path, tensors, count, NULL, metadata, metadata_count, &written, error);
+        status = cleat_safetensors_write_from(path, tensors, count, source, metadata, metadata_count, &written, error);
     return status == CLEAT_OK ? record_file(files, name, written.hash, written.size, error) : status;
 }
 
@@ -165,10 +166,11 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
     cleat_checkpoint_files files = {.count = 0};
     cleat_status status = cleat_folder_create(folder, error);
     if (status == CLEAT_OK)
-        status = write_tensors(folder, content->model, content->model_count, content->settings, content->settings_count,
-                               CLEAT_MODEL_FILE, &files, error);
+        status = write_tensors(folder, content->model, content->model_count, content->model_data, content->settings,
+                               content->settings_count, CLEAT_MODEL_FILE, &files, error);
     if (status == CLEAT_OK)
-        status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, CLEAT_OPTIM_FILE, &files, error);
+        status = write_tensors(folder, content->optim, content->optim_count, content->optim_data, NULL, 0,
+                               CLEAT_OPTIM_FILE, &files, error);
     if (status == CLEAT_OK && content->profile) status = write_profile(folder, content->profile, &files, error);
     if (status == CLEAT_OK && content->dataset) status = write_fitted(folder, content->dataset, &files, error);
     if (status == CLEAT_OK) status = write_state(folder, content->state, &files, error);

@@ -10,55 +10,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Saved copies: the model (parameters and buffers, or their average), both moments, and with averaging
- * also the trained parameters and buffers. */
-enum { MODEL, MOMENT1, MOMENT2, TRAINED, COPIES };
+/* Saved parts: the model (parameters and buffers, or their average), both moments, and with averaging also the
+ * trained parameters and buffers. */
+enum { MODEL, MOMENT1, MOMENT2, TRAINED, PARTS };
 
-/* Host copies of the saved values, and the tensors that describe them. */
+/* The tensors of all parts, over a host copy of one part at a time: of the values of a large network there is no room for
+ * three copies beside it. */
 typedef struct snapshot {
-    int copies; /* COPIES, or one less without averaging */
-    float *values[COPIES];
-    cleat_st_tensor *tensors[COPIES];
-    size_t counts[COPIES];
-    cleat_st_tensor *optim; /* all tensors but the model's, renamed */
+    cleat_engine *engine;
+    int parts;     /* PARTS, or one less without averaging */
+    int held;      /* the part in `values`; PARTS: none yet */
+    float *values; /* [cleat_session_values] */
+    cleat_st_tensor *tensors[PARTS];
+    size_t counts[PARTS];
+    cleat_st_tensor *optim; /* those of all parts but the model, renamed */
     size_t optim_count;
     char (*names)[CLEAT_NAME + 16];
 } snapshot;
 
 static void snapshot_free(snapshot *copy) {
-    for (int k = 0; k < COPIES; ++k) {
-        cleat_free(copy->values[k]);
-        cleat_free(copy->tensors[k]);
-    }
+    for (int k = 0; k < PARTS; ++k) cleat_free(copy->tensors[k]);
+    cleat_free(copy->values);
     cleat_free(copy->optim);
     cleat_free(copy->names);
 }
 
-static cleat_status allocate_copies(const cleat_session *session, snapshot *made, cleat_error *error) {
-    for (int k = 0; k < made->copies; ++k) {
-        bool buffers = k == MODEL || k == TRAINED;
-        int64_t elements = buffers ? cleat_session_values(session) : cleat_session_trained(session);
-        made->values[k] = cleat_alloc((size_t)elements, sizeof(float));
-        if (!made->values[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
-        cleat_status status =
-            cleat_session_tensors(session, made->values[k], buffers, &made->tensors[k], &made->counts[k], error);
-        if (status != CLEAT_OK) return status;
+/* optim.safetensors contains NAME.moment1, NAME.moment2, and with averaging NAME.trained. */
+static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_error *error) {
+    static const char *const suffix[PARTS] = {"", ".moment1", ".moment2", ".trained"};
+    cleat_status status = CLEAT_OK;
+    made->engine = engine;
+    made->held = PARTS;
+    made->parts = cleat_average_is_on(&engine->average) ? PARTS : PARTS - 1;
+    made->values = cleat_alloc((size_t)cleat_session_values(engine->session), sizeof(float));
+    if (!made->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+    for (int k = 0; k < made->parts && status == CLEAT_OK; ++k) {
+        const bool buffers = k == MODEL || k == TRAINED;
+        status =
+            cleat_session_tensors(engine->session, made->values, buffers, &made->tensors[k], &made->counts[k], error);
         if (k != MODEL) made->optim_count += made->counts[k];
     }
-    return CLEAT_OK;
-}
-
-/* optim.safetensors contains NAME.moment1, NAME.moment2, and with averaging NAME.trained. */
-static cleat_status snapshot_create(const cleat_engine *engine, snapshot *made, cleat_error *error) {
-    static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
-    made->copies = cleat_average_is_on(&engine->average) ? COPIES : COPIES - 1;
-    cleat_status status = allocate_copies(engine->session, made, error);
     if (status != CLEAT_OK) return status;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
     size_t at = 0;
-    for (int k = MOMENT1; k < made->copies; ++k)
+    for (int k = MOMENT1; k < made->parts; ++k)
         for (size_t i = 0; i < made->counts[k]; ++i, ++at) {
             snprintf(made->names[at], sizeof made->names[at], "%s%s", made->tensors[k][i].name, suffix[k]);
             made->optim[at] = made->tensors[k][i];
@@ -67,33 +64,59 @@ static cleat_status snapshot_create(const cleat_engine *engine, snapshot *made, 
     return CLEAT_OK;
 }
 
-/* The copy with the parameters from which training continues. */
-static float *trained_copy(const snapshot *copy) {
-    return copy->values[copy->copies == COPIES ? TRAINED : MODEL];
-}
-
-static cleat_status read_device(cleat_engine *engine, snapshot *copy, cleat_error *error) {
-    cleat_session *session = engine->session;
-    size_t bytes = (size_t)cleat_session_values(session) * sizeof(float);
-    cleat_status status = cleat_session_read_values(session, trained_copy(copy), error);
-    if (status == CLEAT_OK)
-        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
-    if (status == CLEAT_OK)
-        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
-    if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(copy->values[MODEL], engine->average.epochs ? engine->average.mean : copy->values[TRAINED], bytes);
+static cleat_status read_part(snapshot *copy, int part, cleat_error *error) {
+    cleat_session *session = copy->engine->session;
+    const cleat_average *average = &copy->engine->average;
+    cleat_status status = CLEAT_OK;
+    if (copy->held == part) return CLEAT_OK;
+    copy->held = part;
+    if (part == MOMENT1 || part == MOMENT2)
+        return cleat_session_read_flat(session, part == MOMENT1 ? CLEAT_FLAT_MOMENTS1 : CLEAT_FLAT_MOMENTS2,
+                                       copy->values, error);
+    if (part == MODEL && copy->parts == PARTS && average->epochs)
+        memcpy(copy->values, average->mean, (size_t)cleat_session_values(session) * sizeof(float));
+    else
+        status = cleat_session_read_values(session, copy->values, error);
     return status;
 }
 
-static cleat_status write_device(cleat_engine *engine, const snapshot *copy, cleat_error *error) {
-    cleat_session *session = engine->session;
-    cleat_status status = cleat_session_write_values(session, trained_copy(copy), error);
-    if (status == CLEAT_OK)
-        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
-    if (status == CLEAT_OK)
-        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
-    if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(engine->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
+static cleat_status write_part(const snapshot *copy, int part, cleat_error *error) {
+    cleat_session *session = copy->engine->session;
+    if (part == MOMENT1 || part == MOMENT2)
+        return cleat_session_write_flat(session, part == MOMENT1 ? CLEAT_FLAT_MOMENTS1 : CLEAT_FLAT_MOMENTS2,
+                                        copy->values, error);
+    if (part == TRAINED || copy->parts < PARTS) return cleat_session_write_values(session, copy->values, error);
+    memcpy(copy->engine->average.mean, copy->values, (size_t)cleat_session_values(session) * sizeof(float));
+    return CLEAT_OK;
+}
+
+static cleat_status model_data(void *user, size_t i, const void **data, cleat_error *error) {
+    snapshot *copy = user;
+    *data = copy->tensors[MODEL][i].data;
+    return read_part(copy, MODEL, error);
+}
+
+static cleat_status optim_data(void *user, size_t i, const void **data, cleat_error *error) {
+    snapshot *copy = user;
+    int part = MOMENT1;
+    *data = copy->optim[i].data;
+    for (size_t end = copy->counts[part]; i >= end; end += copy->counts[part]) ++part;
+    return read_part(copy, part, error);
+}
+
+/* Writes the parts of a checkpoint, whose tensors have been checked, to the device. */
+static cleat_status restore(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
+    const cleat_st_tensor *tensor = copy->optim;
+    cleat_status status = CLEAT_OK;
+    for (int k = 0; k < copy->parts && status == CLEAT_OK; ++k) {
+        const cleat_safetensors *file = k == MODEL ? checkpoint->model : checkpoint->optim;
+        for (size_t i = 0; i < copy->counts[k] && status == CLEAT_OK; ++i) {
+            const cleat_st_tensor *to = k == MODEL ? &copy->tensors[MODEL][i] : tensor++;
+            const cleat_st_tensor *found = cleat_safetensors_find(file, to->name);
+            status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)to->data, error);
+        }
+        if (status == CLEAT_OK) status = write_part(copy, k, error);
+    }
     return status;
 }
 
@@ -183,8 +206,8 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
     cleat_status status = cleat_model_settings(profile, &settings, error);
     if (!status) status = profile_text(profile, &text, error);
     if (!status) status = snapshot_create(engine, &copy, error);
-    if (!status) status = read_device(engine, &copy, error);
     if (!status) {
+        const cleat_st_source model = {model_data, &copy}, optim = {optim_data, &copy};
         cleat_checkpoint_content content = {.state = state,
                                             .model = copy.tensors[MODEL],
                                             .model_count = copy.counts[MODEL],
@@ -193,7 +216,9 @@ cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, 
                                             .settings = settings.stored,
                                             .settings_count = settings.n_stored,
                                             .profile = text,
-                                            .dataset = dataset};
+                                            .dataset = dataset,
+                                            .model_data = &model,
+                                            .optim_data = &optim};
         status = cleat_checkpoint_write(folder, &content, best, profile->run.keep_checkpoints, NULL, error);
     }
     snapshot_free(&copy);
@@ -205,9 +230,9 @@ cleat_status cleat_checkpointing_resume(const cleat_checkpoint *checkpoint, clea
                                         cleat_train_state *state, cleat_error *error) {
     snapshot copy = {0};
     cleat_status status = snapshot_create(engine, &copy, error);
-    if (!status) status = cleat_safetensors_copy(checkpoint->model, copy.tensors[MODEL], copy.counts[MODEL], error);
-    if (!status) status = cleat_safetensors_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
-    if (!status) status = write_device(engine, &copy, error);
+    if (!status) status = cleat_safetensors_check(checkpoint->model, copy.tensors[MODEL], copy.counts[MODEL], error);
+    if (!status) status = cleat_safetensors_check(checkpoint->optim, copy.optim, copy.optim_count, error);
+    if (!status) status = restore(checkpoint, &copy, error);
     snapshot_free(&copy);
     if (status) return status;
     *state = checkpoint->state;

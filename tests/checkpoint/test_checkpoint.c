@@ -135,8 +135,8 @@ static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *err
     content_arrays arrays;
     cleat_train_state state = {.epoch = step / 10, .step = step, .seed = 7};
     fill(&arrays, step);
-    const cleat_checkpoint_content content = {&state,   arrays.model,           2, arrays.optim, 1, settings, 2,
-                                              &dataset, "[train]\nepochs = 3\n"};
+    const cleat_checkpoint_content content = {
+        &state, arrays.model, 2, arrays.optim, 1, settings, 2, &dataset, "[train]\nepochs = 3\n", NULL, NULL};
     return cleat_checkpoint_write(run, &content, best, keep, NULL, error);
 }
 
@@ -235,7 +235,8 @@ static void every_bit_of_the_state_comes_back(void **test) {
                                .skipped_steps = 5}; /* in f16, before it was resumed in another precision */
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
-    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL, NULL};
+    const cleat_checkpoint_content content = {&state, arrays.model, 2,    arrays.optim, 1,   settings,
+                                              2,      NULL,         NULL, NULL,         NULL};
     if (cleat_checkpoint_write(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_non_null(strstr(folder, "/runs/a/ckpt-E005-S000123"));
     if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);

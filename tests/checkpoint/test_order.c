@@ -136,7 +136,8 @@ static cleat_status save(int64_t step, const cleat_dataset_class *type, cleat_er
     const cleat_st_tensor model = {"weight", CLEAT_ST_F32, 1, {3}, weight},
                           optim = {"weight.moment1", CLEAT_ST_F32, 1, {3}, weight};
     const cleat_train_state state = {.epoch = 1, .step = step};
-    const cleat_checkpoint_content content = {&state, &model, 1, &optim, 1, NULL, 0, &dataset, "[train]\nepochs = 3\n"};
+    const cleat_checkpoint_content content = {&state, &model, 1, &optim, 1, NULL, 0, &dataset, "[train]\nepochs = 3\n",
+                                              NULL,   NULL};
     records = true;
     const cleat_status status = cleat_checkpoint_write(run, &content, true, 1, NULL, error);
     records = false;
