@@ -236,12 +236,12 @@ static void collect_log(void *user, cleat_log_level level, const char *text) {
 static void members_that_are_not_read_are_named(void **state) {
     static const struct {
         const char *key, *value, *says;
-    } rows[] = {
-        {"use_cache", "true", NULL},
-        {"rope_theta", "null", NULL},
-        {"scale_embeddings", "false", NULL},
-        {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}", "config.json, model_args: not used: act_layer; they may"},
-        {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
+    } rows[] = {{"use_cache", "true", NULL},
+                {"rope_theta", "null", NULL},
+                {"scale_embeddings", "false", NULL},
+                {"model_args", "{\"num_heads\": 2, \"act_layer\": \"silu\"}",
+                 "config.json, model_args: not used: act_layer; they may"},
+                {"rope_theta", "1e4", "/config.json: not used: rope_theta; they may change what the network computes"}};
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
         use_weights(fixtures[f].folder);
@@ -266,7 +266,10 @@ static void images_have_the_size_of_the_preprocessor(void **state) {
         {"{\"size\": 48}", "data.image_size=48\n"},
         {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}", "data.image_size=32\n"},
         {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}", "data.image_size=40\n"},
-        {"{\"size\": true}", "preprocessor_config.json: 'size' is true; it must be a whole number or an object"},
+        {"{\"size\": [40, 48]}", "data.image_size=40\n"},
+        {"{\"size\": 40, \"crop_size\": 32, \"do_center_crop\": false}", "data.image_size=40\n"},
+        {"{\"size\": true}",
+         "preprocessor_config.json: 'size' is true; it must be a whole number or a list of numbers"},
     };
     char path[PATH];
     (void)state;
