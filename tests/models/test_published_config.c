@@ -266,7 +266,10 @@ static void images_have_the_size_of_the_preprocessor(void **state) {
         {"{\"size\": 48}", "data.image_size=48\n"},
         {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": {\"height\": 32, \"width\": 32}}", "data.image_size=32\n"},
         {"{\"size\": {\"shortest_edge\": 40}, \"crop_size\": null}", "data.image_size=40\n"},
-        {"{\"size\": true}", "preprocessor_config.json: 'size' is true; it must be a whole number or an object"},
+        {"{\"size\": [40, 48]}", "data.image_size=40\n"},
+        {"{\"size\": 40, \"crop_size\": 32, \"do_center_crop\": false}", "data.image_size=40\n"},
+        {"{\"size\": true}",
+         "preprocessor_config.json: 'size' is true; it must be a whole number or a list of numbers"},
     };
     char path[PATH];
     (void)state;

@@ -29,20 +29,20 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
         source->bytes_before + (size_t)(p - source->data));
 }
 
-/* Files that are no text, by their first bytes. */
+/* Files that are no text, by their first bytes: PAR1 alone may be the name of a column. */
 static const struct {
     const char *bytes, *tool; /* tool: unpacks what is compressed, NULL: it is something else */
     const char *what, *remedy;
 } others[] = {
     {"\x1F\x8B", "gunzip", "gzip", NULL},
-    {"BZh9", "bunzip2", "bzip2", NULL},
+    {"BZh91AY&SY", "bunzip2", "bzip2", NULL},
     {"\xFD"
      "7zXZ",
      "unxz", "xz", NULL},
     {"\x28\xB5\x2F\xFD", "unzstd", "zstd", NULL},
     {"PK\3\4", NULL, "a workbook (.xlsx, .ods) or ZIP archive", "save the sheet as CSV (UTF-8), or unpack the archive"},
     {"\xD0\xCF\x11\xE0", NULL, "a workbook (.xls)", "save the sheet as CSV (UTF-8)"},
-    {"PAR1", NULL, "a Parquet file", "convert it to CSV (pandas: read_parquet(OLD).to_csv(NEW, index=False))"},
+    {"PAR1\x15", NULL, "a Parquet file", "convert it to CSV (pandas: read_parquet(OLD).to_csv(NEW, index=False))"},
     {"ARROW1", NULL, "an Arrow file", "convert it to CSV (pandas: read_feather(OLD).to_csv(NEW, index=False))"},
     {"\x89HDF", NULL, "an HDF5 file", "convert it to CSV (pandas: read_hdf(OLD).to_csv(NEW, index=False))"},
     {"SQLite format 3", NULL, "an SQLite database",

@@ -136,20 +136,21 @@ static cleat_status set_normalisation(const cleat_weights *weights, const image_
     return status ? status : sink->set(sink->user, "data.std", "0.229 0.224 0.225", "ImageNet's std", error);
 }
 
-/* timm's size is [channels, height, width]; that of transformers a number, or an object, of the part that is cut out or
- * of the whole image. */
+/* timm's size is [channels, height, width]; that of transformers a number, [height, width] or an object, of the part that
+ * is cut out, unless do_center_crop is false, or of the whole image. */
 static cleat_status set_size(const cleat_weights *weights, const image_source *from, bool timm,
                              const cleat_setting_sink *sink, cleat_error *error) {
-    static const char *const paths[] = {"pretrained_cfg.input_size", "crop_size", "size"};
-    const int kinds = timm ? CLEAT_JSON_NUMBERS : CLEAT_JSON_INTEGER | CLEAT_JSON_OBJECT;
-    const cJSON *size = NULL, *side;
-    const char *path = NULL;
-    cleat_status status = CLEAT_OK;
-    for (int i = timm ? 0 : 1; i < (timm ? 1 : 3) && !size && !status; ++i)
+    static const char *const paths[] = {"crop_size", "size"};
+    const int kinds = CLEAT_JSON_NUMBERS | (timm ? 0 : CLEAT_JSON_INTEGER | CLEAT_JSON_OBJECT);
+    const cJSON *size = NULL, *side, *cropped = NULL;
+    const char *path = "pretrained_cfg.input_size";
+    cleat_status status = timm ? member_of(weights, from, path, kinds, &size, error)
+                               : member_of(weights, from, "do_center_crop", CLEAT_JSON_BOOL, &cropped, error);
+    for (int i = cJSON_IsFalse(cropped) ? 1 : 0; i < 2 && !timm && !size && !status; ++i)
         status = member_of(weights, from, path = paths[i], kinds, &size, error);
-    side = timm ? cJSON_GetArrayItem(size, 2) : cJSON_GetObjectItemCaseSensitive(size, "height");
-    if (!side && !timm) side = cJSON_GetObjectItemCaseSensitive(size, "shortest_edge");
-    if (!side && cJSON_IsNumber(size)) side = size;
+    side = cJSON_IsArray(size) ? cJSON_GetArrayItem(size, timm ? 2 : 0) : size;
+    if (cJSON_IsObject(size)) side = cJSON_GetObjectItemCaseSensitive(size, "height");
+    if (cJSON_IsObject(size) && !side) side = cJSON_GetObjectItemCaseSensitive(size, "shortest_edge");
     if (status || !cJSON_IsNumber(side) || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return status;
     return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
