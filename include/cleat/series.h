@@ -97,8 +97,8 @@ typedef struct cleat_series_options {
  * longest_fill 24; gaps and missing cells are errors. */
 CLEAT_API cleat_series_options cleat_series_defaults(void);
 
-/* Opens `path`, a CSV file (RFC 4180, UTF-8) or a folder that contains one. Times are YYYY-MM-DD, YYYY-MM-DD
- * HH:MM[:SS] (or with a T), the same with Z or +hh:mm, or Unix seconds; all rows use the same kind. `options`
+/* Opens `path`, a CSV file (RFC 4180, UTF-8) or a folder that contains one. Times are YYYY-MM-DD, YYYY-MM,
+ * YYYY-MM-DD HH:MM[:SS] (or with a T), the same with Z or +hh:mm, or Unix seconds; all rows use the same kind. `options`
  * NULL: the defaults. The file is read in parts; the dataset takes 4 bytes per used cell and resolution, 9
  * bytes per row and 24 bytes per sample. CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input.
  * CLEAT_ERR_ARGUMENT: options that are invalid or do not match the file. The numbers of filled and omitted

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or "
-                                 "+hh:mm in place of Z), or Unix seconds";
+static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ "
+                                 "(or +hh:mm in place of Z), or Unix seconds";
 static const char *const AMBIGUOUS = "is ambiguous in the order of day and month; write YYYY-MM-DD";
 static const char *const MONTH_FIRST =
     "has the month first; write YYYY-MM-DD (pandas: to_datetime(t, format='%m/%d/%Y'))";
@@ -13,6 +13,7 @@ static const char *const NO_DAY = "is not a valid calendar day";
 static const char *const NO_HOUR = "has an invalid time of day (00:00:00 to 23:59:59)";
 static const char *const FRACTION = "has fractions of a second; times are whole seconds";
 static const char *const COMPACT = "may be a date or Unix seconds; write a date as YYYY-MM-DD";
+static const char *const YEAR = "may be a year or Unix seconds; write a year as YYYY-01-01";
 static const char *const MILLISECONDS = "is too large for Unix seconds; milliseconds? divide by 1000";
 
 enum { DAY = 86400, DAYS_TO_1970 = 719162 }; /* from 0001-01-01 */
@@ -70,11 +71,16 @@ static bool date_with_points(const char **p, int *year, int *month, int *day) {
     return true;
 }
 
+/* YYYY-MM is the first day of the month. */
+static bool date_with_hyphens(const char **p, int *year, int *month, int *day) {
+    *day = 1;
+    if (!number(p, 4, year) || !letter(p, '-') || !number(p, 2, month)) return false;
+    return (*p)[strspn(*p, " ")] == 0 || (letter(p, '-') && number(p, 2, day));
+}
+
 static const char *parse_date(const char **p, int64_t *days) {
     int year = 0, month = 0, day = 0;
-    if (!date_with_points(p, &year, &month, &day) &&
-        (!number(p, 4, &year) || !letter(p, '-') || !number(p, 2, &month) || !letter(p, '-') || !number(p, 2, &day)))
-        return FORMS;
+    if (!date_with_points(p, &year, &month, &day) && !date_with_hyphens(p, &year, &month, &day)) return FORMS;
     if (year < 1 || month < 1 || month > 12 || day < 1 || day > cleat_days_in(year, month)) return NO_DAY;
     *days = days_to_date(year, month, day);
     return NULL;
@@ -154,6 +160,7 @@ static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat
     if (*p) return FORMS;
     if (digits > 11) return MILLISECONDS;
     if (first && !negative && looks_compact(value)) return COMPACT;
+    if (first && digits == 4 && value >= 1000 && value < 3000) return YEAR;
     *seconds = negative ? -value : value;
     *kind = CLEAT_TIME_UNIX;
     return NULL;

@@ -150,11 +150,14 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         *flags |= CLEAT_ROW_BREAK;
         return CLEAT_OK;
     }
+    const bool an_hour =
+        r->kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 && time - before == r->table.calendar.step + 3600;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s:%zu: this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
-                      "set data.gaps to fill, skip, or rows (business days)",
+                      "set data.gaps to fill, skip, or rows (business days)%s",
                       path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
-                      cleat_calendar_text(&r->table.calendar, step), r->step_source);
+                      cleat_calendar_text(&r->table.calendar, step), r->step_source,
+                      an_hour ? " (an hour left out by daylight saving? write UTC with a Z)" : "");
 }
 
 /* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
