@@ -4,6 +4,9 @@
 #include "core/memory.h"
 #include "core/text.h"
 
+#include <string.h>
+#include <strings.h>
+
 enum { NAMED = 5, UNEVEN = 10 }; /* a class with UNEVEN times the samples of another is worth a warning */
 
 /* Appends the first classes without samples, and how many more there are. */
@@ -52,6 +55,29 @@ static void warn_uneven(const char *path, const cleat_class *classes, const int6
         (long long)counts[least], classes[most].name, (double)counts[most] / (double)all);
 }
 
+/* Whether two names differ in case and outer blanks only. */
+static bool are_alike(const char *a, const char *b) {
+    size_t length = strlen(a += strspn(a, " ")), other = strlen(b += strspn(b, " "));
+    while (length > 0 && a[length - 1] == ' ') --length;
+    while (other > 0 && b[other - 1] == ' ') --other;
+    return length == other && strncasecmp(a, b, length) == 0;
+}
+
+/* One of them is hardly meant as a class. */
+static void warn_alike(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
+                       int64_t count) {
+    enum { MOST = 2000 }; /* every pair is compared */
+    for (size_t c = 1; c < (size_t)count && count <= MOST; ++c)
+        for (size_t d = 0; d < c; ++d) {
+            if (!are_alike(source->name(dataset, c), source->name(dataset, d))) continue;
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: '%.60s' and '%.60s' are two classes, but differ in case or blanks only; write them alike if "
+                      "they are one",
+                      path, source->name(dataset, d), source->name(dataset, c));
+            return;
+        }
+}
+
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
                                 cleat_weighting weighting, int64_t count, const cleat_class *classes,
                                 cleat_error *error) {
@@ -60,6 +86,7 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
     if (!counts)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %lld classes", (long long)count);
     for (int64_t c = 0; c < count; ++c) counts[c] = classes[c].samples;
+    warn_alike(source, dataset, path, count);
     warn_absent(path, classes, counts, count, "training", "the model cannot learn them");
     warn_uneven(path, classes, counts, count, weighting);
     for (int64_t c = 0; c < count; ++c) counts[c] = 0;

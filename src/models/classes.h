@@ -42,8 +42,8 @@ typedef struct cleat_class_source {
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class *classes);
 
-/* Logs, before a training, that classes are unbalanced, and which ones have no training or validation samples, with the
- * settings that help. */
+/* Logs, before a training, that classes are unbalanced, which ones have no training or validation samples, with the
+ * settings that help, and two whose names differ in case or blanks only. */
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
                                 cleat_weighting weighting, int64_t count, const cleat_class *classes,
                                 cleat_error *error);

@@ -20,8 +20,9 @@ static int64_t samples_of(const cleat_dataset *dataset, size_t index) {
     return training[index];
 }
 
+static const char *names[CLASSES] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
 static const char *name_of(const cleat_dataset *dataset, size_t index) {
-    static const char *const names[CLASSES] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     (void)dataset;
     return names[index];
 }
@@ -97,11 +98,31 @@ static void absent_classes_are_named(void **state) {
     assert_non_null(strstr(text, "data.val_fraction"));
 }
 
+static void names_that_are_alike_are_shown(void **state) {
+    (void)state;
+    static const struct {
+        const char *first, *second;
+        bool alike;
+    } rows[] = {{"no", "NO", true},   {"no", "no ", true},  {" No", "no", true},
+                {"no", "not", false}, {"no", "n o", false}, {"", "no", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        char wanted[200];
+        names[2] = rows[i].first;
+        names[5] = rows[i].second;
+        snprintf(wanted, sizeof wanted, "DATA: '%s' and '%s' are two classes, but", rows[i].first, rows[i].second);
+        const char *text = warnings(even, even, CLEAT_WEIGHTING_NONE);
+        if (rows[i].alike ? !strstr(text, wanted) : *text != 0) fail_msg("%s", text);
+    }
+    names[2] = "c";
+    names[5] = "f";
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(even_classes_are_not_mentioned),
         cmocka_unit_test(a_dominant_class_is_named_with_the_setting),
         cmocka_unit_test(absent_classes_are_named),
+        cmocka_unit_test(names_that_are_alike_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
