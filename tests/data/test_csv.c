@@ -64,6 +64,7 @@ static void refuses_broken_files(void **state) {
         {"a,b\n1,\"2\"x\n", 0, ":2:", "after the closing quote"},
         {"a,b\n1,2\"x\n", 0, ":2:", "unquoted"},
         {"a,b\n1\r,2\n", 0, ":2:", "carriage return"},
+        {"a,b\r1,2\r", 0, ":1:", "tr '\\r' '\\n'"},
         {"a,b\n1,\xFF\n", 0, ":2:", "not UTF-8"},
         {"a,b\n1,\xC3", 0, ":2:", "not UTF-8"},
         {"a,b\n1,\xED\xA0\x80\n", 0, ":2:", "not UTF-8"},

@@ -64,8 +64,9 @@ static cleat_status plain_field(cleat_csv *csv, char **field, char **field_end, 
     while (!at_line_end(source) && *source->at != csv->separator) {
         if (must_be_quoted(csv, *source->at))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: a %s inside an unquoted field; put the whole field in quotes", source->path,
-                              csv->next_line, *source->at == '"' ? "quote" : "carriage return");
+                              "%s:%zu: a %s inside an unquoted field; put the whole field in quotes%s", source->path,
+                              csv->next_line, *source->at == '"' ? "quote" : "carriage return",
+                              *source->at == '"' ? "" : " (lines end so? tr '\\r' '\\n' < OLD > NEW)");
         ++source->at;
     }
     *field_end = source->at;
