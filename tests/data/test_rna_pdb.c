@@ -64,6 +64,43 @@ static void reads_real_oddities(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* The ends of a chain as Amber names them. */
+static void amber_ends_are_read(void **state) {
+    (void)state;
+    char text[2048] = "";
+    static const char *const names[] = {" G5", " RA", "  C", "RU3", " A3", " CN", "DA5", " N5", "G53"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        char number[8];
+        snprintf(number, sizeof number, "%4zu ", i + 1);
+        put(text, "ATOM", " C1'", ' ', names[i], 'A', number, 1, 2, 3);
+    }
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    if (open_text(text, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_string_equal(cleat_rna_sequence(dataset, 0), "GACUACNNN");
+    cleat_dataset_destroy(dataset);
+}
+
+/* A second copy under the same chain and numbers is not read as alternate locations without a word. */
+static void residues_that_come_again_are_named(void **state) {
+    (void)state;
+    char text[2048] = "";
+    for (int copy = 0; copy < 2; ++copy)
+        for (int i = 0; i < 3; ++i) {
+            char number[8];
+            snprintf(number, sizeof number, "%4d ", i + 1);
+            put(text, "ATOM", " C1'", ' ', "  G", 'A', number, 9 * copy, i, 0);
+        }
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    test_keep_log();
+    if (open_text(text, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_non_null(strstr(test_logged(), "1TST.pdb:4: 3 residues have chain and number of an earlier one"));
+    assert_string_equal(cleat_rna_sequence(dataset, 0), "GGG");
+    assert_true(cleat_rna_coords(dataset, 0)[0] == 0);
+    cleat_dataset_destroy(dataset);
+}
+
 /* A TER without a chain ends that of the last atom: what follows under its letter is a ligand. */
 static void a_bare_ter_ends_the_chain_of_the_last_atom(void **state) {
     (void)state;
@@ -201,9 +238,14 @@ static void agrees_with_shared_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_real_oddities),       cmocka_unit_test(a_bare_ter_ends_the_chain_of_the_last_atom),
-        cmocka_unit_test(refuses_broken_files),      cmocka_unit_test(survives_cuts_and_flips),
-        cmocka_unit_test(agrees_with_shared_tables), cmocka_unit_test(chains_of_two_letters_are_chains),
+        cmocka_unit_test(reads_real_oddities),
+        cmocka_unit_test(amber_ends_are_read),
+        cmocka_unit_test(residues_that_come_again_are_named),
+        cmocka_unit_test(a_bare_ter_ends_the_chain_of_the_last_atom),
+        cmocka_unit_test(refuses_broken_files),
+        cmocka_unit_test(survives_cuts_and_flips),
+        cmocka_unit_test(agrees_with_shared_tables),
+        cmocka_unit_test(chains_of_two_letters_are_chains),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

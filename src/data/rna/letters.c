@@ -1,6 +1,7 @@
 /* The RNA alphabet, and the residue names of PDB files. */
 #include "data/rna/set.h"
 
+#include <stdio.h>
 #include <string.h>
 
 char cleat_rna_letter(char c) {
@@ -52,21 +53,26 @@ static bool listed(const char *list, const char *name) {
     return strstr(list, padded) != NULL;
 }
 
+static cleat_residue_kind standard_name(const char *name, char *letter) {
+    const bool plain = listed(plain_names, name);
+    if (!plain && !listed(old_names, name)) return listed(dna_names, name) ? CLEAT_RESIDUE_DNA : CLEAT_RESIDUE_OTHER;
+    *letter = name[!plain && strlen(name) == 2];
+    return CLEAT_RESIDUE_RNA;
+}
+
 cleat_residue_kind cleat_rna_residue_name(const char *name, char *letter) {
+    char stem[8];
     *letter = 'N';
-    if (listed(plain_names, name)) {
-        *letter = name[0];
-        return CLEAT_RESIDUE_RNA;
-    }
-    if (listed(old_names, name)) {
-        *letter = name[strlen(name) == 2];
-        return CLEAT_RESIDUE_RNA;
-    }
-    if (listed(dna_names, name)) return CLEAT_RESIDUE_DNA;
+    cleat_residue_kind kind = standard_name(name, letter);
+    if (kind != CLEAT_RESIDUE_OTHER) return kind;
     for (size_t i = 0; i < sizeof modified / sizeof *modified; ++i)
         if (listed(modified[i].names, name)) {
             *letter = modified[i].letter;
             return CLEAT_RESIDUE_MODIFIED;
         }
-    return CLEAT_RESIDUE_OTHER;
+    /* Amber's force fields call the ends of a chain A5 and U3, or RA5 and RU3, and a chain of one residue AN. */
+    const size_t length = strlen(name);
+    if (length < 2 || length > 3 || !strchr("53N", name[length - 1]) || name[length - 2] == 'N') return kind;
+    snprintf(stem, sizeof stem, "%.*s", (int)length - 1, name);
+    return standard_name(stem, letter);
 }

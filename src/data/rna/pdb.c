@@ -34,7 +34,8 @@ typedef struct pdb_file {
     bool begun[CHAINS], ended[CHAINS]; /* the chain has records; it has a TER record */
     uint16_t order[CHAINS];            /* chains in order of appearance */
     size_t chains;
-    bool atoms; /* the file has ATOM or HETATM records */
+    bool atoms;                  /* the file has ATOM or HETATM records */
+    size_t repeats, repeat_line; /* residues that come again, and where the first one does */
 } pdb_file;
 
 /* Columns first..last (from 1) of a line, without surrounding spaces. */
@@ -125,6 +126,7 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     r->o2 |= strcmp(atom, "O2'") == 0 || strcmp(atom, "O2*") == 0;
     r->alpha_carbon |= strcmp(atom, "CA") == 0;
     bool c1 = strcmp(atom, "C1'") == 0 || strcmp(atom, "C1*") == 0;
+    if (c1 && r->known && line[16] == ' ' && !file->repeats++) file->repeat_line = line_number;
     return c1 && !r->known ? read_position(file, line_number, line, r, error) : CLEAT_OK;
 }
 
@@ -226,6 +228,12 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     if (status == CLEAT_OK) status = read_records(file, &source, error);
     if (status == CLEAT_OK && !file->atoms)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no ATOM record; is this a PDB file?", path);
+    if (status == CLEAT_OK && file->repeats)
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "%s:%zu: %zu residues have chain and number of an earlier one, which counts; of a second copy, name the "
+            "chain otherwise",
+            path, file->repeat_line, file->repeats);
     for (size_t i = 0; i < file->chains && status == CLEAT_OK; ++i)
         if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);
     cleat_source_close(&source);
