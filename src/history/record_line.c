@@ -49,9 +49,11 @@ static bool scan_word(scanner *in, const char *word) {
 
 static bool scan_number(scanner *in, double *value) {
     char *end;
+    const char *past = in->at;
     if (!strchr("-0123456789", *in->at)) return false;
+    while (past < in->end && *past && strchr("+-.0123456789eE", *past)) ++past;
     *value = strtod_l(in->at, &end, in->plain);
-    if (end == in->at || end > in->end || end != in->at + strspn(in->at, "+-.0123456789eE")) return false; /* no 0x10 */
+    if (end == in->at || end != past) return false; /* no 0x10 */
     in->at = end;
     return true;
 }
