@@ -239,6 +239,6 @@ void plan_devices_print(const plan_devices *plan) {
     printf("\n  share: samples of a global batch. compute: this share and the update; alone: the whole global batch on "
            "this device.\n  Times are estimates from the rates in the card files and of the network, not "
            "measurements");
-    if (largest_within(plan) > 1) printf(": true ones lie within a factor of %g", largest_within(plan));
+    if (largest_within(plan) > 1) printf(": the true times lie within a factor of %g", largest_within(plan));
     printf(".\n");
 }

@@ -71,8 +71,8 @@ static void warn_alike(const cleat_class_source *source, const cleat_dataset *da
         for (size_t d = 0; d < c; ++d) {
             if (!are_alike(source->name(dataset, c), source->name(dataset, d))) continue;
             cleat_log(CLEAT_LOG_WARNING,
-                      "%s: '%.60s' and '%.60s' are two classes, but differ in case or blanks only; write them alike if "
-                      "they are one",
+                      "%s: '%.60s' and '%.60s' are two classes, but their names differ only in case or blanks; spell "
+                      "them alike if they are one class",
                       path, source->name(dataset, d), source->name(dataset, c));
             return;
         }

@@ -54,7 +54,7 @@ test_table() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Mb
     says out "t4 alone is the fastest choice"
     says out "another one does as well"
-    says out "true ones lie within a factor of 4."
+    says out "the true times lie within a factor of 4."
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices t4,pocl_cpu --network memory
     says out "different precisions"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices pocl_cpu

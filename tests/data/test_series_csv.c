@@ -72,7 +72,7 @@ static void refuses_bad_files(void **state) {
         {"PAR1\x15\4\x15\x10", ":1:", "is a Parquet file", "to_csv"},
         {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
         {HEAD "2021-03-28 00:00,1,2\n2021-03-28 01:00,1,2\n2021-03-28 03:00,1,2\n", ":4:", "is 7200 s after",
-         "left out by daylight saving"},
+         "daylight saving leave out an hour"},
         {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
     };
     cleat_series_options options = test_tiny_series();

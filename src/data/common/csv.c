@@ -66,7 +66,7 @@ static cleat_status plain_field(cleat_csv *csv, char **field, char **field_end, 
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s:%zu: a %s inside an unquoted field; put the whole field in quotes%s", source->path,
                               csv->next_line, *source->at == '"' ? "quote" : "carriage return",
-                              *source->at == '"' ? "" : " (lines end so? tr '\\r' '\\n' < OLD > NEW)");
+                              *source->at == '"' ? "" : " (if every line ends with one: tr '\\r' '\\n' < OLD > NEW)");
         ++source->at;
     }
     *field_end = source->at;

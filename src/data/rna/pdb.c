@@ -231,8 +231,8 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     if (status == CLEAT_OK && file->repeats)
         cleat_log(
             CLEAT_LOG_WARNING,
-            "%s:%zu: %zu residues have chain and number of an earlier one, which counts; of a second copy, name the "
-            "chain otherwise",
+            "%s:%zu: %zu residues have the chain and number of an earlier one and are left out; give a second copy "
+            "another chain name",
             path, file->repeat_line, file->repeats);
     for (size_t i = 0; i < file->chains && status == CLEAT_OK; ++i)
         if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);

@@ -157,7 +157,7 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
                       "set data.gaps to fill, skip, or rows (business days)%s",
                       path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
                       cleat_calendar_text(&r->table.calendar, step), r->step_source,
-                      an_hour ? " (an hour left out by daylight saving? write UTC with a Z)" : "");
+                      an_hour ? " (does daylight saving leave out an hour? write UTC with a Z)" : "");
 }
 
 /* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
