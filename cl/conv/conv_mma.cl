@@ -36,8 +36,10 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch_vec8(&chunk, source);
 }
 
-/* In local memory: the sums as rows, and behind them the pixels of the lines. */
-#define MEMORY (STEPS_MEMORY > SLICE + 2 * TILE_M ? STEPS_MEMORY : SLICE + 2 * TILE_M)
+/* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group, and the pixels
+ * of the lines. With pixels a vec8 is left empty: where four groups fit an SM, ptxas 13.0 aims at 128 registers, and spills. */
+#define BEHIND (8 + 2 * TILE_M)
+#define MEMORY ((STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND) + 8 * LINES_KEPT)
 
 MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                      TENSOR(const TC, accum), TENSOR(TC, c), TENSOR(const float, sums_accum),
@@ -46,10 +48,6 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     MATRIX_SCRATCH(scratch);
     __local ushort8 memory[MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
-#if LAST_GROUP
-    __local int before;
-    if (get_local_id(0) == 0) before = 0; /* a 0 that the compiler does not know (is_last_group) */
-#endif
     const int lid = get_local_id(0);
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
@@ -63,16 +61,17 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
 #if LAST_GROUP
-    else
-        barrier(CLK_LOCAL_MEM_FENCE);
-    tile_of_group(&operands, get_group_id(0) + before, split_steps, &tile);
+    __local int *before = (__local int *)(steps + SLICE);
+    if (lid == 0) *before = 0; /* a 0 that the compiler does not know (is_last_group) */
+    barrier(CLK_LOCAL_MEM_FENCE);
+    tile_of_group(&operands, get_group_id(0) + *before, split_steps, &tile);
 #endif
     const float own_sum = line_sum_of(line_sum, steps);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
         STOREF((HAS(sums_accum) && !HAS(counters) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + own_sum, OWN_SUMS(&tile),
                tile.m0 + lid);
 #if LINES_KEPT
-    __local int *pixels = (__local int *)(steps + SLICE);
+    __local int *pixels = (__local int *)(steps + SLICE + 8);
     if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
 #endif
 
@@ -94,7 +93,7 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if LAST_GROUP
-    if (HAS(counters) && is_last_group(AT(counters) + tile.number, get_num_groups(0) / tile.count, &before))
+    if (HAS(counters) && is_last_group(AT(counters) + tile.number, get_num_groups(0) / tile.count, before))
         tile_of_parts(&operands, &tile, AT(partial), OR_NULL(accum), AT(c), OR_NULL(sums_accum),
                       sums_here ? AT(sums) : 0);
 #endif

@@ -61,6 +61,9 @@ static inline void operands_advance(struct operands *o) {
     o->depth -= TILE_K;
 }
 
+/* In local memory: the steps, and when they are read, slices of sums, with a word for is_last_group behind them. */
+#define MEMORY (STEPS_MEMORY > SLICE + 8 ? STEPS_MEMORY : SLICE + 8)
+
 /* A group processes a tile or a part of one (split.clh). */
 MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                        TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
@@ -68,12 +71,8 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
                                        const int M, const int N, const int K, const int split_depth, const int whole,
                                        TENSOR(int, counters)) {
     MATRIX_SCRATCH(scratch);
-    __local ushort8 memory[STEPS_MEMORY / 8];
+    __local ushort8 memory[MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
-#if LAST_GROUP
-    __local int before;
-    if (get_local_id(0) == 0) before = 0; /* a 0 that the compiler does not know (is_last_group) */
-#endif
     const share place = share_of(get_group_id(0), M, N, whole);
     const int k_first = place.split * split_depth, k_end = place.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && place.n0 == 0;
@@ -86,7 +85,10 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
 #if LAST_GROUP
-    const int zero = before;
+    __local int *before = (__local int *)(steps + SLICE);
+    if (get_local_id(0) == 0) *before = 0; /* a 0 that the compiler does not know (is_last_group) */
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int zero = *before;
 #else
     const int zero = 0;
 #endif
@@ -114,7 +116,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if LAST_GROUP
-    if (!splits || !is_last_group(AT(counters) + own.tile - whole, splits, &before)) return;
+    if (!splits || !is_last_group(AT(counters) + own.tile - whole, splits, before)) return;
     tile_of_parts(AT(partial) - part_begin(N, whole), part_size, splits, lid, m0, n0, M, N, OR_NULL(bias),
                   OR_NULL(accum), OR_NULL(saved), AT(c));
     if (sums_here) line_sums_of_parts(line_parts, splits, lid, m0, M, OR_NULL(sums_accum), AT(sums));

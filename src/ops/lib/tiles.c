@@ -1,6 +1,7 @@
 /* Selection of GEMM tiles: which tiles a device supports, their estimated time, and the best one. */
 #include "ops/lib/tiles.h"
 #include "core/kernel_shape.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
 
 #include <math.h>
@@ -36,19 +37,20 @@ static int64_t mma_work_group(const cleat_device_facts *facts) {
 /* A tile for matrix units: `rows` x `columns` of C, divided among a group's subgroups in blocks as square as
  * possible. If there are more subgroups than fragments of 16 x 16, item_m or item_n is 0. */
 static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
-    enum { FRAGMENT = 16, PROLOGUE_EPILOGUE = 128 };
+    enum { FRAGMENT = 16 };
     int64_t work_group = mma_work_group(facts);
     int64_t subgroups = work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
     while (across * across * rows < subgroups * columns) across *= 2;
+    /* With asynchronous copies a deeper step takes no registers, and halves the barriers. */
+    const bool deep = rows + columns <= 128 || facts->matrix_unit == CLEAT_MATRIX_NV80;
     return (cleat_tile){.item_m = rows / FRAGMENT * across / (subgroups > 0 ? subgroups : 1),
                         .item_n = columns / FRAGMENT / across,
                         .items_n = across,
                         .rows = rows,
                         .columns = columns,
-                        .step = rows + columns > 128 ? 16 : 32,
+                        .step = deep ? 32 : 16,
                         .work_group = work_group,
-                        .speed = speed,
-                        .prologue_epilogue = PROLOGUE_EPILOGUE};
+                        .speed = speed};
 }
 
 /* AMD's dot instructions run on ordinary SIMD lanes and add two products each. Per product they read as many
@@ -62,9 +64,10 @@ static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
 
 static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     if (facts->matrix_unit == CLEAT_MATRIX_AMD_DOT) return dot_tile_of(kind, facts);
-    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 6, facts);
-    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 5, facts);
-    return mma_tile(64, 64, 3.5, facts);
+    const double unit = facts->matrix_unit == CLEAT_MATRIX_NV80 ? 2 : 1; /* an A100's is twice a T4's */
+    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, unit * 6, facts);
+    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, unit * 5, facts);
+    return mma_tile(64, 64, unit * 3.5, facts);
 }
 
 /* Tiles with 8 x 8 sums a work-item: 64 multiply-adds on 4 vec4s from local memory. The smaller ones have fewer
@@ -104,14 +107,13 @@ static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
 /* The speeds are estimates; cleat tune measures them. Intel's compiler spills 64 sums in most cases, and keeps tiles
  * with fewer. */
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { PROLOGUE_EPILOGUE = 32, MAX_ITEMS = 256 };
+    enum { MAX_ITEMS = 256 };
     if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
     bool few_items = facts->vendor != CLEAT_VENDOR_INTEL && facts->work_group == MAX_ITEMS;
     cleat_tile t = few_items ? items_tile(kind) : group_tile(kind, facts->work_group);
     t.rows = t.work_group / t.items_n * t.item_m;
     t.columns = t.items_n * t.item_n;
     t.step = few_items || t.rows + t.columns > 128 ? 8 : 16;
-    t.prologue_epilogue = PROLOGUE_EPILOGUE;
     return t;
 }
 
@@ -129,16 +131,26 @@ static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind
     return t.item_m * t.item_n > work->intel_sums ? "the accumulators would not fit in registers" : NULL;
 }
 
-/* Number of work-groups that run concurrently without slowing each other down. Compute units of Intel GPUs
- * are vector engines, each with 8 threads of one sub-group, or half as many threads for kernels on matrix
- * units, which use twice the registers. Compute units of other GPUs hold one work-group. */
-static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *facts) {
+/* Compute units of Intel GPUs are vector engines, each with 8 threads of one sub-group, or half as many for kernels on matrix
+ * units, which use twice the registers: several of them run a group. */
+static int64_t units_for(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { ENGINE_THREADS = 8 };
-    int64_t units = units_of(facts);
-    if (facts->vendor != CLEAT_VENDOR_INTEL) return units;
+    if (facts->vendor != CLEAT_VENDOR_INTEL) return units_of(facts);
     int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
     int64_t threads = kind < CLEAT_TILE_KINDS ? ENGINE_THREADS : ENGINE_THREADS / 2;
-    int64_t groups = units * threads * together / facts->work_group;
+    int64_t groups = units_of(facts) * threads * together / facts->work_group;
+    return groups > 0 ? groups : 1;
+}
+
+int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { REGISTERS_NVIDIA = 65536, REGISTERS_AMD = 131072 };
+    if (facts->vendor == CLEAT_VENDOR_INTEL) return 1;
+    const cleat_tile t = cleat_tile_of(kind, facts);
+    const int64_t sums = t.rows * t.columns / t.work_group, registers = sums >= 128                              ? 256
+                                                                        : kind >= CLEAT_TILE_KINDS && sums >= 64 ? 168
+                                                                                                                 : 128;
+    const int64_t groups =
+        (facts->vendor == CLEAT_VENDOR_AMD ? REGISTERS_AMD : REGISTERS_NVIDIA) / (registers * t.work_group);
     return groups > 0 ? groups : 1;
 }
 
@@ -146,34 +158,52 @@ int64_t cleat_tiling_groups(cleat_tiling tiling) {
     return tiling.whole + (tiling.tiles - tiling.whole) * tiling.k.count;
 }
 
-/* Estimated time of adding up the parts of a split k, in multiply-adds of one compute unit. A further launch reads them from
- * memory. The last group of a tile reads its parts alone, from the L2 cache; it has waited for the fences and the counter.
- * Estimates: 8 bytes an element are 100 multiply-adds at a T4's bandwidth, and 8 at 32 bytes a clock of its L2 cache for
- * one unit, 30 if all read and write; 64e3 multiply-adds are 1000 clocks. */
-static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double at_once,
-                            const cleat_device_facts *facts) {
-    const double from_memory = 100, from_cache = 30, alone = 8 /* per element */, launch = 5e5, fences = 64e3;
-    const double count = (double)s->k.count, shared = (double)(s->tiles - s->whole);
-    if (s->k.count == 1) return 0;
-    if (!cleat_has_counters(facts, s->tiles - s->whole))
-        return launch + from_memory * count * (double)(work->gemms * work->m * work->n) / at_once;
-    return fences + (from_cache * shared / at_once + alone) * count * (double)(t->rows * t->columns);
+/* Times are in clocks of a compute unit, of which a large tile without matrix units takes 64 multiply-adds each. */
+enum { MULTIPLY_ADDS = 64 };
+
+/* How long a group's products keep the unit's schedulers busy. */
+static double busy_time(const cleat_tile *t, int64_t depth) {
+    return (double)(t->rows * t->columns) * (double)depth / (MULTIPLY_ADDS * t->speed);
+}
+/* How long its sums are on their way: 32 bytes a clock. */
+static double store_time(const cleat_tile *t) {
+    return (double)(t->rows * t->columns) / 8;
 }
 
-/* Estimated time of a tiling, in multiply-adds of one compute unit: waves of work-groups, each with prologue
- * and epilogue, and what the parts of a split k cost. */
+/* How long a group takes if its unit had nothing else to do. It waits for barriers, local memory and the first operands: half
+ * as long again as it computes (an H200: 1700 clocks for 1144 instructions, GPU.md 1), longer if it does not fill the four schedulers. */
+static double group_time(const cleat_tile *t, int64_t depth, const cleat_device_facts *facts) {
+    enum { FILLING_ITEMS = 128, PROLOGUE = 2000 };
+    const double waits = facts->vendor == CLEAT_VENDOR_INTEL ? 1 : 1.5;
+    const double fills = (double)min(t->work_group, FILLING_ITEMS) / FILLING_ITEMS;
+    return PROLOGUE + waits * busy_time(t, depth) / fills + store_time(t);
+}
+
+/* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100 multiply-adds an element at
+ * a T4's bandwidth. The last group of a tile reads its parts alone, from the L2 cache, LAST_GROUP_VECTORS vec4s of a work-item at a
+ * time, each of which takes the cache's latency; it has waited for the fences and the counter (fitted to an H200). */
+static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double units,
+                            const cleat_device_facts *facts) {
+    const double launch = 8000, from_memory = 100.0 / MULTIPLY_ADDS, fences = 3500, latency = 650;
+    const double count = (double)s->k.count;
+    if (s->k.count == 1) return 0;
+    if (!cleat_has_counters(facts, s->tiles - s->whole))
+        return launch + from_memory * count * (double)(work->gemms * work->m * work->n) / units;
+    return fences + latency * count * (double)ceil_div(t->rows * t->columns / 4, t->work_group * LAST_GROUP_VECTORS);
+}
+
+/* Estimated time of a tiling. A unit has its share of the whole tiles and of the parts, and as many of them at once as fit in its
+ * registers: it takes as long as all their products, or as the groups that follow each other. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
-    enum { FILLING_ITEMS = 128 };
     const cleat_tile t = cleat_tile_of(s->kind, facts);
-    const int64_t at_once = groups_at_once(s->kind, facts), parts = (s->tiles - s->whole) * s->k.count;
-    /* Each of the four schedulers of a compute unit needs 32 work-items. */
-    const double least = (double)FILLING_ITEMS / (double)min(t.work_group, FILLING_ITEMS);
-    const double depth = (double)(s->whole > 0 ? work->k : s->k.depth) + t.prologue_epilogue; /* of the longest group */
-    double time = fmax((double)ceil_div(s->whole, at_once) * ((double)work->k + t.prologue_epilogue) +
-                           (double)ceil_div(parts, at_once) * ((double)s->k.depth + t.prologue_epilogue),
-                       least * depth);
-    time *= (double)(t.rows * t.columns) / t.speed;
-    return time + time_of_parts(work, s, &t, (double)at_once, facts);
+    const int64_t units = units_for(s->kind, facts), resident = cleat_tile_resident(s->kind, facts);
+    const int64_t whole = ceil_div(s->whole, units), parts = ceil_div((s->tiles - s->whole) * s->k.count, units);
+    const int64_t rounds = ceil_div(whole, resident), further = ceil_div(whole + parts, resident) - rounds;
+    const double busy = (double)whole * (busy_time(&t, work->k) + store_time(&t)) +
+                        (double)parts * (busy_time(&t, s->k.depth) + store_time(&t));
+    const double waits =
+        (double)rounds * group_time(&t, work->k, facts) + (double)further * group_time(&t, s->k.depth, facts);
+    return fmax(busy, waits) + time_of_parts(work, s, &t, (double)units, facts);
 }
 
 /* Splits the k of all tiles but the first `whole` into the number of parts with the shortest estimated time, if that is less
@@ -199,11 +229,11 @@ static void split_tiles(const cleat_tile_work *work, int64_t whole, const cleat_
 static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     const cleat_tile t = cleat_tile_of(kind, facts);
     const int64_t tiles = work->gemms * ceil_div(work->m, t.rows) * ceil_div(work->n, t.columns);
-    const int64_t at_once = groups_at_once(kind, facts), waves = tiles / at_once;
+    const int64_t units = units_for(kind, facts), waves = tiles / units;
     cleat_tiling best = {.kind = kind, .tiles = tiles, .whole = tiles, .k = {work->k, 1}};
     split_tiles(work, 0, facts, &best);
-    if (waves >= 1 && tiles % at_once > 0) split_tiles(work, waves * at_once, facts, &best);
-    if (waves >= 2) split_tiles(work, (waves - 1) * at_once, facts, &best);
+    if (waves >= 1 && tiles % units > 0) split_tiles(work, waves * units, facts, &best);
+    if (waves >= 2) split_tiles(work, (waves - 1) * units, facts, &best);
     return best;
 }
 

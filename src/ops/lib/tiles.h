@@ -37,11 +37,10 @@ typedef struct cleat_tile {
     /* Passed to the kernels as -D: ITEM_M, ITEM_N, ITEMS_N (gemm_gpu.clh) or BLOCK_M, BLOCK_N, SUBGROUPS_N
      * (gemm_mma.clh). */
     int64_t item_m, item_n, items_n;
-    int64_t rows, columns;    /* size of the tile in C */
-    int64_t step;             /* TILE_K */
-    int64_t work_group;       /* WG of its kernels */
-    double speed;             /* of the inner loop, relative to the large tile without matrix units */
-    double prologue_epilogue; /* cost of prologue and epilogue, as an equivalent depth of k */
+    int64_t rows, columns; /* size of the tile in C */
+    int64_t step;          /* TILE_K */
+    int64_t work_group;    /* WG of its kernels */
+    double speed;          /* of the inner loop, relative to the large tile without matrix units */
 } cleat_tile;
 
 /* Input of the selection: `gemms` independent products, each with C [m, n] and sums over k. */
@@ -71,6 +70,8 @@ const char *cleat_tiles_refuse(const cleat_device_facts *facts);
 /* Returns the reason why matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
+/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. */
+int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* Adds the tile's defines to the most recent launch. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
 
