@@ -127,12 +127,13 @@ static void print_json_result(const cleat_bench_result *r) {
     printf(", \"device\": ");
     cli_print_json_string(r->device);
     printf(", \"kind\": \"%s\", \"ms_per_step\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, \"steps\": %lld, "
-           "\"gflops\": %.6g, \"gbytes_per_s\": %.6g, \"share_of_peak\": %.4g, \"bound\": \"%s\", "
+           "\"gflops\": %.6g, \"gbytes_per_s\": %.6g, \"share_of_peak\": %.4g, \"predicted_ms\": %.6g, "
+           "\"bound\": \"%s\", "
            "\"peak_gflops\": %.6g, \"peak_gbytes_per_s\": %.6g, \"device_mb\": %.1f, \"peak_rss_mb\": %.1f, "
            "\"peak_matrix_gflops\": ",
            r->kind == CLEAT_BENCH_MICRO ? "micro" : "model", r->ms_median, r->ms_min, r->ms_max, (long long)r->steps,
-           r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
-           (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
+           r->gflops, r->gbytes_per_second, r->share_of_peak, r->predicted_ms, bound_of(r), r->peak.flops / 1e9,
+           r->peak.bytes / 1e9, (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
     cli_print_json_number(r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN);
     print_json_warnings(r);
     if (r->kind != CLEAT_BENCH_MODEL) return;

@@ -59,9 +59,12 @@ typedef struct cleat_bench_result {
      * peak of the unit that computes it and its memory traffic at the memory's rate. Above 1 where data stay in a cache, or
      * where a kernel does less arithmetic than is counted (cleat_bench_warning). */
     double share_of_peak;
+    /* The estimate of `cleat plan` for one run, at the sustained rates in the card file of the device; without one (and on
+     * CPUs) at `peak`. */
+    double predicted_ms;
     bool memory_bound;     /* memory traffic dominates the roofline time */
     cleat_rates peak;      /* of the device (cleat_peaks_measure) */
-    cleat_rates card_peak; /* the same rates in the card file of the device; 0: unknown */
+    cleat_rates card_peak; /* the same rates in the card file of the device; 0: it has none, or is a CPU */
     int64_t device_bytes;
     double peak_rss_mb; /* high-water mark of the process */
     /* Training steps only; else 0: */

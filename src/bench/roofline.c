@@ -8,14 +8,15 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Cost of one run and its minimum time. */
+/* Cost of one run and its minimum time; how long it takes by an estimate at other rates. */
 typedef struct roofline {
     double flops, bytes, seconds;
     double memory_seconds; /* of the operations that memory bounds */
+    double predicted;
 } roofline;
 
 static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part *part, const cleat_rates *peak,
-                             roofline *sum, cleat_error *error) {
+                             const cleat_rates *sustained, roofline *sum, cleat_error *error) {
     cleat_node_estimate node;
     cleat_status status = CLEAT_OK;
     const double times = (double)part->times;
@@ -26,30 +27,39 @@ static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part 
         sum->flops += times * node.cost.flops;
         sum->bytes += times * node.cost.bytes;
         sum->seconds += times * fmax(compute, memory);
+        status = cleat_estimate_node(job->plan, part->graph, i, sustained, &node, error);
+        sum->predicted += times * node.seconds;
         if (memory > compute) sum->memory_seconds += times * memory;
     }
     return status;
 }
 
+/* The card file of a CPU describes any CPU, so that it says nothing about this one. */
+static bool is_of_card(const cleat_device_facts *facts, cleat_card *card) {
+    return facts->kind != CLEAT_DEVICE_CPU && cleat_card_match(facts, card);
+}
+
 cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error) {
+    cleat_card card;
     roofline sum = {0};
+    const bool known = is_of_card(cleat_device_get_facts(job->device), &card);
     const double seconds = result->ms_median / 1e3;
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < job->n_parts && !status; ++i)
-        status = add_part(job, &job->parts[i], &result->peak, &sum, error);
+        status = add_part(job, &job->parts[i], &result->peak, known ? &card.rates : &result->peak, &sum, error);
     if (status) return status;
     result->gflops = sum.flops / seconds / 1e9;
     result->gbytes_per_second = sum.bytes / seconds / 1e9;
     result->share_of_peak = sum.seconds / seconds;
+    result->predicted_ms = 1e3 * sum.predicted;
     result->memory_bound = sum.memory_seconds > sum.seconds / 2;
     return CLEAT_OK;
 }
 
-/* The card file of a CPU describes any CPU, so that it says nothing about this one. */
 void cleat_bench_card_peak(const cleat_device_facts *facts, cleat_rates *peak) {
     cleat_card card;
     *peak = (cleat_rates){0};
-    if (facts->kind == CLEAT_DEVICE_CPU || !cleat_card_match(facts, &card)) return;
+    if (!is_of_card(facts, &card)) return;
     *peak = (cleat_rates){.flops = card.f32_flops, .matrix_flops = card.matrix_flops, .bytes = card.bandwidth};
     snprintf(peak->source, sizeof peak->source, "%s", card.rates.source);
 }

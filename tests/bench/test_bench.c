@@ -387,6 +387,14 @@ static void a_share_above_one_is_said(void **state) {
     cleat_bench_result product = bench(&request);
     assert_true(!product.memory_bound && product.share_of_peak > 10 && same(product.peak.flops, 1e6));
     assert_true(warns(&product, 0, "arithmetic"));
+    /* so fast that launches alone take time: a product is one launch, a step is between 15 and 40 */
+    const cleat_rates slow_launches = {.flops = 1e18, .bytes = 1e18, .launch_seconds = 1e-3, .source = "measured"};
+    plant_peaks(&slow_launches);
+    assert_true(fabs(bench(&request).predicted_ms - 1) < 1e-3);
+    request.workload = "W4";
+    const double launches = bench(&request).predicted_ms;
+    assert_true(launches > 15 && launches < 40 && fabs(launches - round(launches)) < 1e-3);
+    request.workload = "sgemm_256";
     request.remeasure_peak = true;
     product = bench(&request);
     assert_true(product.share_of_peak < 10 && product.peak.flops > 1e8 && product.peak.launch_seconds < 1e-3);

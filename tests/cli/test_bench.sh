@@ -54,7 +54,7 @@ test_results() {
     says out sgemm_256_dw
     lines 6
     exits 0 "$cleat" bench W4 "${short[@]}" --json
-    for member in ms_per_step ms_min steps gflops gbytes_per_s share_of_peak bound peak_gflops device_mb peak_rss_mb peak_matrix_gflops samples_per_s params loss warnings; do
+    for member in ms_per_step ms_min steps gflops gbytes_per_s share_of_peak predicted_ms bound peak_gflops device_mb peak_rss_mb peak_matrix_gflops samples_per_s params loss warnings; do
         json "$member"
     done
     lines 1
