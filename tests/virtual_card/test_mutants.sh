@@ -78,18 +78,18 @@ done
 
 # Operands are loaded ahead of their products in the linear layers of a T4 and an A100. In the convolution a line is summed by one work-item.
 parts='the parts of lines'
-ahead='the first step is complete' not_ahead='the last step is no longer read'
+ahead=('the first step is complete' 'this one is no longer read') not_ahead='the one before is no longer read'
 gemm=lib/gemm_mma.clh
 if [[ $card != t4 && $card != a100 ]]; then
-    barriers linear $linear $gemm "$ahead"
+    barriers linear $linear $gemm "${ahead[@]}"
 else
     barriers linear $linear $gemm "$not_ahead"
-    mutant linear $linear $gemm 'fragments_load(&fragments[(s + 1) % 2]' 'fragments_load(&fragments[s % 2]'
+    mutant linear $linear $gemm 'fragments_load(&next, A_STAGE((s) + 1)' 'fragments_load(&next, A_STAGE(s)'
     mutant linear $linear $gemm 'step_send(&transit, operands, A_STAGE(s), B_STAGE(s));' \
-        'step_send(&transit, operands, A_STAGE(s + 1), B_STAGE(s + 1));'
+        'step_send(&transit, operands, A_STAGE((s) + 1), B_STAGE((s) + 1));'
 fi
 if [[ $card == t4 ]]; then
-    barriers conv $conv $gemm "$ahead" "$parts"
+    barriers conv $conv $gemm "${ahead[@]}" "$parts"
     barriers linear $linear linear/linear_mma.cl
     barriers attention $attention attention/attention_mma_rows_forward.cl
     barriers attention $attention attention/attention_mma_rows_backward.cl
@@ -113,6 +113,8 @@ if [[ $card == a100 ]]; then
     aligned=13 # whose rows are copied asynchronously
     mutant linear $aligned $gemm 'step_wait(&transit, STAGES - 1);' 'step_wait(&transit, STAGES);'
     mutant linear $aligned $gemm 'step_wait(&transit, STAGES - 2);' 'step_wait(&transit, STAGES - 1);'
+    mutant linear $aligned $gemm 'fragments_load(&odd, A_STAGE(s), B_STAGE(s), MATRIX_DEPTH)' 'fragments_load(&odd, A_STAGE(s), B_STAGE(s), 0)'
+    mutant linear $aligned $gemm 'MULTIPLY_LAST(s, odd, even)' 'MULTIPLY_LAST(s, even, odd)'
     barriers linear $aligned $gemm "$not_ahead"
     mutant linear $aligned lib/async_copy.clh 'cp.async.wait_group %0;" : : "n"(n)' 'cp.async.wait_group %0;" : : "n"(n + 1)'
     mutant linear $aligned lib/async_copy.clh '"r"((there) ? 16 : 0)' '"r"(16)'
@@ -142,7 +144,7 @@ wrong() {
 }
 if [[ $card == mi210 || $card == rx7900xt ]]; then
     barriers linear $linear linear/linear_mma.cl
-    barriers conv $conv $gemm "$ahead" "$parts"
+    barriers conv $conv $gemm "${ahead[@]}" "$parts"
     barriers conv $conv conv/conv_mma.cl
     mutant linear $linear lib/mma.clh '(MMA_A_AT(r)[0], MMA_A_AT(r)[ld])' '(MMA_A_AT(r)[ld], MMA_A_AT(r)[0])'
     mutant linear $linear lib/mma.clh '(MMA_B_AT(r)[0], MMA_B_AT(r)[depth])' '(MMA_B_AT(r)[depth], MMA_B_AT(r)[0])'
@@ -154,7 +156,7 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
 fi
 if [[ $card == rx6800xt ]]; then
     barriers linear $linear linear/linear_mma.cl
-    barriers conv $conv $gemm "$ahead" "$parts"
+    barriers conv $conv $gemm "${ahead[@]}" "$parts"
     barriers conv $conv conv/conv_mma.cl
     barriers attention $attention attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
     barriers attention $attention attention/attention_mma_backward.cl
