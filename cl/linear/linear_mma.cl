@@ -1,4 +1,4 @@
-/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units.
+/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units, and in f32 as three products of TF32 (variant tf32x3).
  *
  * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of a tile, or
  * linear_reduce of linear.cl, sums the parts (split.clh). */
@@ -10,7 +10,7 @@
 
 /* Where this work-item's vec8s of the next step are, and the distance to the following one. */
 struct operands {
-    __global const ushort *a[VEC8S_AN_ITEM(TILE_M)], *b[VEC8S_AN_ITEM(TILE_N)]; /* bits of T */
+    __global const T *a[VEC8S_AN_ITEM(TILE_M)], *b[VEC8S_AN_ITEM(TILE_N)];
     long a_stride, b_stride;
     int m0, n0, M, N;
     int depth; /* of this part, from the next step on */
@@ -21,44 +21,43 @@ struct operands {
 static inline long vec8_begin(int i, int tile, int along_k, int line0, int lines, int k0, long ld) {
     const int q = VEC8_NUMBER(i), k = k0 + DEPTH_OF(q, tile, along_k);
     int line = line0 + LINE_OF(q, tile, along_k);
-    if (along_k || ALIGNED8) line = min(line, along_k ? lines - 1 : lines - 8);
+    if (along_k || ALIGNED8) line = min(line, along_k ? lines - 1 : lines - VALUES);
     return along_k ? line * ld + k : k * ld + line;
 }
 /* Number of its elements that exist. */
 static inline int vec8_there(int i, int tile, int along_k, int line0, int lines, int depth) {
     const int q = VEC8_NUMBER(i), left = depth - DEPTH_OF(q, tile, along_k);
     if (along_k) return left;
-    if (ALIGNED8) return left > 0 ? 8 : 0;
+    if (ALIGNED8) return left > 0 ? VALUES : 0;
     return left > 0 ? lines - line0 - LINE_OF(q, tile, along_k) : 0;
 }
 
-static inline void operands_begin(struct operands *o, __global const ushort *a, __global const ushort *b, int K,
-                                  int k) {
+static inline void operands_begin(struct operands *o, __global const T *a, __global const T *b, int K, int k) {
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i)
         o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, k, TRANS_A ? o->M : K);
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i)
         o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, k, TRANS_B ? K : o->N);
-    o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
-    o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
+    o->a_stride = TRANS_A ? (long)DEPTHS * o->M : DEPTHS;
+    o->b_stride = TRANS_B ? DEPTHS : (long)DEPTHS * o->N;
 }
 /* Where a matrix is stored across k, vec8s of a work-item that follow each other are as many depths apart. */
-#define DEPTHS_APART(tile) (WG / ((tile) / 8))
+#define DEPTHS_APART(tile) (WG / ((tile) / VALUES))
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
-    source->p = TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i];
+    source->p = (__global const ushort *)(TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i]);
     source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->depth);
 }
 static inline void b_source(struct operands *o, int i, vec8_source *source) {
-    source->p = TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N;
+    source->p = (__global const ushort *)(TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N);
     source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->depth);
 }
 static inline void operands_advance(struct operands *o) {
     UNROLLED
-    for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
+    for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : DEPTHS;
     UNROLLED
-    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
-    o->depth -= TILE_K;
+    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? DEPTHS : o->b_stride;
+    o->depth -= DEPTHS;
 }
 
 /* In local memory: the steps, and when they are read, slices of sums, with a word for is_last_group behind them. */
@@ -80,9 +79,9 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     matrix_c sum[BLOCK_M][BLOCK_N];
     line_sums line_sum = 0.0f;
     struct operands operands = {.m0 = place.m0, .n0 = place.n0, .M = M, .N = N, .depth = k_end - k_first};
-    operands_begin(&operands, (__global const ushort *)AT(a), (__global const ushort *)AT(b), K, k_first);
+    operands_begin(&operands, AT(a), AT(b), K, k_first);
     tile_clear(sum);
-    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
+    tile_sum(&operands, (k_end - k_first + DEPTHS - 1) / DEPTHS, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);

@@ -56,6 +56,37 @@ static void mma_16x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) 
     }
 }
 
+/* m16n8k8 of floats, of which the unit ignores the lower 13 bits: a register is one element, at l%4 and 4 more along k. */
+static float from_tf32(uint32_t bits) {
+    float value;
+    bits &= 0xffffe000;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static void mma_tf32(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
+    if (!whole_warp(warp, mask)) return;
+    float a[16][8], b[8][8]; /* [m, k], [k, n] */
+    for (int r = 0; r < 4; ++r) {
+        const uint32_t *from = ptx_at_operand(warp, now->from[r]);
+        for (int l = 0; l < PTX_LANES; ++l) a[l / 4 + 8 * (r & 1)][l % 4 + 4 * (r >> 1)] = from_tf32(from[l]);
+    }
+    for (int r = 0; r < 2; ++r) {
+        const uint32_t *from = ptx_at_operand(warp, now->from[4 + r]);
+        for (int l = 0; l < PTX_LANES; ++l) b[l % 4 + 4 * r][l / 4] = from_tf32(from[l]);
+    }
+    float sums[4][PTX_LANES];
+    for (int r = 0; r < 4; ++r) {
+        const float *from = ptx_at_operand(warp, now->from[6 + r]);
+        for (int l = 0; l < PTX_LANES; ++l) {
+            const int m = l / 4 + 8 * (r >> 1), n = 2 * (l % 4) + (r & 1);
+            sums[r][l] = from[l];
+            for (int k = 0; k < 8; ++k) sums[r][l] += a[m][k] * b[k][n]; /* the product is exact */
+            sums[r][l] = ptx_result(sums[r][l]);
+        }
+    }
+    for (int r = 0; r < 4; ++r) memcpy(ptx_at_operand(warp, now->to[r]), sums[r], sizeof sums[r]);
+}
+
 /* m8n8k4: four products, each by four lanes of the lower half of the warp and the four that are 16 above them. A lane
  * holds a row of A (a column where A is stored by columns), a column of B (a row), and eight elements of C. */
 enum { A_BY_COLUMNS = 1, B_BY_ROWS = 2 };
@@ -130,6 +161,7 @@ static void load_matrices(ptx_warp *warp, const ptx_instruction *now, uint32_t m
         "ldmatrix.sync.aligned.m8n8." number ".trans(.shared|.shared::cta).b16", operands, load_matrices, 1, 2, 8      \
     }
 static const ptx_form forms[] = {
+    {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "{wwww}={wwww}{ww}{wwww}", mma_tf32, .mma = true},
     MMA8(".row.col", 0),
     MMA8(".col.col", A_BY_COLUMNS),
     MMA8(".row.row", B_BY_ROWS),

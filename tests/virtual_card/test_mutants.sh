@@ -126,6 +126,14 @@ if [[ $card == a100 ]]; then
     "$cleat" devices 2>/dev/null | grep -q "matrix unit *nv80"
     unit nv80 lib/mma_nvidia.clh '"r"(x[2]), "r"(x[3]), "r"(y[0])' '"r"(x[3]), "r"(x[2]), "r"(y[0])'
     unit nv80 lib/mma_nvidia.clh '"r"(y[0]), "r"(y[1])' '"r"(y[1]), "r"(y[0])'
+    export CLEAT_TEST_VARIANT=tf32x3 CLEAT_TEST_STORAGE=f32
+    passes linear $aligned || { tail -n 20 "$work/log" && exit 1; }
+    mutant linear $aligned lib/mma_nvidia.clh 'MMA_TF32(mma_small, mma_large);' ''
+    mutant linear $aligned lib/mma_nvidia.clh 'MMA_TF32(mma_large, mma_small);' ''
+    mutant linear $aligned lib/mma_nvidia.clh 'a->x[1] = MMA_FLOAT(0, 8), a->x[2] = MMA_FLOAT(4, 0)' 'a->x[1] = MMA_FLOAT(4, 0), a->x[2] = MMA_FLOAT(0, 8)'
+    mutant linear $aligned lib/mma_nvidia.clh 'b->x[1] = MMA_FLOAT(4, 0), b->x[2] = MMA_FLOAT(0, 8)' 'b->x[1] = MMA_FLOAT(0, 8), b->x[2] = MMA_FLOAT(4, 0)'
+    mutant linear $aligned lib/mma.clh '((row) % 4 * 2)' '((row) % 8)'
+    export CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
 fi
 if [[ $card == v100 ]]; then
     barriers attention $attention attention/attention_mma_forward.cl

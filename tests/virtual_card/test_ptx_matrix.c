@@ -25,6 +25,14 @@ static place fragment_16x8(int matrix, int lane, int i) {
     return (place){0, group + (i >= 2 ? 8 : 0), 2 * thread + (i & 1)};
 }
 
+/* One product of m16n8k8 of floats: a register is one element of A or B. */
+static place fragment_tf32(int matrix, int lane, int i) {
+    const int group = lane / 4, thread = lane % 4;
+    if (matrix == A) return (place){0, group + (i & 1 ? 8 : 0), thread + (i >= 2 ? 4 : 0)};
+    if (matrix == B) return (place){0, thread + (i >= 1 ? 4 : 0), group};
+    return fragment_16x8(C, lane, i);
+}
+
 /* Four products of m8n8k4: of lanes 0-3 and 16-19, 4-7 and 20-23, and so on. */
 static place accumulator_8x8(int lane, int i) {
     const int x = (lane & 1) + (i & 2);
@@ -57,7 +65,7 @@ typedef struct shape {
     fragment *fragment;
     int a, b, c; /* registers of a lane: two halves each, of C one float */
     int depth;
-    bool bf16;
+    enum { HALF, BFLOAT, TF32 } type; /* TF32: one float each */
 } shape;
 
 /* A small integer as a half type. */
@@ -84,12 +92,13 @@ static void set_fragment(rig *r, const shape *s, matrices *m, int matrix, int re
     for (int lane = 0; lane < WARP; ++lane)
         for (int k = 0; k < registers; ++k) {
             uint32_t word;
-            if (matrix == C) {
-                const float x = (float)*element(m, C, s->fragment(C, lane, k));
+            if (matrix == C || s->type == TF32) {
+                const float x = (float)*element(m, matrix, s->fragment(matrix, lane, k));
                 memcpy(&word, &x, sizeof word);
+                if (matrix != C) word |= 0x1abc; /* what the unit ignores */
             } else {
-                word = half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k)), s->bf16) |
-                       half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k + 1)), s->bf16) << 16;
+                word = half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k)), s->type == BFLOAT) |
+                       half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k + 1)), s->type == BFLOAT) << 16;
             }
             memcpy(r->in + 128 * lane + 4 * (first + k), &word, sizeof word);
         }
@@ -122,10 +131,11 @@ static void products_of_matrices(void **unused) {
 #define M8(layouts) "mma.sync.aligned.m8n8k4." layouts ".f32.f16.f16.f32"
 #define M16(depth, type) "mma.sync.aligned.m16n8k" depth ".row.col.f32." type "." type ".f32"
     static const shape shapes[] = {
-        {M16("16", "f16"), fragment_16x8, 4, 2, 4, 16, false}, {M16("16", "bf16"), fragment_16x8, 4, 2, 4, 16, true},
-        {M16("8", "f16"), fragment_16x8, 2, 1, 4, 8, false},   {M16("8", "bf16"), fragment_16x8, 2, 1, 4, 8, true},
-        {M8("row.col"), fragment_row_col, 2, 2, 8, 4, false},  {M8("col.col"), fragment_col_col, 2, 2, 8, 4, false},
-        {M8("row.row"), fragment_row_row, 2, 2, 8, 4, false},  {M8("col.row"), fragment_col_row, 2, 2, 8, 4, false},
+        {M16("8", "tf32"), fragment_tf32, 4, 2, 4, 8, TF32},     {M16("16", "f16"), fragment_16x8, 4, 2, 4, 16, HALF},
+        {M16("16", "bf16"), fragment_16x8, 4, 2, 4, 16, BFLOAT}, {M16("8", "f16"), fragment_16x8, 2, 1, 4, 8, HALF},
+        {M16("8", "bf16"), fragment_16x8, 2, 1, 4, 8, BFLOAT},   {M8("row.col"), fragment_row_col, 2, 2, 8, 4, HALF},
+        {M8("col.col"), fragment_col_col, 2, 2, 8, 4, HALF},     {M8("row.row"), fragment_row_row, 2, 2, 8, 4, HALF},
+        {M8("col.row"), fragment_col_row, 2, 2, 8, 4, HALF},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         const shape *s = &shapes[i];

@@ -262,7 +262,8 @@ const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, c
     cleat_tile_work work = tiled->work(node);
     cleat_tile t = cleat_tile_of(kind, facts);
     if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
-    if (best_tiling(&work, tiled->mma, facts).kind == kind) return "the best tile according to the estimate";
+    if (!tiled->tuner_only && best_tiling(&work, tiled->mma, facts).kind == kind)
+        return "the best tile according to the estimate";
     return refuse_tile(&work, kind, facts);
 }
 

@@ -86,7 +86,8 @@ void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 /* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 
 typedef struct cleat_tiled {
-    bool mma; /* use the tiles for matrix units */
+    bool mma;        /* use the tiles for matrix units */
+    bool tuner_only; /* no kind is the best by estimate: the tuner tries each */
     /* Checks that apply to every tile. */
     const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
     cleat_tile_work (*work)(const cleat_node *node);

@@ -51,11 +51,13 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
  * group of a tile adds up its parts, or further launches do (cl/linear/split.clh). */
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s);
 
-/* Variants of linear_mma.c: f16 and bf16 on matrix units. */
+/* Variants of linear_mma.c: on matrix units. */
 CLEAT_DECLARE_VARIANT(linear_mma)
 CLEAT_DECLARE_VARIANT(linear_mma_large)
 CLEAT_DECLARE_VARIANT(linear_mma_medium)
 CLEAT_DECLARE_VARIANT(linear_mma_small)
+CLEAT_DECLARE_VARIANT(linear_tf32_medium)
+CLEAT_DECLARE_VARIANT(linear_tf32_small)
 
 extern const cleat_variant cleat_linear_variants[];      /* GEMMs with a C */
 extern const cleat_variant cleat_linear_sums_variants[]; /* the sums only */

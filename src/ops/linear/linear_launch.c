@@ -467,6 +467,8 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("gpu_large", linear_gpu_large),
     CLEAT_VARIANT_ROW("gpu_medium", linear_gpu_medium),
     CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
+    CLEAT_VARIANT_ROW("tf32x3_medium", linear_tf32_medium),
+    CLEAT_VARIANT_ROW("tf32x3_small", linear_tf32_small),
     {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},

@@ -1,11 +1,13 @@
-/* The GEMMs of linear.c in f16 and bf16 on matrix units. Kernel: cl/linear/linear_mma.cl. */
+/* The GEMMs of linear.c on matrix units, in f16 and bf16, and in f32 as three products of TF32. Kernel:
+ * cl/linear/linear_mma.cl. */
 #include "ops/linear/linear.h"
 
-enum { VEC8 = 8, VEC4 = 4 };
+enum { VEC8 = 8, VEC4 = 4, GROUP = 256 };
 
-/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s. */
+/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s of halves, which are vec4s of f32. */
 static bool aligned8(const cleat_gemm *p) {
-    return (p->trans_a ? p->m : p->k) % VEC8 == 0 && (p->trans_b ? p->k : p->n) % VEC8 == 0;
+    const int64_t vec = p->a->dtype == CLEAT_F32 ? VEC4 : VEC8;
+    return (p->trans_a ? p->m : p->k) % vec == 0 && (p->trans_b ? p->k : p->n) % vec == 0;
 }
 
 static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
@@ -34,3 +36,23 @@ CLEAT_TILED_VARIANT(linear_mma, tiled, CLEAT_TILE_BEST)
 CLEAT_TILED_VARIANT(linear_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
 CLEAT_TILED_VARIANT(linear_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
 CLEAT_TILED_VARIANT(linear_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
+
+/* f32 as the sum of two TF32 (mma_nvidia.clh). It is for the tuner to choose: where a card's f32 lanes are as fast as a third of
+ * its TF32, such as an RTX 3090's, it gains nothing. The largest tile would spill where an operand is transposed. */
+static const char *refuse_tf32(const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_gemm p = cleat_linear_gemm(node);
+    if (p.a->dtype != CLEAT_F32) return "only for f32";
+    if (facts->matrix_unit != CLEAT_MATRIX_NV80) return "only NVIDIA's matrix units from sm_80 on multiply TF32";
+    if (facts->work_group != GROUP || facts->vector_width != VEC4)
+        return "requires work-groups of 256, and a vector width of 4";
+    return aligned8(&p) ? NULL : "the rows of both operands must be multiples of 4";
+}
+
+static const cleat_tiled tf32 = {.mma = true,
+                                 .tuner_only = true,
+                                 .refuse = refuse_tf32,
+                                 .work = tile_work,
+                                 .workspace = cleat_linear_tiled_workspace,
+                                 .launch = launch};
+CLEAT_TILED_VARIANT(linear_tf32_medium, tf32, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(linear_tf32_small, tf32, CLEAT_TILE_MMA_SMALL)
