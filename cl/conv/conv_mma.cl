@@ -1,6 +1,6 @@
-/* Convolution and its gradients as GEMMs (conv_gemm.clh) of f16 or bf16 on matrix units.
+/* Convolution and its gradients as GEMMs (conv_gemm.clh) on matrix units, of f16 or bf16, or of f32 as three products of TF32.
  *
- * C of x, and for DX and DW also N, are multiples of 8, so that a vec8 is within one pixel: it is one load,
+ * C of x, and for DX and DW also N, are multiples of 8 (f32: 4), so that a vec8 of halves is within one pixel: it is one load,
  * or zeros. */
 #include "lib/common.clh"
 #include "conv/conv.clh"
@@ -9,12 +9,13 @@
 #define TRANS_A (CONV_KIND == CONV_DW)
 #define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define ALIGNED8 1
+#define ALIGNED4 1
 /* The addresses of patches take registers, and so do copies that are not asynchronous: ptxas 12.9 would spill. */
 #if MATRIX_UNIT == MATRIX_NV75
 #define AHEAD 0
 #endif
 #include "lib/gemm_mma.clh"
-#define CHUNK 8
+#define CHUNK VALUES
 #include "conv/conv_gemm.clh"
 
 /* If pixels are found by division, the division is done once for each line of the tile. */

@@ -39,8 +39,8 @@ static inline void operands_begin(struct operands *o, __global const T *a, __glo
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i)
         o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, k, TRANS_B ? K : o->N);
-    o->a_stride = TRANS_A ? (long)DEPTHS * o->M : DEPTHS;
-    o->b_stride = TRANS_B ? DEPTHS : (long)DEPTHS * o->N;
+    o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
+    o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
 /* Where a matrix is stored across k, vec8s of a work-item that follow each other are as many depths apart. */
 #define DEPTHS_APART(tile) (WG / ((tile) / VALUES))
@@ -54,10 +54,10 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
 }
 static inline void operands_advance(struct operands *o) {
     UNROLLED
-    for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : DEPTHS;
+    for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
     UNROLLED
-    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? DEPTHS : o->b_stride;
-    o->depth -= DEPTHS;
+    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
+    o->depth -= TILE_K;
 }
 
 /* In local memory: the steps, and when they are read, slices of sums, with a word for is_last_group behind them. */
@@ -81,7 +81,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     struct operands operands = {.m0 = place.m0, .n0 = place.n0, .M = M, .N = N, .depth = k_end - k_first};
     operands_begin(&operands, AT(a), AT(b), K, k_first);
     tile_clear(sum);
-    tile_sum(&operands, (k_end - k_first + DEPTHS - 1) / DEPTHS, steps, steps + STAGES * A_STEP, sum, sums_here,
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
              &line_sum, scratch);
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);

@@ -139,6 +139,7 @@ endforeach()
 
 # Quick as well: f32 as three products of TF32, which the tuner alone would choose
 card_test(virtual_card.a100.linear_tf32 quick a100 "${strict};CLEAT_TEST_ROW=13;CLEAT_TEST_VARIANT=tf32x3;CLEAT_TEST_STORAGE=f32" ops_linear)
+card_test(virtual_card.a100.conv_tf32 quick a100 "${strict};CLEAT_TEST_ROW=10;CLEAT_TEST_VARIANT=tf32x3;CLEAT_TEST_STORAGE=f32" ops_conv)
 
 # Slow: every op on the T4 and on AMD's cards; there not those whose tests take more than half a minute (they passed on 2026-11-23). A row of f32
 # runs plain or chained by turns, as rows of half types do; PoCL runs both in the same shape.

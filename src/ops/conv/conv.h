@@ -67,6 +67,8 @@ CLEAT_DECLARE_VARIANT(conv_mma)
 CLEAT_DECLARE_VARIANT(conv_mma_large)
 CLEAT_DECLARE_VARIANT(conv_mma_medium)
 CLEAT_DECLARE_VARIANT(conv_mma_small)
+CLEAT_DECLARE_VARIANT(conv_tf32_medium)
+CLEAT_DECLARE_VARIANT(conv_tf32_small)
 CLEAT_DECLARE_VARIANT(conv_winograd) /* conv_winograd.c */
 
 #endif

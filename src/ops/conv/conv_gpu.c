@@ -74,14 +74,15 @@ void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const c
     cleat_conv_launch_result(binder, c);
     cleat_launch_define(binder, "CONV_KIND", c->kind);
     if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);
-    cleat_launch_tile(binder, tiling.kind);
+    cleat_launch_tile(binder, tiling.kind, c->x->dtype);
 }
 
 void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
     const bool reduced = tiling.k.count > 1 && cleat_has_counters(binder->facts, tiling.tiles);
     launch_tensors(binder, c, tiling, reduced);
     cleat_conv_launch_geometry(binder, c);
-    cleat_launch_i32(binder, (int32_t)ceil_div(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
+    const int64_t step = cleat_tile_step(tiling.kind, c->x->dtype, binder->facts);
+    cleat_launch_i32(binder, (int32_t)ceil_div(tiling.k.depth, step));
     cleat_launch_counters(binder, reduced);
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
     if (tiling.k.count == 1 || reduced) return;

@@ -263,6 +263,8 @@ const cleat_variant cleat_conv_variants[] = {
     CLEAT_VARIANT_ROW("mma_medium", conv_mma_medium),
     CLEAT_VARIANT_ROW("mma_small", conv_mma_small),
     CLEAT_VARIANT_ROW("gpu", conv_gpu),
+    CLEAT_VARIANT_ROW("tf32x3_medium", conv_tf32_medium),
+    CLEAT_VARIANT_ROW("tf32x3_small", conv_tf32_small),
     CLEAT_VARIANT_ROW("winograd", conv_winograd),
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},

@@ -1,20 +1,21 @@
-/* Convolutions in f16 and bf16 on matrix units. Kernel: cl/conv/conv_mma.cl. */
+/* Convolutions on matrix units, in f16 and bf16, and in f32 as three products of TF32. Kernel: cl/conv/conv_mma.cl. */
 #include "ops/conv/conv.h"
 
 enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* multiple of every TILE_K */ };
 
 /* Returns whether the rows that are read (channels of x and of the weight, features of dy) consist of whole
- * vec8s. */
-static bool aligned8(const cleat_conv *c) {
-    return c->channels % VEC8 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC8 == 0);
+ * vectors. */
+static bool aligned(const cleat_conv *c, int64_t vec) {
+    return c->channels % vec == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % vec == 0);
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_conv c = cleat_conv_of(node);
     const char *why = cleat_matrix_refuse(facts, c.x->dtype);
     if (why) return why;
-    return aligned8(&c) ? NULL
-                        : "the numbers of input channels, and for gradients output channels, must be multiples of 8";
+    return aligned(&c, VEC8)
+               ? NULL
+               : "the numbers of input channels, and for gradients output channels, must be multiples of 8";
 }
 
 static cleat_tile_work tile_work(const cleat_node *node) {
@@ -35,3 +36,21 @@ CLEAT_TILED_VARIANT(conv_mma, tiled, CLEAT_TILE_BEST)
 CLEAT_TILED_VARIANT(conv_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
 CLEAT_TILED_VARIANT(conv_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
 CLEAT_TILED_VARIANT(conv_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
+
+static const char *refuse_tf32(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_conv c = cleat_conv_of(node);
+    const char *why = cleat_tf32_refuse(facts, c.x->dtype);
+    if (why) return why;
+    return aligned(&c, VEC4)
+               ? NULL
+               : "the numbers of input channels, and for gradients output channels, must be multiples of 4";
+}
+
+static const cleat_tiled tf32 = {.mma = true,
+                                 .tuner_only = true,
+                                 .refuse = refuse_tf32,
+                                 .work = tile_work,
+                                 .workspace = cleat_conv_tiled_workspace,
+                                 .launch = launch};
+CLEAT_TILED_VARIANT(conv_tf32_medium, tf32, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(conv_tf32_small, tf32, CLEAT_TILE_MMA_SMALL)

@@ -14,15 +14,25 @@ const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     return NULL;
 }
 
-const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
+static const char *refuse_device(const cleat_device_facts *facts) {
     enum { GROUP = 256, LOCAL_BYTES = 32 * 1024 };
-    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
-    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
-    if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
     if (facts->work_group != GROUP || facts->vector_width != 4)
         return "requires work-groups of 256, and a vector width of 4";
     if (facts->local_memory < LOCAL_BYTES) return "requires 32 KiB of local memory";
     return NULL;
+}
+
+const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
+    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
+    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
+    if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
+    return refuse_device(facts);
+}
+
+const char *cleat_tf32_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
+    if (dtype != CLEAT_F32) return "only for f32";
+    if (facts->matrix_unit != CLEAT_MATRIX_NV80) return "only NVIDIA's matrix units from sm_80 on multiply TF32";
+    return refuse_device(facts);
 }
 
 /* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
@@ -282,10 +292,15 @@ void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const clea
     tiled->launch(binder, node, tiling_of(tiled, kind, node, binder->facts));
 }
 
-void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
+int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_device_facts *facts) {
+    const int64_t step = cleat_tile_of(kind, facts).step;
+    return kind >= CLEAT_TILE_KINDS && dtype == CLEAT_F32 ? step / 2 : step;
+}
+
+void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype dtype) {
     cleat_tile t = cleat_tile_of(kind, binder->facts);
     cleat_launch_work_group(binder, t.work_group);
-    cleat_launch_define(binder, "TILE_K", t.step);
+    cleat_launch_define(binder, "TILE_K", cleat_tile_step(kind, dtype, binder->facts));
     if (kind >= CLEAT_TILE_KINDS) {
         cleat_launch_matrix_unit(binder);
         cleat_launch_define(binder, "BLOCK_M", t.item_m);

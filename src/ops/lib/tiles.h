@@ -69,11 +69,16 @@ int64_t cleat_tiling_groups(cleat_tiling tiling);
 const char *cleat_tiles_refuse(const cleat_device_facts *facts);
 /* Returns the reason why matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
+/* The same for f32 as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose f32 lanes are as
+ * fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill across k. */
+const char *cleat_tf32_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. */
 int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* Adds the tile's defines to the most recent launch. */
-void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
+/* TILE_K of its kernels: `step`, of which f32 on matrix units, where a value takes two halves, has half. */
+int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_device_facts *facts);
+/* Adds the tile's defines to the most recent launch, whose operands are of this type. */
+void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype dtype);
 
 /* Partition of a product on a CPU (cl/lib/gemm_cpu.clh): members are the -D of the kernels, by their names. */
 typedef struct cleat_cpu_tile {

@@ -297,7 +297,7 @@ static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tilin
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_gpu");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
-    cleat_launch_tile(binder, s.kind);
+    cleat_launch_tile(binder, s.kind, p.a->dtype);
     cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
     if (aligned4(&p) && p.n % 4 == 0) cleat_launch_define(binder, "ALIGNED", 1);
     cleat_linear_tiles(binder, node, &p, s);

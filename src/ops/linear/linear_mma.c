@@ -2,7 +2,7 @@
  * cl/linear/linear_mma.cl. */
 #include "ops/linear/linear.h"
 
-enum { VEC8 = 8, VEC4 = 4, GROUP = 256 };
+enum { VEC8 = 8, VEC4 = 4 };
 
 /* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s of halves, which are vec4s of f32. */
 static bool aligned8(const cleat_gemm *p) {
@@ -15,7 +15,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s)
     cleat_linear_begin(binder, node, &p, "linear/linear_mma.cl", "linear_mma");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
-    cleat_launch_tile(binder, s.kind);
+    cleat_launch_tile(binder, s.kind, p.a->dtype);
     cleat_launch_define(binder, "ALIGNED8", aligned8(&p));
     cleat_launch_define(binder, "ALIGNED", p.n % VEC4 == 0);
     cleat_linear_tiles(binder, node, &p, s);
@@ -37,14 +37,10 @@ CLEAT_TILED_VARIANT(linear_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
 CLEAT_TILED_VARIANT(linear_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
 CLEAT_TILED_VARIANT(linear_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
 
-/* f32 as the sum of two TF32 (mma_nvidia.clh). It is for the tuner to choose: where a card's f32 lanes are as fast as a third of
- * its TF32, such as an RTX 3090's, it gains nothing. The largest tile would spill where an operand is transposed. */
 static const char *refuse_tf32(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_gemm p = cleat_linear_gemm(node);
-    if (p.a->dtype != CLEAT_F32) return "only for f32";
-    if (facts->matrix_unit != CLEAT_MATRIX_NV80) return "only NVIDIA's matrix units from sm_80 on multiply TF32";
-    if (facts->work_group != GROUP || facts->vector_width != VEC4)
-        return "requires work-groups of 256, and a vector width of 4";
+    const char *why = cleat_tf32_refuse(facts, p.a->dtype);
+    if (why) return why;
     return aligned8(&p) ? NULL : "the rows of both operands must be multiples of 4";
 }
 
