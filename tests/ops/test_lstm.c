@@ -173,6 +173,11 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
+/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); subgroups that are 1, an odd
+ * number, and all; one step. */
+static const op_row rows_half[] = {
+    {11, 2, 3, 16, PARAMETERS}, {3, 7, 2, 48}, {9, 3, 2, 48}, {18, 1, 2, 32}, {5, 3, 2, 128, PARAMETERS}};
+
 /* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
 static const op_row rows_layer[] = {
     {5, 3, 16, 16, PARAMETERS}, {70, 2, 130, 33, PARAMETERS}, {3, 4, 17, 144}, {600, 2, 1, 16}};
@@ -196,6 +201,16 @@ static const op_test tests[] = {
      .tolerance = tolerance,
      .samples = 2,
      .only = 1u << CLEAT_F32},
+    {.op = "lstm",
+     .title = "lstm, half",
+     .rows = rows_half,
+     .row_count = sizeof rows_half / sizeof *rows_half,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 2,
+     .only = 1u << CLEAT_F16 | 1u << CLEAT_BF16},
     {.op = "lstm_layer",
      .rows = rows,
      .row_count = sizeof rows / sizeof *rows,

@@ -5,6 +5,7 @@
 
 #include "ops/lib/count.h"
 #include "ops/lib/rows.h"
+#include "ops/lib/tiles.h"
 
 enum { FLOAT_BYTES = 4 };
 
@@ -370,6 +371,62 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     if (node->out[1]) launch_gpu_weight(binder, node, &s);
 }
 
+/* --- matrix units: the weight stays in registers --------------------------------------------------------------- */
+
+/* Samples of a group: 4, whose steps take less time, unless there are more groups than compute units. */
+static int64_t mma_samples(const cleat_lstm_size *size, const cleat_device_facts *facts) {
+    return ceil_div(size->batch, 4) > units_of(facts) ? 8 : 4;
+}
+
+static const char *refuse_mma(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { FRAGMENT = 16 };
+    const int64_t hidden = cleat_lstm_size_of(node).hidden;
+    const char *why = cleat_matrix_refuse(facts, node->in[0]->dtype);
+    if (why) return why;
+    if (!HAS_HALVES((int)facts->matrix_unit)) return "products of this matrix unit have no eight columns";
+    return hidden % FRAGMENT != 0 || hidden > LSTM_MMA_UNITS ? "requires a multiple of 16 units, at most 128" : NULL;
+}
+
+/* The products' gradients, then the parts of the weight's. */
+static int64_t mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    gpu_shape s = shape_gpu(node, facts);
+    return spare_bytes(node) + gpu_parts(node, &s);
+}
+
+static void begin_mma(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm/lstm_mma.cl", kernel);
+    cleat_launch_define(binder, "HIDDEN", size.hidden);
+    cleat_launch_define(binder, "SAMPLES", mma_samples(&size, binder->facts));
+    cleat_launch_matrix_unit(binder);
+    cleat_launch_work_group(binder, 2 * size.hidden);
+}
+
+static void end_mma(cleat_binder *binder, const cleat_node *node) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, ceil_div(size.batch, mma_samples(&size, binder->facts)));
+}
+
+static void bind_mma(const cleat_node *node, cleat_binder *binder) {
+    begin_mma(binder, node, "lstm_mma_forward");
+    for (int i = 0; i < CLEAT_LSTM_TARGETS; ++i) cleat_launch_tensor(binder, node->in[i]);
+    add_outputs(binder, node);
+    end_mma(binder, node);
+}
+
+static void bind_grad_mma(const cleat_node *node, cleat_binder *binder) {
+    gpu_shape s = shape_gpu(node, binder->facts);
+    begin_mma(binder, node, "lstm_mma_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    add_dproducts(binder, node);
+    end_mma(binder, node);
+    if (node->out[1]) launch_gpu_weight(binder, node, &s);
+}
+
 /* --- generic -------------------------------------------------------------------------------------------------- */
 
 static int64_t plain_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -421,6 +478,7 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
 
 const cleat_variant cleat_lstm_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "mma", .refuse = refuse_mma, .bind = bind_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
@@ -433,6 +491,7 @@ const cleat_variant cleat_lstm_layer_grad_variants[] = {
 
 const cleat_variant cleat_lstm_grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "mma", .refuse = refuse_mma, .workspace = mma_grad_workspace, .bind = bind_grad_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
     {0}};
