@@ -269,19 +269,27 @@ typedef struct gpu_shape {
     int64_t tiles, splits, depth; /* of the weight's gradient */
 } gpu_shape;
 
-static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LANES_MIN = 16, VEC4 = 4, DEPTH_MIN = 256, SPLITS_MAX = 64 };
+/* Splits the steps of the weight's gradient, which has `tiles` tiles, for about `groups` groups. */
+static void split_steps(gpu_shape *s, const cleat_node *node, int64_t tiles, int64_t groups) {
+    enum { DEPTH_MIN = 256, SPLITS_MAX = 64 };
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t steps = size.batch * size.length;
+    s->tiles = tiles;
+    s->splits = min(min(ceil_div(groups, tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
+    s->depth = round_up(ceil_div(steps, s->splits), LSTM_WEIGHT_SIDE);
+    s->splits = ceil_div(steps, s->depth);
+}
+
+static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LANES_MIN = 16, VEC4 = 4 };
+    cleat_lstm_size size = cleat_lstm_size_of(node);
     gpu_shape s = {.lanes = LANES_MIN};
     while (s.lanes < size.hidden && s.lanes < facts->work_group) s.lanes *= 2;
     s.blocks = ceil_div(size.hidden, s.lanes);
     s.samples = facts->work_group / s.lanes * VEC4;
     s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
-    s.tiles = ceil_div(4 * size.hidden, LSTM_WEIGHT_SIDE) * ceil_div(size.hidden, LSTM_WEIGHT_SIDE);
-    s.splits = min(min(ceil_div(8 * units_of(facts), s.tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
-    s.depth = round_up(ceil_div(steps, s.splits), LSTM_WEIGHT_SIDE);
-    s.splits = ceil_div(steps, s.depth);
+    split_steps(&s, node, ceil_div(4 * size.hidden, LSTM_WEIGHT_SIDE) * ceil_div(size.hidden, LSTM_WEIGHT_SIDE),
+                8 * units_of(facts));
     return s;
 }
 
@@ -336,9 +344,9 @@ static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
 }
 
-static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
+/* The weight's gradient by the kernel that was begun. */
+static void launch_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    begin_gpu(binder, node, s, "lstm_gpu_weight");
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
@@ -368,14 +376,20 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     add_dproducts(binder, node);
     add_sizes(binder, &size);
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
-    if (node->out[1]) launch_gpu_weight(binder, node, &s);
+    if (!node->out[1]) return;
+    begin_gpu(binder, node, &s, "lstm_gpu_weight");
+    launch_weight(binder, node, &s);
 }
 
 /* --- matrix units: the weight stays in registers --------------------------------------------------------------- */
 
-/* Samples of a group: 4, whose steps take less time, unless there are more groups than compute units. */
-static int64_t mma_samples(const cleat_lstm_size *size, const cleat_device_facts *facts) {
-    return ceil_div(size->batch, 4) > units_of(facts) ? 8 : 4;
+/* A tile of the weight's gradient is a gate. A group has 4 samples, whose steps take less time than those of 8, unless there
+ * are more groups than compute units. */
+static gpu_shape shape_mma(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { GATES = 4 };
+    gpu_shape s = {.samples = ceil_div(cleat_lstm_size_of(node).batch, 4) > units_of(facts) ? 8 : 4};
+    split_steps(&s, node, GATES, units_of(facts));
+    return s;
 }
 
 static const char *refuse_mma(const cleat_node *node, const cleat_device_facts *facts) {
@@ -389,7 +403,7 @@ static const char *refuse_mma(const cleat_node *node, const cleat_device_facts *
 
 /* The products' gradients, then the parts of the weight's. */
 static int64_t mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    gpu_shape s = shape_gpu(node, facts);
+    gpu_shape s = shape_mma(node, facts);
     return spare_bytes(node) + gpu_parts(node, &s);
 }
 
@@ -397,7 +411,7 @@ static void begin_mma(cleat_binder *binder, const cleat_node *node, const char *
     cleat_lstm_size size = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm_mma.cl", kernel);
     cleat_launch_define(binder, "HIDDEN", size.hidden);
-    cleat_launch_define(binder, "SAMPLES", mma_samples(&size, binder->facts));
+    cleat_launch_define(binder, "SAMPLES", shape_mma(node, binder->facts).samples);
     cleat_launch_matrix_unit(binder);
     cleat_launch_work_group(binder, 2 * size.hidden);
 }
@@ -405,7 +419,7 @@ static void begin_mma(cleat_binder *binder, const cleat_node *node, const char *
 static void end_mma(cleat_binder *binder, const cleat_node *node) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
     add_sizes(binder, &size);
-    cleat_launch_groups(binder, ceil_div(size.batch, mma_samples(&size, binder->facts)));
+    cleat_launch_groups(binder, ceil_div(size.batch, shape_mma(node, binder->facts).samples));
 }
 
 static void bind_mma(const cleat_node *node, cleat_binder *binder) {
@@ -416,7 +430,7 @@ static void bind_mma(const cleat_node *node, cleat_binder *binder) {
 }
 
 static void bind_grad_mma(const cleat_node *node, cleat_binder *binder) {
-    gpu_shape s = shape_gpu(node, binder->facts);
+    gpu_shape s = shape_mma(node, binder->facts);
     begin_mma(binder, node, "lstm_mma_backward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
@@ -424,7 +438,9 @@ static void bind_grad_mma(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
     add_dproducts(binder, node);
     end_mma(binder, node);
-    if (node->out[1]) launch_gpu_weight(binder, node, &s);
+    if (!node->out[1]) return;
+    begin_mma(binder, node, "lstm_mma_weight");
+    launch_weight(binder, node, &s);
 }
 
 /* --- generic -------------------------------------------------------------------------------------------------- */
