@@ -176,7 +176,7 @@ static const op_row rows_f32[] = {
 /* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); subgroups that are 1, an odd
  * number, and all; one step. */
 static const op_row rows_half[] = {
-    {11, 2, 3, 16, PARAMETERS}, {3, 7, 2, 48}, {9, 3, 2, 48}, {18, 1, 2, 32}, {5, 3, 2, 128, PARAMETERS}};
+    {11, 2, 3, 16, PARAMETERS}, {3, 7, 2, 48}, {9, 4, 2, 48}, {18, 1, 2, 32}, {5, 3, 2, 128, PARAMETERS}};
 
 /* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
 static const op_row rows_layer[] = {
