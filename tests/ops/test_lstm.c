@@ -173,10 +173,10 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
-/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); subgroups that are 1, an odd
- * number, and all; one step. */
+/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); one subgroup, an even and an odd
+ * number, and as many as a group can have; one step, and more than the weight's gradient sums at a time. */
 static const op_row rows_half[] = {
-    {11, 2, 3, 16, PARAMETERS}, {3, 7, 2, 48}, {9, 4, 2, 48}, {18, 1, 2, 32}, {5, 3, 2, 128, PARAMETERS}};
+    {11, 1, 3, 16, WEIGHT_HH}, {18, 2, 2, 32, ALL_BUT_WEIGHT_HH}, {9, 7, 2, 48}, {5, 3, 2, 128, PARAMETERS}};
 
 /* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
 static const op_row rows_layer[] = {
