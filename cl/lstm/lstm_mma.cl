@@ -59,7 +59,7 @@ static inline uint load_pair(__global const T *p, long at, bool there) {
 static inline void store_pair(uint bits, __global T *p, long at) {
     *(__global uint *)(p + at) = bits;
 }
-/* The pairs of four gates at step `at` of all samples' steps. */
+/* The pairs of four gates at step `at`, counted over all samples. */
 INLINED void load_gates(uint *x, __global const T *p, long at, bool there) {
 #pragma unroll
     for (int gate = 0; gate < 4; ++gate) x[gate] = load_pair(p, (at * 4 + gate) * HIDDEN + UNIT, there);
@@ -159,9 +159,9 @@ MATRIX_KERNEL __kernel void lstm_mma_forward(TENSOR(const T, products), TENSOR(c
 #pragma unroll
         for (int gate = 0; gate < 4; ++gate) matrix_zero(sum[gate]);
         if (t > 0) {
+            matrix_b b; /* of two blocks */
             UNROLLED
             for (int block = 0; block < BLOCKS; ++block) {
-                matrix_b b;
                 if (block % 2 == 0) matrix_load_bt(b, before + block * 8, B_LINE(H_PAIRS));
                 UNROLLED
                 for (int gate = 0; gate < 4; ++gate) matrix_mad_half(sum[gate], w[gate][block], b, block % 2, scratch);
@@ -219,9 +219,9 @@ MATRIX_KERNEL __kernel void lstm_mma_backward(TENSOR(const T, dy), TENSOR(const 
 #pragma unroll
         for (int gate = 0; gate < 4; ++gate) matrix_zero(sum[gate]);
         if (t < length - 1) {
+            matrix_b b; /* of two gates of a block */
             UNROLLED
             for (int i = 0; i < 4 * BLOCKS; ++i) {
-                matrix_b b;
                 if (i % 2 == 0) matrix_load_bt(b, after + i * 8, B_LINE(GATE_PAIRS));
                 matrix_mad_half(sum[i % 4], w[i % 4][i / 4], b, i % 2, scratch);
             }
