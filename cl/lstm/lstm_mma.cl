@@ -1,6 +1,6 @@
 /* The recurrent part of an LSTM layer on matrix units whose products can have eight columns (HAS_HALVES), f16 and bf16.
  *
- *   HIDDEN    units, a multiple of 16, at most LSTM_MMA_UNITS
+ *   HIDDEN    units, a multiple of 16, at most 128
  *   SAMPLES   samples of a group: 8, or 4, of which each has two of the eight columns
  *   WG        2 HIDDEN: a subgroup has 16 units
  *
@@ -17,6 +17,9 @@
 #include "lib/mma_rows.clh"
 #include "lstm/lstm.clh"
 
+#if !HAS_HALVES(MATRIX_UNIT)
+#error products of this unit cannot have eight columns
+#endif
 #ifndef HIDDEN
 #define HIDDEN 32
 #endif

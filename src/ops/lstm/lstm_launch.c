@@ -393,12 +393,12 @@ static gpu_shape shape_mma(const cleat_node *node, const cleat_device_facts *fac
 }
 
 static const char *refuse_mma(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { FRAGMENT = 16 };
+    enum { FRAGMENT = 16, UNITS_MAX = 128 /* whose weight fits in a group's registers */ };
     const int64_t hidden = cleat_lstm_size_of(node).hidden;
     const char *why = cleat_matrix_refuse(facts, node->in[0]->dtype);
     if (why) return why;
-    if (!HAS_HALVES((int)facts->matrix_unit)) return "products of this matrix unit have no eight columns";
-    return hidden % FRAGMENT != 0 || hidden > LSTM_MMA_UNITS ? "requires a multiple of 16 units, at most 128" : NULL;
+    if (!HAS_HALVES((int)facts->matrix_unit)) return "this matrix unit has no products of eight columns";
+    return hidden % FRAGMENT != 0 || hidden > UNITS_MAX ? "requires a multiple of 16 units, at most 128" : NULL;
 }
 
 /* The products' gradients, then the parts of the weight's. */
