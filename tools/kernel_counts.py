@@ -7,6 +7,7 @@ A WORKLOAD is an operation with its sizes, or a group of them:
   linear:M,N,K  linear_dx:M,N,K  linear_dw:M,N,K     y [M, N] = x [M, K] weight^T, and the gradients
   linear_dw_bias:M,N,K                               the gradients of the weight and of a bias
   attention:BATCH,LENGTH,HEADS,WIDTH                 with its gradients
+  lstm:BATCH,LENGTH,HIDDEN                           with the gradient of the recurrent weight; the main loop is a step
   conv:BATCH,HEIGHT,CHANNELS,FEATURES,KERNEL,STRIDE  also conv_dx, conv_dw
   w1       the products and the attention of a layer of W1 (width 256, 4 heads, 512 of 1024 rows); takes minutes
   small    one tile: what changes when a kernel changes; takes seconds
@@ -83,7 +84,7 @@ SCHEDULERS, REGISTERS = 4, 65536  # of an SM
 # AMD: slots of an FMA and of an mma; whether the matrix unit works beside the vector unit; slots in which LDS serves a wavefront
 AMD = {"mi210": (1, 8, True, 1), "rx7900xt": (0.5, 32, False, 2), "rx6800xt": (1, 1, False, 2)}
 # The index of the dimension that the kernel sums over, and in how many sizes to run.
-SUMMED = {"linear": (2, 2), "linear_dx": (1, 2), "linear_dw": (0, 2), "linear_dw_bias": (0, 2), "attention": (1, 3),
+SUMMED = {"linear": (2, 2), "linear_dx": (1, 2), "linear_dw": (0, 2), "linear_dw_bias": (0, 2), "attention": (1, 3), "lstm": (1, 2),
           "conv": (2, 2), "conv_dx": (3, 2), "conv_dw": (0, 2)}
 LAYER = ["768,256", "256,256", "1024,256", "256,1024"]  # N, K of the products of a layer of W1
 GROUPS = {"w1": [f"{op}:1024,{nk}" for op in ("linear", "linear_dx", "linear_dw") for nk in LAYER] + ["attention:1,512,4,64"],

@@ -107,15 +107,6 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), T
     }
 }
 
-/* The gradients of the pre-activations of four gates; updates *dc for the previous step. */
-static inline float4 cell_backward(float4 gates, float c, float before, float arrives, float *dc) {
-    const float down = fma(arrives * gates.w, fma(-c, c, 1.0f), *dc);
-    *dc = down * gates.y;
-    return (float4)(down * gates.z, down * before, down * gates.x, arrives * c) *
-           (float4)(gates.x * (1.0f - gates.x), gates.y * (1.0f - gates.y), fma(-gates.z, gates.z, 1.0f),
-                    gates.w * (1.0f - gates.w));
-}
-
 /* dproducts T [batch, length, 4 HIDDEN] may overwrite gates in place. */
 MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR(const T, gates),
                                                      TENSOR(const T, cells), TENSOR(const float, packed),

@@ -173,6 +173,11 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
+/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); one subgroup, an even and an odd
+ * number, and as many as a group can have; one step, and more than the weight's gradient sums at a time. */
+static const op_row rows_half[] = {
+    {11, 1, 3, 16, WEIGHT_HH}, {18, 2, 2, 32, ALL_BUT_WEIGHT_HH}, {9, 7, 2, 48}, {5, 3, 2, 128, PARAMETERS}};
+
 /* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
 static const op_row rows_layer[] = {
     {5, 3, 16, 16, PARAMETERS}, {70, 2, 130, 33, PARAMETERS}, {3, 4, 17, 144}, {600, 2, 1, 16}};
@@ -196,6 +201,16 @@ static const op_test tests[] = {
      .tolerance = tolerance,
      .samples = 2,
      .only = 1u << CLEAT_F32},
+    {.op = "lstm",
+     .title = "lstm, half",
+     .rows = rows_half,
+     .row_count = sizeof rows_half / sizeof *rows_half,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 2,
+     .only = 1u << CLEAT_F16 | 1u << CLEAT_BF16},
     {.op = "lstm_layer",
      .rows = rows,
      .row_count = sizeof rows / sizeof *rows,

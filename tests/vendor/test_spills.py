@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Products and attention that the workloads W1 to W9 launch keep their values in registers on NVIDIA's cards.
+"""Products, attention and recurrences that the workloads W1 to W9 launch keep their values in registers on NVIDIA's cards.
   test_spills.py TOOLS WORKLOAD_PROGRAMS CLANG LIBCLC PTX_FEATURE NATIVE
   test_spills.py TOOLS WORKLOAD_PROGRAMS OLD_CLANG
 
@@ -24,7 +24,7 @@ import tempfile
 CARDS = {"t4": 75}
 ARRAY_CARDS = {"t4": 75, "a100_40": 80}
 VECTOR = 16  # bytes that a function of libclc is given by address
-KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$")
+KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$|lstm_mma_")
 
 # A kernel that must be reported: 160 values in 40 registers.
 SPILLING = """.version 7.5

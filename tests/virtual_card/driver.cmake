@@ -157,7 +157,7 @@ foreach(file ${ops})
     endforeach()
   endif()
 endforeach()
-foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:conv
+foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:conv a100:lstm
         mi210:linear mi210:attention mi210:conv rx7900xt:linear rx7900xt:attention rx6800xt:linear rx6800xt:attention rx6800xt:conv)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)

@@ -53,6 +53,18 @@ static cleat_tensor *build_conv(cleat_graph *graph, cleat_dtype type, phase p, c
     return cleat_conv2d(graph, x, filters, NULL, s[5], s[4] / 2);
 }
 
+/* With the gradient of the recurrent weight. */
+static cleat_tensor *build_lstm(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
+    enum { INPUTS = 16 };
+    const int64_t rows = 4 * s[2];
+    cleat_tensor *x = operand(graph, "x", type, false, 3, (int64_t[]){s[0], s[1], INPUTS});
+    cleat_tensor *w_ih = operand(graph, "w_ih", type, false, 2, (int64_t[]){rows, INPUTS});
+    cleat_tensor *w_hh = operand(graph, "w_hh", type, p == BOTH, 2, (int64_t[]){rows, s[2]});
+    cleat_tensor *b_ih = operand(graph, "b_ih", CLEAT_F32, false, 1, &rows);
+    cleat_tensor *b_hh = operand(graph, "b_hh", CLEAT_F32, false, 1, &rows);
+    return cleat_lstm(graph, x, w_ih, w_hh, b_ih, b_hh);
+}
+
 typedef struct operation {
     const char *name, *sizes;
     int n_sizes;
@@ -63,10 +75,15 @@ typedef struct operation {
 #define LINEAR "M N K (y [M, N] = x [M, K] weight^T)"
 #define CONV "BATCH HEIGHT CHANNELS FEATURES KERNEL STRIDE"
 static const operation operations[] = {
-    {"linear", LINEAR, 3, FORWARD, build_linear}, {"linear_dx", LINEAR, 3, DX, build_linear},
-    {"linear_dw", LINEAR, 3, DW, build_linear},   {"linear_dw_bias", LINEAR, 3, DW, build_biased_linear},
-    {"conv", CONV, 6, FORWARD, build_conv},       {"conv_dx", CONV, 6, DX, build_conv},
-    {"conv_dw", CONV, 6, DW, build_conv},         {"attention", "BATCH LENGTH HEADS WIDTH", 4, BOTH, build_attention},
+    {"linear", LINEAR, 3, FORWARD, build_linear},
+    {"linear_dx", LINEAR, 3, DX, build_linear},
+    {"linear_dw", LINEAR, 3, DW, build_linear},
+    {"linear_dw_bias", LINEAR, 3, DW, build_biased_linear},
+    {"conv", CONV, 6, FORWARD, build_conv},
+    {"conv_dx", CONV, 6, DX, build_conv},
+    {"conv_dw", CONV, 6, DW, build_conv},
+    {"attention", "BATCH LENGTH HEADS WIDTH", 4, BOTH, build_attention},
+    {"lstm", "BATCH LENGTH HIDDEN", 3, BOTH, build_lstm},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 

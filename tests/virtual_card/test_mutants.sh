@@ -109,6 +109,30 @@ if [[ $card == t4 ]]; then
     mutant linear $linear lib/mma_nvidia.clh 'MMA_LDMATRIX(a->x, MMA_IN_PANEL(lane, 1), ".trans")' 'MMA_LDMATRIX(a->x, MMA_IN_PANEL(lane, 1), "")'
     mutant linear $linear lib/mma_nvidia.clh 'MMA_LDMATRIX(b->x, MMA_IN_PANEL(lane, 0), ".trans")' 'MMA_LDMATRIX(b->x, MMA_IN_PANEL(lane, 0), "")'
 fi
+if [[ $card == t4 ]]; then
+    recurrence=2 mma=lstm/lstm_mma.cl # three subgroups; with 2 units, groups of 8 samples
+    export CLEAT_VIRTUAL_CARD_UNITS=2
+    passes lstm $recurrence || { tail -n 20 "$work/log" && exit 1; }
+    barriers lstm $recurrence $mma
+    mutant lstm $recurrence $mma '(unit) % 16 / 2 + (unit) % 2 * 8' '(unit) % 16'
+    mutant lstm $recurrence $mma 'gate == 2 ?' 'gate == 3 ?'
+    mutant lstm $recurrence $mma 'FIRST_STEP(s), SAMPLE(s) < batch);' 'FIRST_STEP(s) + 1, SAMPLE(s) < batch);'
+    mutant lstm $recurrence $mma 'AT(products), at + 1' 'AT(products), at'
+    mutant lstm $recurrence $mma 'AT(cells), at - 1, SAMPLE' 'AT(cells), at, SAMPLE'
+    mutant lstm $recurrence $mma 'AT(h), at - 1);' 'AT(h), at);'
+    mutant lstm $recurrence $mma 'AT(dproducts), at + 1);' 'AT(dproducts), at);'
+    mutant lstm $recurrence $mma 'before = panel + (t & 1)' 'before = panel + (1 - (t & 1))'
+    mutant lstm $recurrence $mma 'own = panel + (t & 1)' 'own = panel + (1 - (t & 1))'
+    mutant lstm $recurrence $mma 'if (t > 0 && SAMPLE(s) < batch)' 'if (t > 0)'
+    mutant lstm $recurrence $mma '(c).x[(s) + 2]' '(c).x[s]'
+    mutant lstm $recurrence $mma 'w[i % 4][i / 4]' 'w[i % 4][BLOCKS - 1 - i / 4]'
+    mutant lstm $recurrence $mma 'c[s] = ahead[s][5];' ''
+    mutant lstm $recurrence $mma 'column < s + COLUMNS' 'column < s + COLUMNS - s'
+    mutant lstm $recurrence $mma 'r % length != 0' 'r != 0'
+    mutant lstm $recurrence $mma 'r / 16 % 2 * 32' 'r / 16 % 1 * 32'
+    mutant lstm $recurrence lib/mma_nvidia.clh '2 * half_of_b' '0 * half_of_b'
+    unset CLEAT_VIRTUAL_CARD_UNITS
+fi
 if [[ $card == a100 ]]; then
     aligned=13 # whose rows are copied asynchronously
     mutant linear $aligned $gemm 'step_wait(&transit, STAGES - 1);' 'step_wait(&transit, STAGES);'

@@ -5,6 +5,7 @@
 
 #include "ops/lib/count.h"
 #include "ops/lib/rows.h"
+#include "ops/lib/tiles.h"
 
 enum { FLOAT_BYTES = 4 };
 
@@ -268,19 +269,27 @@ typedef struct gpu_shape {
     int64_t tiles, splits, depth; /* of the weight's gradient */
 } gpu_shape;
 
-static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LANES_MIN = 16, VEC4 = 4, DEPTH_MIN = 256, SPLITS_MAX = 64 };
+/* Splits the steps of the weight's gradient, which has `tiles` tiles, for about `groups` groups. */
+static void split_steps(gpu_shape *s, const cleat_node *node, int64_t tiles, int64_t groups) {
+    enum { DEPTH_MIN = 256, SPLITS_MAX = 64 };
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t steps = size.batch * size.length;
+    s->tiles = tiles;
+    s->splits = min(min(ceil_div(groups, tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
+    s->depth = round_up(ceil_div(steps, s->splits), LSTM_WEIGHT_SIDE);
+    s->splits = ceil_div(steps, s->depth);
+}
+
+static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LANES_MIN = 16, VEC4 = 4 };
+    cleat_lstm_size size = cleat_lstm_size_of(node);
     gpu_shape s = {.lanes = LANES_MIN};
     while (s.lanes < size.hidden && s.lanes < facts->work_group) s.lanes *= 2;
     s.blocks = ceil_div(size.hidden, s.lanes);
     s.samples = facts->work_group / s.lanes * VEC4;
     s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
-    s.tiles = ceil_div(4 * size.hidden, LSTM_WEIGHT_SIDE) * ceil_div(size.hidden, LSTM_WEIGHT_SIDE);
-    s.splits = min(min(ceil_div(8 * units_of(facts), s.tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
-    s.depth = round_up(ceil_div(steps, s.splits), LSTM_WEIGHT_SIDE);
-    s.splits = ceil_div(steps, s.depth);
+    split_steps(&s, node, ceil_div(4 * size.hidden, LSTM_WEIGHT_SIDE) * ceil_div(size.hidden, LSTM_WEIGHT_SIDE),
+                8 * units_of(facts));
     return s;
 }
 
@@ -335,9 +344,9 @@ static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
 }
 
-static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
+/* The weight's gradient by the kernel that was begun. */
+static void launch_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    begin_gpu(binder, node, s, "lstm_gpu_weight");
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
@@ -367,7 +376,71 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     add_dproducts(binder, node);
     add_sizes(binder, &size);
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
-    if (node->out[1]) launch_gpu_weight(binder, node, &s);
+    if (!node->out[1]) return;
+    begin_gpu(binder, node, &s, "lstm_gpu_weight");
+    launch_weight(binder, node, &s);
+}
+
+/* --- matrix units: the weight stays in registers --------------------------------------------------------------- */
+
+/* A tile of the weight's gradient is a gate. A group has 4 samples, whose steps take less time than those of 8, unless there
+ * are more groups than compute units. */
+static gpu_shape shape_mma(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { GATES = 4 };
+    gpu_shape s = {.samples = ceil_div(cleat_lstm_size_of(node).batch, 4) > units_of(facts) ? 8 : 4};
+    split_steps(&s, node, GATES, units_of(facts));
+    return s;
+}
+
+static const char *refuse_mma(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { FRAGMENT = 16, UNITS_MAX = 128 /* whose weight fits in a group's registers */ };
+    const int64_t hidden = cleat_lstm_size_of(node).hidden;
+    const char *why = cleat_matrix_refuse(facts, node->in[0]->dtype);
+    if (why) return why;
+    if (!HAS_HALVES((int)facts->matrix_unit)) return "this matrix unit has no products of eight columns";
+    return hidden % FRAGMENT != 0 || hidden > UNITS_MAX ? "requires a multiple of 16 units, at most 128" : NULL;
+}
+
+/* The products' gradients, then the parts of the weight's. */
+static int64_t mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    gpu_shape s = shape_mma(node, facts);
+    return spare_bytes(node) + gpu_parts(node, &s);
+}
+
+static void begin_mma(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm/lstm_mma.cl", kernel);
+    cleat_launch_define(binder, "HIDDEN", size.hidden);
+    cleat_launch_define(binder, "SAMPLES", shape_mma(node, binder->facts).samples);
+    cleat_launch_matrix_unit(binder);
+    cleat_launch_work_group(binder, 2 * size.hidden);
+}
+
+static void end_mma(cleat_binder *binder, const cleat_node *node) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, ceil_div(size.batch, shape_mma(node, binder->facts).samples));
+}
+
+static void bind_mma(const cleat_node *node, cleat_binder *binder) {
+    begin_mma(binder, node, "lstm_mma_forward");
+    for (int i = 0; i < CLEAT_LSTM_TARGETS; ++i) cleat_launch_tensor(binder, node->in[i]);
+    add_outputs(binder, node);
+    end_mma(binder, node);
+}
+
+static void bind_grad_mma(const cleat_node *node, cleat_binder *binder) {
+    gpu_shape s = shape_mma(node, binder->facts);
+    begin_mma(binder, node, "lstm_mma_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    add_dproducts(binder, node);
+    end_mma(binder, node);
+    if (!node->out[1]) return;
+    begin_mma(binder, node, "lstm_mma_weight");
+    launch_weight(binder, node, &s);
 }
 
 /* --- generic -------------------------------------------------------------------------------------------------- */
@@ -421,6 +494,7 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
 
 const cleat_variant cleat_lstm_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "mma", .refuse = refuse_mma, .bind = bind_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
@@ -433,6 +507,7 @@ const cleat_variant cleat_lstm_layer_grad_variants[] = {
 
 const cleat_variant cleat_lstm_grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "mma", .refuse = refuse_mma, .workspace = mma_grad_workspace, .bind = bind_grad_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
     {0}};
