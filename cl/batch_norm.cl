@@ -1,11 +1,11 @@
 /* Batch normalization over all rows of x [rows, channels]: forward and backward.
  *
  * Forward: each group processes one part of the rows and writes its mean and sum of squared deviations
- * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979)
- * (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward likewise: partial sums of d and d
- * xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the gradient (batch_norm_grad_apply). d
- * is dy where relu passed y, else 0. LAST_GROUP: the last group of a chunk of channels joins its parts, in the same order,
- * and no launch does; counters: one for each chunk.
+ * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979), and the running
+ * averages follow them (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward likewise: partial
+ * sums of d and d xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the gradient
+ * (batch_norm_grad_apply). d is dy where relu passed y, else 0. LAST_GROUP: the last group of a chunk of channels joins
+ * its parts, in the same order, and no launch does; counters: one for each chunk.
  *
  * The first `samples[0] * sample_rows` rows are valid; all rows if there is no `samples`. Rows past them are
  * normalized too, but their dy is taken as 0. The statistics are mean and biased variance, f32
@@ -48,9 +48,27 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, GROUP
     }
 }
 
-/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance; of `counted` rows. */
-static inline void join_parts(__global const float *partial, __global float *saved, __global float *statistics,
-                              int counted, int channels, int first, int spans, int parts, GROUP_SCRATCH_ARG counts,
+/* Running averages, [channels] each: (1 - momentum) average + momentum value, if that is finite: a step that is skipped
+ * because of non-finite values must not affect them. A momentum below 0: the value itself. NULL: not wanted. */
+typedef struct averages {
+    __global float *means, *variances;
+    float momentum;
+} averages;
+#define AVERAGES                                                                                                       \
+    { OR_NULL(means), OR_NULL(variances), momentum }
+
+static inline void follow(__global float *average, floatv value, float momentum, int at, int channels) {
+    if (!average) return;
+    if (momentum >= 0.0f) {
+        const floatv old = channels_load_f32(average, at, channels), next = fma((floatv)(momentum), value - old, old);
+        value = isfinite(next) ? next : old;
+    }
+    channels_store_f32(value, average, at, channels);
+}
+
+/* saved [2, channels]: mean, biased variance; running: of mean and unbiased variance; of `counted` rows. */
+static inline void join_parts(__global const float *partial, __global float *saved, averages running, int counted,
+                              int channels, int first, int spans, int parts, GROUP_SCRATCH_ARG counts,
                               VECTOR_SCRATCH_ARG means, VECTOR_SCRATCH_ARG all_squares) {
     FOR_VECTOR {
         float count = 0.0f;
@@ -66,10 +84,8 @@ static inline void join_parts(__global const float *partial, __global float *sav
         if ((int)get_local_id(0) < COLUMN_ITEMS) {
             channels_store_f32(mean, saved, CHANNEL(v), channels);
             channels_store_f32(squares / fmax(count, 1.0f), saved + channels, CHANNEL(v), channels);
-            if (statistics) {
-                channels_store_f32(mean, statistics, CHANNEL(v), channels);
-                channels_store_f32(squares / fmax(count - 1.0f, 1.0f), statistics + channels, CHANNEL(v), channels);
-            }
+            follow(running.means, mean, running.momentum, CHANNEL(v), channels);
+            follow(running.variances, squares / fmax(count - 1.0f, 1.0f), running.momentum, CHANNEL(v), channels);
         }
     }
 }
@@ -82,12 +98,13 @@ static inline void join_parts(__global const float *partial, __global float *sav
 #define BLOCK 16
 __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TENSOR(float, partial), const int rows,
                               const int sample_rows, const int channels, const int chunks, TENSOR(float, saved),
-                              TENSOR(float, statistics), TENSOR(int, counters)) {
+                              TENSOR(float, means), TENSOR(float, variances), const float momentum,
+                              TENSOR(int, counters)) {
 #if LAST_GROUP
     __local int before;
 #endif
     GROUP_SCRATCH(counts);
-    VECTOR_SCRATCH(means);
+    VECTOR_SCRATCH(all_means);
     VECTOR_SCRATCH(all_squares);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
     const row_span own = own_rows(counted_rows(SAMPLES, rows, sample_rows), chunks);
@@ -120,7 +137,7 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
     FOR_VECTOR {
         floatv mean = base[v] + shift[v];
         float all = count;
-        join_items(&all, &mean, &squares[v], counts, means, all_squares);
+        join_items(&all, &mean, &squares[v], counts, all_means, all_squares);
         if ((int)get_local_id(0) < COLUMN_ITEMS) {
             channels_store_f32(mean, mine, CHANNEL(v), channels);
             channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
@@ -128,21 +145,23 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
     }
 #if LAST_GROUP
     const int parts = (int)get_num_groups(0) / chunks;
+    const averages running = AVERAGES;
     if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
-        join_parts(AT(partial), AT(saved), OR_NULL(statistics), counted_rows(SAMPLES, rows, sample_rows), channels,
-                   first, spans, parts, counts, means, all_squares);
+        join_parts(AT(partial), AT(saved), running, counted_rows(SAMPLES, rows, sample_rows), channels, first, spans,
+                   parts, counts, all_means, all_squares);
 #endif
 }
 
 __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
-                              TENSOR(float, statistics), const int rows, const int sample_rows, const int channels,
-                              const int chunks, const int parts) {
+                              TENSOR(float, means), TENSOR(float, variances), const float momentum, const int rows,
+                              const int sample_rows, const int channels, const int chunks, const int parts) {
     GROUP_SCRATCH(counts);
-    VECTOR_SCRATCH(means);
+    VECTOR_SCRATCH(all_means);
     VECTOR_SCRATCH(all_squares);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
-    join_parts(AT(partial), AT(saved), OR_NULL(statistics), counted_rows(SAMPLES, rows, sample_rows), channels, first,
-               spans, parts, counts, means, all_squares);
+    const averages running = AVERAGES;
+    join_parts(AT(partial), AT(saved), running, counted_rows(SAMPLES, rows, sample_rows), channels, first, spans, parts,
+               counts, all_means, all_squares);
 }
 
 /* --- normalisation -------------------------------------------------------------------------------------- */
@@ -180,8 +199,7 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), T
     }
 }
 
-/* means, variances f32 [channels] = (1 - momentum) means, variances + momentum statistics f32 [2, channels], if that
- * is finite: a step that is skipped because of non-finite values must not affect the averages. */
+/* means, variances f32 [channels] follow statistics f32 [2, channels] as `averages` do: where a graph keeps the statistics. */
 __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, means), TENSOR(float, variances),
                                 const float momentum, const int channels) {
     for (int i = get_global_id(0); i < 2 * channels; i += (int)get_global_size(0)) {

@@ -2,10 +2,16 @@
  *
  * random(i) is word i % 4 of Philox at counter (c in two words, stream, step), where c = i / 4 + first *
  * per_sample and `first` is the number of samples of the global batch in earlier micro-batches. The backward
- * pass draws the same numbers. A work-item processes CHUNK = 4 VEC elements: VEC adjacent counters. */
+ * pass draws the same numbers. A work-item processes CHUNK = 4 VEC elements with VEC counters: on a CPU adjacent ones,
+ * on a GPU four vectors that are SIDE vectors apart, so that neighbouring work-items have neighbouring vectors. */
 #include "lib/common.clh"
 
 #define CHUNK (4 * VEC)
+#if WG > 1 && VEC % 4 == 0
+#define SIDE WG
+#else
+#define SIDE 1
+#endif
 
 /* Both halves of c x. CPUs multiply 32 bits to 64 in every second vector element only; mul_hi would be split
  * into scalar operations. */
@@ -22,13 +28,18 @@ static inline void multiply_halves(uint c, uintv x, uintv *hi, uintv *lo) {
 
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) on VEC
  * counters at once. The CPU implementation is src/core/philox.c. Element k of words[j] is word j of counter
- * `first` + k. */
+ * `first` + COUNTER(k). */
+#if SIDE == 1
+#define COUNTER(k) (k)
+#else
+#define COUNTER(k) ((k) / (VEC / 4) * (SIDE * VEC / 4) + (k) % (VEC / 4))
+#endif
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
     uintv low = (uintv)((uint)first), x = low;
 #if VEC > 1
     uint lane[VEC];
 #pragma unroll
-    for (int k = 0; k < VEC; ++k) lane[k] = (uint)k;
+    for (int k = 0; k < VEC; ++k) lane[k] = COUNTER(k);
     x += CAT(vload, VEC)(0, lane);
 #endif
     uintv y = (uintv)((uint)(first >> 32)) + ((low & ~x) >> 31); /* the carry */
@@ -50,8 +61,8 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements from `counter` on, in four vectors. Element 4 k + j uses
- * word j of counter k. */
+/* factor: 0 or `scale` for each of CHUNK elements, in four vectors. Element 4 k + j uses word j of the counter that is
+ * COUNTER(k) after `counter`. */
 static inline void dropout_factors(ulong counter, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {
     uintv words[4];
@@ -86,7 +97,7 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
                                const uint stream, const uint threshold, const float scale, const ulong per_sample,
                                const ulong n) {
     const ulong start = AT(rng)[3] * per_sample;
-    ulong chunks = (n + CHUNK - 1) / CHUNK, item = get_global_id(0), items = get_global_size(0);
+    ulong chunks = (n + SIDE * CHUNK - 1) / (SIDE * CHUNK) * SIDE, item = get_global_id(0), items = get_global_size(0);
 #if WG == 1
     ulong each = (chunks + items - 1) / items, step = 1;
     ulong chunk = min(item * each, chunks), end = min(item * each + each, chunks);
@@ -94,12 +105,12 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
     ulong chunk = item, end = chunks, step = items;
 #endif
     for (; chunk < end; chunk += step) {
-        ulong at = chunk * CHUNK;
+        ulong at = chunk / SIDE * (SIDE * CHUNK) + chunk % SIDE * VEC;
         floatv factor[4];
         dropout_factors(start + at / 4, stream, AT(rng), threshold, scale, factor);
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-            ulong i = at + v * VEC;
+            ulong i = at + v * (SIDE * VEC);
             if (i + VEC <= n) {
                 floatv before = HAS(accum) ? LOADV(AT(accum), i) : (floatv)(0.0f);
                 STOREV(fma(LOADV(AT(x), i), factor[v], before), AT(y), i);

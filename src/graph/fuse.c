@@ -135,7 +135,7 @@ static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
  * produce: they could run where `node` does. Returns their number, 0 if one of them could not. */
 static int next_consumers(const cleat_graph *graph, const cleat_node *node, const consumers *of,
                           cleat_node *next[FUSED_CONSUMERS]) {
-    const cleat_tensor *result = node->out[0];
+    const cleat_tensor *result = node->out[node->op->fused_output];
     if (!is_own_activation(node, result) || result->retain) return 0;
     int readers = of[result->index].count, count = 0;
     for (size_t n = (size_t)node->index + 1; n < graph->node_count && count < readers; ++n) {
@@ -158,7 +158,7 @@ static int next_consumers(const cleat_graph *graph, const cleat_node *node, cons
 
 static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) {
     cleat_node *next[FUSED_CONSUMERS] = {NULL};
-    cleat_tensor *result = node->out[0];
+    cleat_tensor *result = node->out[node->op->fused_output];
     const int count = next_consumers(graph, node, of, next);
     if (count == 0 || !node->op->fuse_consumers(node, next, count, graph->wide)) return;
     for (int c = 0; c < count; ++c) {

@@ -48,7 +48,7 @@ static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const c
         CLEAT_OK)
         return NULL;
     cleat_launch *launch = &binder->launches[binder->count++];
-    *launch = (cleat_launch){.kind = kind, .node = node, .work_group = binder->facts->work_group};
+    *launch = (cleat_launch){.kind = kind, .node = node, .work_group = binder->facts->work_group, .multiple = 1};
     return launch;
 }
 
@@ -89,6 +89,24 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
     add_option(binder, "VEC", binder->facts->vector_width, true);
     if (cleat_has_last_group(binder->facts)) add_option(binder, "LAST_GROUP", 1, true);
     if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
+}
+
+void cleat_launch_vector_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                                cleat_dtype storage, int64_t multiple) {
+    cleat_launch_kernel(binder, node, file, kernel, storage);
+    cleat_launch *launch = current(binder);
+    if (launch) launch->multiple = multiple;
+}
+
+/* Whether all vectors begin at multiples of `vector` elements, a power of two. Planned offsets are multiples of 256 bytes. */
+static bool is_aligned(const cleat_launch *launch, int64_t vector) {
+    int64_t all = launch->multiple;
+    for (int i = 0; i < launch->n_args; ++i) {
+        const cleat_arg *arg = &launch->args[i];
+        if (arg->kind == CLEAT_ARG_TENSOR) all |= arg->offset;
+        if (arg->kind == CLEAT_ARG_WORKSPACE) all |= arg->offset / arg->size;
+    }
+    return all % vector == 0;
 }
 
 void cleat_launch_work_group(cleat_binder *binder, int64_t items) {
@@ -182,6 +200,8 @@ void cleat_launch_i64(cleat_binder *binder, int64_t value) {
 void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, const size_t *local) {
     cleat_launch *launch = current(binder);
     if (!launch) return;
+    if (launch->work_group > 1 && is_aligned(launch, binder->facts->vector_width))
+        add_option(binder, "ALIGNED", 1, true);
     launch->dims = dims;
     for (int i = 0; i < dims; ++i) {
         launch->global[i] = global[i];

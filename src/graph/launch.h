@@ -57,6 +57,7 @@ typedef struct cleat_launch {
     int n_args;
     cleat_arg args[CLEAT_MAX_ARGS];
     int64_t work_group; /* WG */
+    int64_t multiple;   /* see cleat_launch_vector_kernel; 1: vectors may begin anywhere */
     int dims;
     bool needs_values; /* cleat_launch_needs_values */
     size_t global[3], local[3];
@@ -77,6 +78,13 @@ void cleat_binder_clear(cleat_binder *binder);
 cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
                              cleat_error *error);
 
+/* As cleat_launch_kernel, for a kernel with vectors: each begins a whole number of vectors after a multiple of `multiple`
+ * elements of its tensor or workspace, counted from the argument's offset. `multiple` is the width of the rows; a | b for
+ * rows of two widths; 0 if there is one row. On GPUs, the call that ends the launch adds -DALIGNED=1 if `multiple` and all
+ * offsets are multiples of the vector width. Kernels of the same file that have no vectors are given the same `multiple`,
+ * so that they are in the same program. */
+void cleat_launch_vector_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                                cleat_dtype storage, int64_t multiple);
 /* The launch begun last has work-groups of `items` work-items instead of facts->work_group: changes -DWG, which
  * cleat_launch_kernel gave, and what cleat_launch_groups gives. */
 void cleat_launch_work_group(cleat_binder *binder, int64_t items);

@@ -10,7 +10,8 @@
 typedef struct batch_norm_attr {
     float eps;
     bool relu, statistics;
-    bool gap[2]; /* false */
+    bool gap[2];    /* false */
+    float momentum; /* of batch_norm_following */
 } batch_norm_attr;
 
 /* in = {x, gamma, beta, samples, residual}, of which the last two may be NULL,
@@ -20,6 +21,9 @@ enum { Y, SAVED, STATISTICS };
 /* in of batch_norm_inference: the mean takes the place of `samples`, the variance follows the other
  * inputs. */
 enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
+/* in of batch_norm_following, after the other inputs, and out in the place of the statistics: running averages. */
+enum { AVERAGE_MEAN = FORWARD_IN, AVERAGE_VAR, FOLLOWING_IN };
+enum { NEXT_MEAN = STATISTICS, NEXT_VAR, FOLLOWING_OUT };
 
 static const batch_norm_attr *attr_of(const cleat_node *node) {
     return (const batch_norm_attr *)node->attr;
@@ -89,6 +93,17 @@ static void rows_and_channels(cleat_binder *binder, const cleat_node *node, cons
     cleat_launch_i32(binder, (int32_t)cut->chunks);
 }
 
+/* What a kernel follows with the moments: the running averages, or, as they are, the statistics. */
+static void launch_averages(cleat_binder *binder, const cleat_node *node) {
+    const bool follows = node->n_in == FOLLOWING_IN;
+    cleat_launch_tensor(binder, node->out[STATISTICS]);
+    if (follows)
+        cleat_launch_tensor(binder, node->out[NEXT_VAR]);
+    else
+        cleat_launch_tensor_at(binder, node->out[STATISTICS], cleat_width(node->in[X]));
+    cleat_launch_f32(binder, follows ? attr_of(node)->momentum : -1.0f);
+}
+
 static void bind_statistics(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
     const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
@@ -98,7 +113,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_tensor(binder, node->out[SAVED]);
-    cleat_launch_tensor(binder, node->out[STATISTICS]);
+    launch_averages(binder, node);
     cleat_launch_counters(binder, one_launch);
     cleat_launch_channel_groups(binder, cut, parts);
     if (one_launch) return;
@@ -106,7 +121,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->in[SAMPLES]);
     cleat_launch_tensor(binder, node->out[SAVED]);
-    cleat_launch_tensor(binder, node->out[STATISTICS]);
+    launch_averages(binder, node);
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_channel_groups(binder, cut, 1);
@@ -385,6 +400,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = TARGETS});
 }
 
+static bool fuse_average(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
+
 static const cleat_op batch_norm = {.name = "batch_norm",
                                     .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
                                     .discontinuous = true,
@@ -394,7 +411,9 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .variants = variants,
                                     .define = define,
                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
-                                    .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
+                                    .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                    .fuse_consumers = fuse_average,
+                                    .fused_output = STATISTICS};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                cleat_tensor **statistics) {
@@ -516,13 +535,18 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, 2 * channels);
 }
 
+static cleat_defined define_average(float momentum, double old, cleat_defined found) {
+    const double share = (double)momentum;
+    if (!isfinite(found.value)) return (cleat_defined){.value = old};
+    return (cleat_defined){.value = (1 - share) * old + share * found.value, .size = fabs(old) + found.size};
+}
+
 static cleat_defined define_running(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const double momentum = (double)((const running_attr *)node->attr)->momentum,
-                 old = cleat_host_value(values, output == MEAN ? F_MEAN : F_VAR, element),
+    const double old = cleat_host_value(values, output == MEAN ? F_MEAN : F_VAR, element),
                  found = cleat_host_value(values, F_STATISTICS,
                                           element + (output == MEAN ? 0 : cleat_tensor_elements(node->out[MEAN])));
-    if (!isfinite(found)) return (cleat_defined){.value = old};
-    return (cleat_defined){.value = (1 - momentum) * old + momentum * found, .size = fabs(old) + fabs(found)};
+    return define_average(((const running_attr *)node->attr)->momentum, old,
+                          (cleat_defined){.value = found, .size = fabs(found)});
 }
 
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
@@ -537,4 +561,37 @@ void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *sta
                                            float momentum) {
     cleat_tensor *in[] = {[F_STATISTICS] = statistics, [F_MEAN] = running.mean, [F_VAR] = running.var};
     cleat_emit(graph, &batch_norm_update_running_stats, &(running_attr){momentum}, sizeof(running_attr), in, FOLLOW_IN);
+}
+
+/* --- running statistics in the kernels that have the moments ------------------------------------------------ */
+
+static cleat_defined define_following(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t channels = cleat_width(node->in[X]);
+    if (output < NEXT_MEAN) return define(node, values, output, element);
+    const cleat_defined found = define(node, values, STATISTICS, element + (output == NEXT_VAR ? channels : 0));
+    return define_average(attr_of(node)->momentum,
+                          cleat_host_value(values, output == NEXT_MEAN ? AVERAGE_MEAN : AVERAGE_VAR, element), found);
+}
+
+static const cleat_op batch_norm_following = {.name = "batch_norm_following",
+                                              .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
+                                              .discontinuous = true,
+                                              .cost = cost,
+                                              .variants = variants,
+                                              .define = define_following,
+                                              .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
+
+/* The running averages are written by the kernel that has the moments. A pass that is computed again has no averages. */
+static bool fuse_average(cleat_node *node, cleat_node *const *consumers, int count, bool wide) {
+    (void)wide;
+    if (count != 1 || consumers[0]->op != &batch_norm_update_running_stats) return false;
+    ((batch_norm_attr *)node->attr)->momentum = ((const running_attr *)consumers[0]->attr)->momentum;
+    node->op = &batch_norm_following;
+    node->in[AVERAGE_MEAN] = consumers[0]->in[F_MEAN];
+    node->in[AVERAGE_VAR] = consumers[0]->in[F_VAR];
+    node->n_in = FOLLOWING_IN;
+    node->out[NEXT_MEAN] = consumers[0]->out[MEAN];
+    node->out[NEXT_VAR] = consumers[0]->out[VAR];
+    node->n_out = FOLLOWING_OUT;
+    return true;
 }

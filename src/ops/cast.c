@@ -31,7 +31,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *accum = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
     bool narrow = x->dtype == CLEAT_F32;
-    cleat_launch_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen", narrow ? y->dtype : x->dtype);
+    cleat_launch_vector_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen",
+                               narrow ? y->dtype : x->dtype, 0);
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, y);

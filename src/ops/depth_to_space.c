@@ -40,7 +40,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
 static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int64_t outer, int64_t a,
                    int64_t b) {
     int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
-    cleat_launch_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype);
+    cleat_launch_vector_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype, width);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, node->out[0]);

@@ -57,7 +57,7 @@ static int64_t lines(const cleat_tensor *x) {
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *weight,
                   cleat_dtype storage) {
-    cleat_launch_kernel(binder, node, "depthwise_conv2d.cl", kernel, storage);
+    cleat_launch_vector_kernel(binder, node, "depthwise_conv2d.cl", kernel, storage, weight->shape[2]);
     cleat_launch_define(binder, "R", weight->shape[0]);
     cleat_launch_define(binder, "S", weight->shape[1]);
     cleat_launch_define(binder, "WHOLE", weight->shape[2] % binder->facts->vector_width == 0);

@@ -42,7 +42,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
-    cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
+    cleat_launch_vector_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype, 0);
     cleat_launch_tensor(binder, node->in[X]);
     cleat_launch_tensor(binder, node->in[RNG]);
     cleat_launch_tensor(binder, node->n_in > ACCUM ? node->in[ACCUM] : NULL);

@@ -46,7 +46,7 @@ static cleat_cost cost(const cleat_node *node) {
 static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE], *y = node->out[0];
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype, width);
     if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
@@ -158,7 +158,7 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t parts = parts_of(s, binder->facts), length = (s.n + parts - 1) / parts;
     const bool one_launch = cleat_has_counters(binder->facts, 1) && workspace_few(node, binder->facts) <= ADDED_ALONE;
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype, s.width);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_tensor(binder, node->in[G_DY]);
@@ -172,7 +172,7 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_counters(binder, one_launch);
     cleat_launch_items(binder, parts * s.vectors);
     if (one_launch) return;
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[G_DY]->dtype, s.width);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
@@ -197,7 +197,7 @@ static int64_t workspace_chain(const cleat_node *node, const cleat_device_facts 
 static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t next = s.vocabulary * (int64_t)sizeof(int32_t);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[G_DY]->dtype, s.width);
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
@@ -205,7 +205,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
     cleat_launch_i32(binder, padding_of(node));
     cleat_launch_groups(binder, 1);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype, s.width);
     cleat_launch_needs_values(binder); /* a list of zeros has no end */
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
@@ -218,7 +218,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[G_DY]->dtype, s.width);
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_tensor(binder, node->out[0]);

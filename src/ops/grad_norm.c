@@ -48,7 +48,7 @@ static void add_results(const cleat_node *node, cleat_binder *binder) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t groups = groups_for(node, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, 1);
-    cleat_launch_kernel(binder, node, "grad_norm.cl", "grad_norm_partial", CLEAT_F32);
+    cleat_launch_vector_kernel(binder, node, "grad_norm.cl", "grad_norm_partial", CLEAT_F32, 0);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_results(node, binder);
@@ -56,7 +56,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_counters(binder, one_launch);
     cleat_launch_groups(binder, groups);
     if (one_launch) return;
-    cleat_launch_kernel(binder, node, "grad_norm.cl", "grad_norm_total", CLEAT_F32);
+    cleat_launch_vector_kernel(binder, node, "grad_norm.cl", "grad_norm_total", CLEAT_F32, 0);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_results(node, binder);
     cleat_launch_i32(binder, (int32_t)groups);

@@ -33,7 +33,7 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
-    cleat_launch_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", x->dtype);
+    cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", x->dtype, cleat_width(x));
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)cleat_rows(x));
@@ -74,7 +74,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 /* dx alone: the forward kernel, with dy and the accumulator in place of x and the residual. */
 static void bind_dx(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
-    cleat_launch_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype);
+    cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype, cleat_width(dy));
     cleat_launch_tensor(binder, dy);
     cleat_launch_tensor(binder, node->in[G_SCALE]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));

@@ -54,7 +54,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
         cleat_bind_fail(binder, node, "%lld elements are not a multiple of the vector width %d", (long long)elements,
                         binder->facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
-    cleat_launch_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32);
+    cleat_launch_vector_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32, 0);
     cleat_launch_round_correctly(binder); /* devices of one run make the same step with the same bits */
     for (int i = 0; i < node->n_in; ++i)
         if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);

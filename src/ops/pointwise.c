@@ -43,7 +43,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
 static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *const *tensors,
                    int count) {
     const int64_t elements = cleat_tensor_elements(node->out[0]);
-    cleat_launch_kernel(binder, node, "pointwise.cl", kernel, node->out[0]->dtype);
+    cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, node->out[0]->dtype, 0);
     cleat_launch_define(binder, "FUNCTION", number_of(node));
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
     cleat_launch_i64(binder, elements);

@@ -96,7 +96,7 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     const int64_t width = x->shape[2], items = min(cleat_row_items(width, binder->facts), COLUMN_ITEMS);
-    cleat_launch_kernel(binder, node, "pool.cl", "pool_forward", x->dtype);
+    cleat_launch_vector_kernel(binder, node, "pool.cl", "pool_forward", x->dtype, width);
     cleat_launch_define(binder, "WIDTH", width);
     cleat_launch_define(binder, "ROW_ITEMS", items);
     launch(node, binder, x);

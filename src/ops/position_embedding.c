@@ -59,7 +59,8 @@ static int64_t vectors_of(int64_t elements, const cleat_device_facts *facts) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
-    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_forward", x->dtype);
+    cleat_launch_vector_kernel(binder, node, "position_embedding.cl", "position_embedding_forward", x->dtype,
+                               cleat_width(x));
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor_at(binder, node->in[TABLE], first_of(node) * cleat_width(x));
     cleat_launch_tensor(binder, node->out[0]);
@@ -141,7 +142,8 @@ static void launch_table(const cleat_node *node, cleat_binder *binder) {
 }
 
 static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes s) {
-    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_total", node->in[G_DY]->dtype);
+    cleat_launch_vector_kernel(binder, node, "position_embedding.cl", "position_embedding_total", node->in[G_DY]->dtype,
+                               cleat_width(node->in[G_DY]));
     cleat_launch_workspace(binder, 0, sizeof(float));
     launch_accum(node, binder);
     launch_table(node, binder);
@@ -156,7 +158,8 @@ static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
     const grad_sizes s = sizes_of(node, binder->facts);
-    cleat_launch_kernel(binder, node, "position_embedding.cl", "position_embedding_backward", dy->dtype);
+    cleat_launch_vector_kernel(binder, node, "position_embedding.cl", "position_embedding_backward", dy->dtype,
+                               cleat_width(dy));
     cleat_launch_tensor(binder, dy);
     if (s.parts > 1) {
         cleat_launch_tensor(binder, NULL);

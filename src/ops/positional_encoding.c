@@ -42,7 +42,8 @@ const char *cleat_positional_refuse(const cleat_node *node, const cleat_device_f
 }
 
 static void start(cleat_binder *binder, const cleat_node *node) {
-    cleat_launch_kernel(binder, node, "positional_encoding.cl", "positional_encoding_add", node->out[0]->dtype);
+    cleat_launch_vector_kernel(binder, node, "positional_encoding.cl", "positional_encoding_add", node->out[0]->dtype,
+                               cleat_width(node->out[0]));
 }
 
 /* The arguments after x. */

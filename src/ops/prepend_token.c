@@ -45,7 +45,7 @@ static void launch_sizes(cleat_binder *binder, const cleat_tensor *whole) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
     cleat_launch_columns(binder, node, all_of(x), NULL, behind_token(y), x->shape[0], x->shape[1] * x->shape[2]);
-    cleat_launch_kernel(binder, node, "prepend_token.cl", "prepend_token_write", y->dtype);
+    cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_write", y->dtype, y->shape[2]);
     cleat_launch_tensor(binder, node->in[TOKEN]);
     cleat_launch_tensor(binder, y);
     launch_sizes(binder, y);
@@ -84,7 +84,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
         cleat_launch_columns(binder, node, behind_token(dy), cleat_accum(node, GRAD_IN, DX), all_of(dx), dx->shape[0],
                              dx->shape[1] * dx->shape[2]);
     if (!node->out[DTOKEN]) return;
-    cleat_launch_kernel(binder, node, "prepend_token.cl", "prepend_token_sum", dy->dtype);
+    cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_sum", dy->dtype, dy->shape[2]);
     cleat_launch_tensor(binder, dy);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DTOKEN));
     cleat_launch_tensor(binder, node->out[DTOKEN]);

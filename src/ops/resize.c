@@ -42,7 +42,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
-    cleat_launch_kernel(binder, node, "resize.cl", "resize_forward", x->dtype);
+    cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, y);
     cleat_launch_i32(binder, (int32_t)cleat_rows(y));
@@ -117,12 +117,12 @@ static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const int64_t batch = dx->shape[0], height = dx->shape[1], channels = dx->shape[3];
-    cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_rows", dx->dtype);
+    cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_backward_rows", dx->dtype, channels);
     cleat_launch_tensor(binder, dy);
     cleat_launch_workspace(binder, 0, sizeof(float));
     end_gather(binder, batch, height, dy->shape[1], dy->shape[2] * channels);
 
-    cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype);
+    cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype, channels);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, dx);

@@ -147,8 +147,8 @@ static void a_step_has_few_launches(void **state) {
         int most[2]; /* f32, f16 */
     } rows[] = {{"W1_B2L512", {105, 110}},
                 {"W4", {19, 22}},
-                {"W5_64", {214, 216}},
-                {"W8_resnet50", {544, 546}},
+                {"W5_64", {154, 156}},
+                {"W8_resnet50", {385, 387}},
                 {"W2", {89, 95}}};
     cleat_card t4;
     cleat_error error = {0};

@@ -72,11 +72,47 @@ static void test_options_that_are_too_long(void **state) {
     cleat_binder_clear(&binder);
 }
 
+/* Vectors are loaded whole only where the width of the rows and the offsets of all arguments allow it. */
+static void test_alignment_of_vectors(void **state) {
+    static const struct {
+        int64_t work_group, multiple, elements, bytes;
+        bool aligned;
+    } rows[] = {
+        {256, 0, 0, 0, true},       {256, 12, 8, 16, true}, {256, 12 | 8, 0, 0, true},
+        {256, 12 | 6, 0, 0, false}, {256, 6, 0, 0, false},  {256, 12, 2, 0, false},
+        {256, 12, 0, 8, false},     {256, 1, 0, 0, false},  {1, 16, 0, 0, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_device_facts facts = {.work_group = (int)rows[i].work_group, .vector_width = 4};
+        cleat_binder binder;
+        cleat_binder_init(&binder, &facts);
+        cleat_launch_vector_kernel(&binder, NULL, "concat.cl", "concat_columns", CLEAT_F16, rows[i].multiple);
+        cleat_launch_tensor_at(&binder, NULL, rows[i].elements);
+        cleat_launch_workspace(&binder, rows[i].bytes, sizeof(float));
+        cleat_launch_groups(&binder, 1);
+        assert_int_equal(binder.error.status, CLEAT_OK);
+        assert_int_equal(strstr(binder.launches[0].options, " -DALIGNED=1") != NULL, rows[i].aligned);
+        cleat_binder_clear(&binder);
+    }
+}
+
+/* A kernel of unknown places never claims that they are aligned. */
+static void test_plain_kernels_are_not_aligned(void **state) {
+    cleat_device_facts facts = {.work_group = 256, .vector_width = 4};
+    cleat_binder binder;
+    (void)state;
+    begin(&binder, &facts);
+    cleat_launch_groups(&binder, 1);
+    assert_null(strstr(binder.launches[0].options, "ALIGNED"));
+    cleat_binder_clear(&binder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_for_matrix_units),
-        cmocka_unit_test(test_work_group_of_a_launch),
-        cmocka_unit_test(test_options_that_are_too_long),
+        cmocka_unit_test(test_options_for_matrix_units),      cmocka_unit_test(test_work_group_of_a_launch),
+        cmocka_unit_test(test_options_that_are_too_long),     cmocka_unit_test(test_alignment_of_vectors),
+        cmocka_unit_test(test_plain_kernels_are_not_aligned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,55 @@ static void follows_statistics(void **state) {
     cleat_store_destroy(store);
 }
 
+/* What three steps leave, of which the last has a NaN: y, running mean and variance. */
+enum { STEP_ROWS = 300, STEP_WIDTH = 38, LEFT = (STEP_ROWS + 2) * STEP_WIDTH };
+static void run_steps(const op_shape *shape, bool fused, double *left) {
+    static double x[STEP_ROWS * STEP_WIDTH];
+    const int64_t width = STEP_WIDTH;
+    cleat_graph *graph = op_graph();
+    op_rig rig;
+    cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){STEP_ROWS, STEP_WIDTH}), *statistics = NULL;
+    cleat_tensor *factor = cleat_input(graph, "factor", CLEAT_F32, 1, &width);
+    const cleat_running_stats running = {.mean = cleat_state(graph, "mean", CLEAT_F32, 1, &width),
+                                         .var = cleat_state(graph, "variance", CLEAT_F32, 1, &width)};
+    const cleat_batch_norm_spec spec = {.gamma = factor, .beta = factor, .eps = 1e-5f};
+    cleat_tensor *y = cleat_batch_norm(graph, in, &spec, &statistics);
+    cleat_retain(graph, y);
+    cleat_batch_norm_update_running_stats(graph, statistics, running, 0.3f);
+    if (fused) cleat_graph_fuse(graph);
+    assert_int_equal(cleat_graph_nodes(graph), fused ? 1 : 2);
+    assert_true(op_rig_open(&rig, graph, shape, NULL, 0));
+    for (int i = 0; i < STEP_WIDTH; ++i) left[i] = 0.5 + i;
+    op_rig_write(&rig, factor, left);
+    op_rig_write(&rig, running.mean, left);
+    op_rig_write(&rig, running.var, left);
+    for (int step = 0; step < 3; ++step) {
+        for (int i = 0; i < STEP_ROWS * STEP_WIDTH; ++i) x[i] = (i * 37 + step * 11) % 101 / 7.0 - i % STEP_WIDTH;
+        if (step == 2) x[STEP_WIDTH + 5] = NAN;
+        op_rig_write(&rig, in, x);
+        op_rig_run(&rig, 0, -1);
+    }
+    op_rig_read(&rig, y, left);
+    op_rig_read(&rig, running.mean, left + STEP_ROWS * STEP_WIDTH);
+    op_rig_read(&rig, running.var, left + (STEP_ROWS + 1) * STEP_WIDTH);
+    op_rig_close(&rig);
+    op_graph_end(graph);
+}
+
+/* The kernel that has the moments updates the running statistics, with the same bits as the kernel that does only that. */
+static void follows_in_one_node(void **state) {
+    (void)state;
+    static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};
+    static double apart[LEFT], fused[LEFT];
+    for (size_t s = 0; s < 2; ++s) {
+        if (!op_shape_is_tested(shapes[s])) continue;
+        run_steps(shapes[s], false, apart);
+        run_steps(shapes[s], true, fused);
+        for (int i = 0; i < LEFT; ++i) /* a column of y is NaN, no running statistic is */
+            assert_true(fused[i] == apart[i] || (i < STEP_ROWS * STEP_WIDTH && isnan(fused[i]) && isnan(apart[i])));
+    }
+}
+
 /* --- misuse --- */
 
 typedef struct misfit {
@@ -544,11 +593,9 @@ static const op_test tests[] = {
 };
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(keeps_the_variance),
-                                       cmocka_unit_test(computes_large_results),
-                                       cmocka_unit_test(ignores_empty_slots),
-                                       cmocka_unit_test(follows_statistics),
-                                       cmocka_unit_test(rejects),
+    const struct CMUnitTest extra[] = {cmocka_unit_test(keeps_the_variance),  cmocka_unit_test(computes_large_results),
+                                       cmocka_unit_test(ignores_empty_slots), cmocka_unit_test(follows_statistics),
+                                       cmocka_unit_test(follows_in_one_node), cmocka_unit_test(rejects),
                                        cmocka_unit_test(rejects_tracking)};
     return op_main(tests, sizeof tests / sizeof *tests, extra, sizeof extra / sizeof *extra);
 }

@@ -60,7 +60,7 @@ int64_t cleat_channels_free_parts(const cleat_channels *cut, const cleat_device_
 void cleat_launch_channel_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                                  cleat_dtype storage, const cleat_channels *cut) {
     int64_t vector_width = binder->facts->vector_width;
-    cleat_launch_kernel(binder, node, file, kernel, storage);
+    cleat_launch_vector_kernel(binder, node, file, kernel, storage, cut->channels);
     cleat_launch_define(binder, "COLUMN_ITEMS", cut->items);
     cleat_launch_define(binder, "VECTORS", cut->vectors);
     if (cut->spans > 1) cleat_launch_define(binder, "SPANS", cut->spans);

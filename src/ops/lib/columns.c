@@ -9,7 +9,8 @@ cleat_columns cleat_columns_of(const cleat_tensor *tensor, int64_t at) {
 
 void cleat_launch_columns(cleat_binder *binder, const cleat_node *node, cleat_columns from, const cleat_tensor *accum,
                           cleat_columns to, int64_t rows, int64_t width) {
-    cleat_launch_kernel(binder, node, "concat.cl", "concat_columns", to.tensor->dtype);
+    cleat_launch_vector_kernel(binder, node, "concat.cl", "concat_columns", to.tensor->dtype,
+                               width | from.stride | to.stride);
     cleat_launch_tensor_at(binder, from.tensor, from.at);
     cleat_launch_tensor_at(binder, accum, to.at);
     cleat_launch_tensor_at(binder, to.tensor, to.at);

@@ -13,7 +13,7 @@ int64_t cleat_rows_at_once(int64_t width, const cleat_device_facts *facts) {
 
 void cleat_launch_row_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                              cleat_dtype storage, int64_t width) {
-    cleat_launch_kernel(binder, node, file, kernel, storage);
+    cleat_launch_vector_kernel(binder, node, file, kernel, storage, width);
     cleat_launch_define(binder, "WIDTH", width);
     cleat_launch_define(binder, "ROW_ITEMS", cleat_row_items(width, binder->facts));
 }

@@ -23,7 +23,7 @@ void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
 void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                            const cleat_tensor *const *tensors, int count) {
     const cleat_tensor *result = tensors[count - 1];
-    cleat_launch_kernel(binder, node, file, kernel, result->dtype);
+    cleat_launch_vector_kernel(binder, node, file, kernel, result->dtype, 0);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
     cleat_launch_i64(binder, cleat_tensor_elements(result));
     cleat_launch_elementwise(binder, cleat_tensor_elements(result));

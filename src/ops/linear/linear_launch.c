@@ -36,15 +36,10 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
 }
 
-/* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. On a GPU the parts are read
- * and written as whole vectors where each begins at a multiple of one. */
+/* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. */
 static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *accum,
                          const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
-    enum { VEC4 = 4 };
     int64_t elements = cleat_tensor_elements(out);
-    if (binder->facts->vector_width == VEC4 && binder->facts->work_group > 1 && elements % VEC4 == 0 &&
-        workspace_offset % (VEC4 * FLOAT_BYTES) == 0)
-        cleat_launch_define(binder, "ALIGNED", 1);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, saved);
@@ -56,7 +51,8 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
 
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
                          const cleat_tensor *accum, const cleat_tensor *out, int64_t count) {
-    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_reduce", out->dtype);
+    cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_reduce", out->dtype,
+                               cleat_tensor_elements(out));
     launch_parts(binder, workspace_offset, accum, NULL, out, count);
 }
 
@@ -87,7 +83,8 @@ static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s,
 /* Launches the kernels that add up the parts if k is split. */
 static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s) {
     if (s.count == 1) return;
-    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_reduce", p->c->dtype);
+    cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_reduce", p->c->dtype,
+                               cleat_tensor_elements(p->c));
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
     launch_parts(binder, 0, p->accum, p->saved, p->c, s.count);
     if (p->sums)
@@ -104,7 +101,7 @@ static cleat_k_split split_sums(const cleat_gemm *p) {
 /* `workspace_offset` < 0: one launch, with each column summed in one part. */
 static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, int64_t workspace_offset) {
     cleat_k_split s = workspace_offset < 0 ? (cleat_k_split){p->k, 1} : split_sums(p);
-    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype);
+    cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype, p->m);
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_accum);
     if (s.count > 1)
@@ -240,7 +237,7 @@ static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const 
 static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (p.bias || (p.accum && p.accum != p.c)) {
-        cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_prepare", p.c->dtype);
+        cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_prepare", p.c->dtype, p.n);
         cleat_launch_tensor(binder, p.bias);
         cleat_launch_tensor(binder, p.accum);
         cleat_launch_tensor(binder, sum_of(&p));

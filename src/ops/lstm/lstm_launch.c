@@ -33,7 +33,8 @@ typedef struct weight_parts {
 static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int i,
                          const weight_parts *p) {
     if (!node->out[i]) return;
-    cleat_launch_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[i]->dtype);
+    cleat_launch_vector_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[i]->dtype,
+                               p->part | p->pitch | p->width);
     cleat_launch_workspace(binder, p->offset, FLOAT_BYTES);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, node->out[i]);
