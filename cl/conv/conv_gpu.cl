@@ -53,10 +53,15 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
          TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps,
          TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
+    LINE_MEMORY float4 lines[LINE_SUMS];
 #if LAST_GROUP
     __local int before;
 #endif
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
+#if CONV_KIND == CONV_FORWARD && KEPT_LOCAL
+    __local int kept_numbers[RUN_NUMBERS * WG];
+    operands.kept = kept_numbers + get_local_id(0);
+#endif
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
     if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
@@ -70,11 +75,10 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
 #endif
 
     float4 sum[ITEM_M][ITEM_N / 4];
-    float4 line_sum = (float4)(0.0f);
+    if (sums_here) *OWN_LINES(lines) = (float4)(0.0f);
     tile_clear(sum);
-    __local float4 *room = steps;
     if (tile.steps > 0)
-        room = tile_sum(&operands, tile.steps, steps, sum, sums_here, &line_sum);
+        tile_sum(&operands, tile.steps, steps, sum, sums_here, OWN_LINES(lines));
     else
         barrier(CLK_LOCAL_MEM_FENCE); /* for what was kept */
     tile = kept;
@@ -82,15 +86,17 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     operands.rows = kept_rows, operands.columns = kept_columns;
 #endif
 
+    const int lid = (int)get_local_id(0) + tile.zero, m_first = tile.m0 + OWN_M(lid) * 4,
+              n_first = tile.n0 + OWN_N(lid) * 4;
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
-        const int m = tile.m0 + FIRST_ROW + ROW_STEP(i);
+        const int m = m_first + ROW_STEP(i);
         if (m >= tile.M) continue;
         const long line = line_of(&operands, m);
 #pragma unroll
         for (int j = 0; j < ITEM_N / 4; ++j) {
-            const int n = tile.n0 + FIRST_COLUMN + COLUMN_STEP(j);
+            const int n = n_first + COLUMN_STEP(j);
             if (n >= tile.columns) continue;
             int cols;
             const int at = column_place(&operands, &tile, n, &cols);
@@ -99,9 +105,8 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
         }
     }
     if (sums_here) {
-        line_sum = line_sums(line_sum, room);
+        const float4 line_sum = line_sums(lid, *OWN_LINES(lines), steps);
         const float parts[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
-        const int lid = get_local_id(0);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int m = tile.m0 + lid * 4 + i;

@@ -215,6 +215,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
            TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
            const int N, const int K, const int split_depth, const int whole, TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
+    LINE_MEMORY float4 lines[LINE_SUMS];
 #if LAST_GROUP
     __local int before;
 #endif
@@ -223,32 +224,25 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
-    /* During the sum few registers are left: what is needed after it waits in local memory, but where this work-item's sums
-     * are stored is known before. So two groups fit on a compute unit: 128 registers in each of the three products; with the
-     * share in registers, 143 forward and 141 for dW (256 work-items, ptxas 12.9, sm_75). */
+    /* During the sum few registers are left: what is needed after it waits in local memory. */
     __local share place;
-    if (get_local_id(0) == 0) place = own;
-#if SUMS_WAIT /* their epilogue needs more registers, which the others would only have to themselves: 130 to 151 of them */
     __local parts_of_c parts;
-    if (get_local_id(0) == 0)
+    if (get_local_id(0) == 0) {
+        place = own;
         parts = parts_of(M, N, whole, HAS(counters) && own.in_parts ? (K + split_depth - 1) / split_depth : 0);
-#endif
-    const int m_first = m0 + FIRST_ROW, n_first = n0 + FIRST_COLUMN;
+    }
 
     float4 sum[ITEM_M][ITEM_N / 4];
-    float4 line_sum = (float4)(0.0f);
+    if (sums_here) *OWN_LINES(lines) = (float4)(0.0f);
     struct operands operands = {
         .lda = TRANS_A ? M : K, .ldb = TRANS_B ? K : N, .m0 = m0, .n0 = n0, .M = M, .N = N, .depth = k_end - k_first};
     operands_begin(&operands, AT(a), AT(b), k_first);
     tile_clear(sum);
-    __local float4 *room =
-        tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, &line_sum);
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, OWN_LINES(lines));
 
     const int in_parts = place.in_parts;
-#if !SUMS_WAIT
-    const parts_of_c parts = parts_of(M, N, whole, HAS(counters) && in_parts ? (K + split_depth - 1) / split_depth : 0);
-#endif
     const int lid = (int)get_local_id(0) + parts.zero;
+    const int m_first = place.m0 + OWN_M(lid) * 4, n_first = place.n0 + OWN_N(lid) * 4;
     const int splits = parts.splits; /* 0: nothing to add up here */
     __global float *part = in_parts ? AT(partial) + place.split * parts.size - parts.begin : 0;
     __global float *line_parts = splits ? AT(partial) + splits * parts.size : OR_NULL(sums);
@@ -284,14 +278,14 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     }
 #endif
     if (sums_here) {
-        line_sum = line_sums(line_sum, room);
-        const float lines[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
+        const float4 line_sum = line_sums(lid, *OWN_LINES(lines), steps);
+        const float four[4] = {line_sum.x, line_sum.y, line_sum.z, line_sum.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int m = place.m0 + lid * 4 + i;
             if (lid < TILE_M / 4 && m < M)
                 line_parts[(long)place.split * M + m] =
-                    (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + lines[i];
+                    (HAS(sums_accum) && !splits ? AT(sums_accum)[m] : 0.0f) + four[i];
         }
     }
 #if LAST_GROUP

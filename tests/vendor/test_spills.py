@@ -5,6 +5,7 @@
 
 Every program is compiled for its card by clang, which stands in for NVIDIA's compiler, and ptxas. A kernel fails if ptxas
 spills registers, or if it has a stack frame: then an array, such as the sums, lies in memory since a loop was not unrolled.
+Two groups of the largest f32 tile fit on a compute unit: 128 registers for each of 256 work-items, on LARGE_SMS.
 Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table of registers there.
 
 The driver's compiler is older than the newest clang: it printed warnings which clang 19 no longer has. The second form
@@ -23,6 +24,9 @@ import tempfile
 # Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills a few bytes, mostly around the main loop, of a few kernels.
 CARDS = {"t4": 75}
 ARRAY_CARDS = {"t4": 75, "a100_40": 80}
+LARGE_CARDS = ("t4", "a100_40", "h100")
+LARGE_SMS = (75, 80, 86, 89, 90)
+LARGE = re.compile(r"linear_gpu .*-DWG=256 |conv_gpu .*-DWG=256 .*-DCONV_KIND=0 ")  # the gradients of convolutions take 144 registers
 VECTOR = 16  # bytes that a function of libclc is given by address
 KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$|lstm_mma_")
 
@@ -120,6 +124,30 @@ def check_programs(arguments, ptxas, folder):
     print(f"{sum(counts.values())} kernels, none spills")
 
 
+def check_large(arguments, kernel_counts, folder):
+    """Registers of the largest f32 tiles. A later card runs what is compiled for sm_75, so that one compilation does for all."""
+    lister, *compiler = arguments
+    done = run([lister, str(folder), *LARGE_CARDS])
+    if done.returncode:
+        fail(done.stderr)
+    rows = [line.split("\t") for line in (folder / "programs.tsv").read_text().splitlines()]
+    programs = {f"{kernel} {options}": (folder / f"{number}.cl", kernel, options) for number, card, kernel, options, workload in rows}
+    programs = [program for text, program in programs.items() if LARGE.match(text)]
+    ptxas = {sm: kernel_counts.program("ptxas", kernel_counts.has_arch(sm)) for sm in LARGE_SMS}
+    bad = []
+    for source, kernel, options in programs:
+        text = compile_program(*compiler, source, options.split(), 75, kernel).read_text()
+        for sm in filter(ptxas.get, LARGE_SMS):
+            ptx = source.with_suffix(f".{sm}.ptx")
+            ptx.write_text(text.replace(".target sm_75", f".target sm_{sm}").replace(".version 7.5", ".version 7.8"))
+            registers, frame, spills = assemble(ptxas[sm], sm, ptx, kernel)
+            if registers > 128 or frame or spills:
+                bad.append(f"sm_{sm} {kernel}: {registers} registers, frame of {frame} bytes, {spills} bytes spilled: {options}")
+    if not programs or bad:
+        fail("\n".join(bad) + f"\n{len(bad)} of {len(programs)} programs need more than 128 registers on a card")
+    print(f"{len(programs)} programs of 256 work-items in 128 registers; no ptxas for {[sm for sm in LARGE_SMS if not ptxas[sm]]}")
+
+
 # A kernel that must be reported: an array is indexed by a number that only the host knows.
 INDEXED = """__kernel void indexed(__global float *x, int n) {
     float y[8];
@@ -183,6 +211,7 @@ def main():
         folder.mkdir(exist_ok=True)
         check_itself(ptxas, folder)
         check_programs(arguments, ptxas, folder)
+        check_large(arguments, kernel_counts, folder)
 
 
 main()
