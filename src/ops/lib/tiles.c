@@ -156,11 +156,10 @@ int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *fact
     enum { REGISTERS_NVIDIA = 65536, REGISTERS_AMD = 131072 };
     if (facts->vendor == CLEAT_VENDOR_INTEL) return 1;
     const cleat_tile t = cleat_tile_of(kind, facts);
-    const int64_t sums = t.rows * t.columns / t.work_group, registers = sums >= 128                              ? 256
-                                                                        : kind >= CLEAT_TILE_KINDS && sums >= 64 ? 168
-                                                                                                                 : 128;
-    const int64_t groups =
-        (facts->vendor == CLEAT_VENDOR_AMD ? REGISTERS_AMD : REGISTERS_NVIDIA) / (registers * t.work_group);
+    const int64_t sums = t.rows * t.columns / t.work_group;
+    const int64_t of_mma = sums >= 128 ? 256 : sums >= 64 ? 168 : 128, of_items = t.work_group == 256 ? 128 : 144;
+    const int64_t all = facts->vendor == CLEAT_VENDOR_AMD ? REGISTERS_AMD : REGISTERS_NVIDIA;
+    const int64_t groups = all / ((kind >= CLEAT_TILE_KINDS ? of_mma : of_items) * t.work_group);
     return groups > 0 ? groups : 1;
 }
 
