@@ -309,7 +309,7 @@ static void write_workload(passport *p, const char *name) {
     show_progress(name, &child);
     cJSON *result = child.output && !child.failure[0] ? cJSON_Parse(child.output) : NULL;
     if (result)
-        passport_line(&p->text, name, "ok, %.4g ms, predicted %.4g, %.4g GFLOP/s, %.4g GB/s, %.2f of peak, %s bound",
+        passport_line(&p->text, name, "ok, %.4g ms, predicted %.4g ms, %.4g GFLOP/s, %.4g GB/s, %.2f of peak, %s bound",
                       number_of(result, "ms_per_step"), number_of(result, "predicted_ms"), number_of(result, "gflops"),
                       number_of(result, "gbytes_per_s"), number_of(result, "share_of_peak"),
                       string_of(result, "bound"));

@@ -38,7 +38,8 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
 }
 
 /* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group, and the pixels
- * of the lines. With pixels a vec8 is left empty: where four groups fit an SM, ptxas 13.0 aims at 128 registers, and spills. */
+ * of the lines. With pixels 16 bytes more are taken, so that four groups do not fit an SM of 64 KiB:
+ * where they do, ptxas 13.0 aims at 128 registers, and spills. */
 #define BEHIND (8 + 2 * TILE_M)
 #define MEMORY ((STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND) + 8 * LINES_KEPT)
 

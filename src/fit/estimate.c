@@ -61,10 +61,19 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* The names of variants that use a matrix unit begin with "mma". If the unit's rate is unknown, they are
- * estimated like all others. */
-static bool runs_on_matrix_unit(const cleat_rates *rates, const cleat_variant *variant) {
-    return rates->matrix_flops > 0 && variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
+/* The share of the matrix unit's rate that a variant has: all of it where its name begins with "mma"; three products of TF32,
+ * at half the rate of f16, a sixth. 0: it does not use the unit. If the unit's rate is unknown, such variants are estimated
+ * like all others. */
+static double matrix_share(const cleat_rates *rates, const cleat_variant *variant) {
+    if (rates->matrix_flops <= 0 || !variant) return 0;
+    if (strncmp(variant->name, "tf32x3", strlen("tf32x3")) == 0) return 1.0 / 6;
+    return strncmp(variant->name, "mma", strlen("mma")) == 0 ? 1 : 0;
+}
+
+/* Products that wait for each other gain as much on a matrix unit as others do: not measured. */
+static double rate_of(const cleat_rates *rates, const cleat_node_estimate *e) {
+    if (e->cost.work != CLEAT_WORK_RECURRENT || rates->recurrent_flops <= 0) return e->flops_rate;
+    return rates->recurrent_flops * e->flops_rate / rates->flops;
 }
 
 static double or_else(double value, double fallback) {
@@ -90,11 +99,11 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        e.on_matrix_unit = runs_on_matrix_unit(rates, variant);
-        e.flops_rate = e.on_matrix_unit ? rates->matrix_flops : rates->flops;
-        double rate =
-            e.cost.work == CLEAT_WORK_RECURRENT ? or_else(rates->recurrent_flops, rates->flops) : e.flops_rate;
-        double compute = e.cost.flops / (rate * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
+        const double share = matrix_share(rates, variant);
+        e.on_matrix_unit = share > 0;
+        e.flops_rate = e.on_matrix_unit ? share * rates->matrix_flops : rates->flops;
+        double compute = e.cost.flops / (rate_of(rates, &e) * e.busy),
+               memory = e.cost.bytes / (rates->bytes * e.reached);
         e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
                     (double)e.launches * fixed_seconds(rates, &e);
     }

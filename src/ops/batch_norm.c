@@ -573,7 +573,7 @@ static cleat_defined define_following(const cleat_node *node, cleat_host_values 
                           cleat_host_value(values, output == NEXT_MEAN ? AVERAGE_MEAN : AVERAGE_VAR, element), found);
 }
 
-static const cleat_op batch_norm_following = {.name = "batch_norm_following",
+static const cleat_op batch_norm_following = {.name = "batch_norm_and_running_stats",
                                               .optional_inputs = CLEAT_IN(SAMPLES) | CLEAT_IN(RESIDUAL),
                                               .discontinuous = true,
                                               .cost = cost,

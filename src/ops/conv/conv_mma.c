@@ -20,7 +20,9 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
 
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_conv c = cleat_conv_of(node);
-    return cleat_conv_tile_work(&c, STEP);
+    cleat_tile_work work = cleat_conv_tile_work(&c, STEP);
+    work.products = c.x->dtype == CLEAT_F32 ? CLEAT_TF32_PRODUCTS : 1;
+    return work;
 }
 
 static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling) {

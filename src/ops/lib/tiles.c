@@ -74,7 +74,9 @@ static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
 
 static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     if (facts->matrix_unit == CLEAT_MATRIX_AMD_DOT) return dot_tile_of(kind, facts);
-    const double unit = facts->matrix_unit == CLEAT_MATRIX_NV80 ? 2 : 1; /* an A100's is twice a T4's */
+    const double unit = facts->matrix_unit == CLEAT_MATRIX_NV80
+                            ? 2
+                            : 1; /* an A100's is twice a T4's; an RTX 3090's is not, and its k is split too rarely */
     if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, unit * 6, facts);
     if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, unit * 5, facts);
     return mma_tile(64, 64, unit * 3.5, facts);
@@ -171,8 +173,8 @@ int64_t cleat_tiling_groups(cleat_tiling tiling) {
 enum { MULTIPLY_ADDS = 64 };
 
 /* How long a group's products keep the unit's schedulers busy. */
-static double busy_time(const cleat_tile *t, int64_t depth) {
-    return (double)(t->rows * t->columns) * (double)depth / (MULTIPLY_ADDS * t->speed);
+static double busy_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth) {
+    return (double)(t->rows * t->columns * depth * max(work->products, 1)) / (MULTIPLY_ADDS * t->speed);
 }
 /* How long its sums are on their way: 32 bytes a clock. */
 static double store_time(const cleat_tile *t) {
@@ -181,11 +183,12 @@ static double store_time(const cleat_tile *t) {
 
 /* How long a group takes if its unit had nothing else to do. It waits for barriers, local memory and the first operands: half
  * as long again as it computes (an H200: 1700 clocks for 1144 instructions, GPU.md 1), longer if it does not fill the four schedulers. */
-static double group_time(const cleat_tile *t, int64_t depth, const cleat_device_facts *facts) {
+static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth,
+                         const cleat_device_facts *facts) {
     enum { FILLING_ITEMS = 128, PROLOGUE = 2000 };
     const double waits = facts->vendor == CLEAT_VENDOR_INTEL ? 1 : 1.5;
     const double fills = (double)min(t->work_group, FILLING_ITEMS) / FILLING_ITEMS;
-    return PROLOGUE + waits * busy_time(t, depth) / fills + store_time(t);
+    return PROLOGUE + waits * busy_time(work, t, depth) / fills + store_time(t);
 }
 
 /* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100 multiply-adds an element at
@@ -208,10 +211,10 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     const int64_t units = units_for(s->kind, facts), resident = cleat_tile_resident(s->kind, facts);
     const int64_t whole = ceil_div(s->whole, units), parts = ceil_div((s->tiles - s->whole) * s->k.count, units);
     const int64_t rounds = ceil_div(whole, resident), further = ceil_div(whole + parts, resident) - rounds;
-    const double busy = (double)whole * (busy_time(&t, work->k) + store_time(&t)) +
-                        (double)parts * (busy_time(&t, s->k.depth) + store_time(&t));
-    const double waits =
-        (double)rounds * group_time(&t, work->k, facts) + (double)further * group_time(&t, s->k.depth, facts);
+    const double busy = (double)whole * (busy_time(work, &t, work->k) + store_time(&t)) +
+                        (double)parts * (busy_time(work, &t, s->k.depth) + store_time(&t));
+    const double waits = (double)rounds * group_time(work, &t, work->k, facts) +
+                         (double)further * group_time(work, &t, s->k.depth, facts);
     return fmax(busy, waits) + time_of_parts(work, s, &t, (double)units, facts);
 }
 

@@ -10,6 +10,7 @@ typedef struct cleat_k_split {
     int64_t depth, count;
 } cleat_k_split;
 
+enum { CLEAT_TF32_PRODUCTS = 6 /* three, at half the rate of f16 */ };
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
 /* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or small
@@ -48,6 +49,7 @@ typedef struct cleat_tile_work {
     int64_t gemms, m, n, k;
     /* Largest number of sums per work-item that Intel's compiler keeps in registers. */
     int64_t intel_sums;
+    int64_t products; /* time of a multiply-add in those of the tile's speed; 0: 1 */
     bool bias;   /* C has one, which only a tile's last group can add to the parts of a split k: elsewhere k is whole */
     bool uneven; /* its kernel can split the k of some tiles only, where a tile's last group adds up its parts */
 } cleat_tile_work;
@@ -73,7 +75,8 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
  * fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill across k. */
 const char *cleat_tf32_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. */
+/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. On
+ * Intel GPUs 1, as a unit of the model is what runs a group. */
 int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* TILE_K of its kernels: `step`, of which f32 on matrix units, where a value takes two halves, has half. */
 int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_device_facts *facts);

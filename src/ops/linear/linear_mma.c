@@ -27,7 +27,13 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
 
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_gemm p = cleat_linear_gemm(node);
-    return (cleat_tile_work){.gemms = 1, .m = p.m, .n = p.n, .k = p.k, .bias = p.bias != NULL, .uneven = true};
+    return (cleat_tile_work){.gemms = 1,
+                             .m = p.m,
+                             .n = p.n,
+                             .k = p.k,
+                             .products = p.a->dtype == CLEAT_F32 ? CLEAT_TF32_PRODUCTS : 1,
+                             .bias = p.bias != NULL,
+                             .uneven = true};
 }
 
 static const cleat_tiled tiled = {
