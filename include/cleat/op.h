@@ -166,7 +166,7 @@ struct cleat_op {
      * (op, attributes, inputs, outputs: those of the consumers exist until then) and returns true; the consumers and the
      * former out[0] are then removed. NULL: never. */
     bool (*fuse_consumers)(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
-    int fused_output; /* the output that stands for out[0] in fuse_consumers */
+    int fused_output; /* the output whose consumers fuse_consumers gets and which it replaces, instead of out[0] */
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
     /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):

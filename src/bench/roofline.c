@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Cost of one run and its minimum time; how long it takes by an estimate at other rates. */
+/* Cost of one run and its minimum time; the estimate of its time at sustained rates. */
 typedef struct roofline {
     double flops, bytes, seconds;
     double memory_seconds; /* of the operations that memory bounds */

@@ -26,7 +26,7 @@ enum {
 };
 
 /* In clocks: a group's prologue; a stored element, 32 bytes a clock; fences and counter of the last group of a tile; a batch of
- * 8 vec4s of a part that each of its work-items reads (GPU.md, fitted to an H200). A group alone on its unit waits half as long as
+ * 8 vec4s of a part that each of its work-items reads (fitted to an H200). A group alone on its unit waits half as long as
  * it computes. */
 static const double prologue = 2000, stored = 0.125, fences = 3500, batch = 650, batch_elements = 32, waits = 1.5;
 

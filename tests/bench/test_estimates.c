@@ -47,8 +47,8 @@ static double estimated_ms(const char *workload, cleat_precision precision, cons
     return 1e3 * (step + update);
 }
 
-/* Within the factor that the card file claims: kernels, tiles and launches have changed after these times, which were within a
- * quarter then, and the estimates have followed them. */
+/* At most a quarter more, as when the times were taken. Kernels, tiles and launches have become faster since, and the estimates
+ * with them: at least the measured time divided by the factor that the card file claims. */
 static void estimates_are_near_the_recorded_times(void **state) {
     static const char *const names[] = {"f32", "f16"};
     cleat_card card;
@@ -60,7 +60,7 @@ static void estimates_are_near_the_recorded_times(void **state) {
         for (int half = 0; half < 2; ++half) {
             const double measured = h200[i].ms[half];
             const double ms = estimated_ms(h200[i].workload, half ? CLEAT_PRECISION_F16 : CLEAT_PRECISION_F32, &card);
-            const bool good = ms <= measured * card.rates.within && ms >= measured / card.rates.within;
+            const bool good = ms <= measured * 1.25 && ms >= measured / card.rates.within;
             print_message("%-12s %s: %.3g ms, estimated %.3g (%+.0f %%)%s\n", h200[i].workload, names[half], measured,
                           ms, 100 * (ms / measured - 1), good ? "" : "  FAILED");
             failures += !good;

@@ -169,7 +169,7 @@ int64_t cleat_tiling_groups(cleat_tiling tiling) {
     return tiling.whole + (tiling.tiles - tiling.whole) * tiling.k.count;
 }
 
-/* Times are in clocks of a compute unit, of which a large tile without matrix units takes 64 multiply-adds each. */
+/* Times are in clocks of a compute unit. A large tile without matrix units does 64 multiply-adds a clock. */
 enum { MULTIPLY_ADDS = 64 };
 
 /* How long a group's products keep the unit's schedulers busy. */
@@ -181,8 +181,9 @@ static double store_time(const cleat_tile *t) {
     return (double)(t->rows * t->columns) / 8;
 }
 
-/* How long a group takes if its unit had nothing else to do. It waits for barriers, local memory and the first operands: half
- * as long again as it computes (an H200: 1700 clocks for 1144 instructions, GPU.md 1), longer if it does not fill the four schedulers. */
+/* How long a group takes whose unit has nothing else to do. It waits for barriers, local memory and the first operands half as
+ * long as it computes (H200, f32: 1700 clocks for a step of 1144 instructions), and longer if it does not fill the four
+ * schedulers. */
 static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth,
                          const cleat_device_facts *facts) {
     enum { FILLING_ITEMS = 128, PROLOGUE = 2000 };
@@ -192,8 +193,8 @@ static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64
 }
 
 /* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100 multiply-adds an element at
- * a T4's bandwidth. The last group of a tile reads its parts alone, from the L2 cache, LAST_GROUP_VECTORS vec4s of a work-item at a
- * time, each of which takes the cache's latency; it has waited for the fences and the counter (fitted to an H200). */
+ * a T4's bandwidth. The last group of a tile reads its parts alone, from the L2 cache, LAST_GROUP_VECTORS vec4s of a work-item
+ * at a time, each of which takes the cache's latency; it has waited for the fences and the counter (fitted to an H200). */
 static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double units,
                             const cleat_device_facts *facts) {
     const double launch = 8000, from_memory = 100.0 / MULTIPLY_ADDS, fences = 3500, latency = 650;
