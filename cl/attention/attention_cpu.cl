@@ -114,11 +114,11 @@ static inline void finish_queries(queries *g, __global T *y, int y_row, __global
 }
 
 /* A work-item processes `groups` groups of queries; its index is (b * heads + h) * blocks + block. */
-__kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
-                                    const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
-                                    TENSOR(T, y), TENSOR(float, lse), const int heads, const int lq, const int lk,
-                                    const float softmax_scale, const int groups) {
-    const int block = groups * QUERIES, blocks = (lq + block - 1) / block, item = get_global_id(0);
+OUTLINED void attention_block(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                              const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
+                              TENSOR(T, y), TENSOR(float, lse), const int heads, const int lq, const int lk,
+                              const float softmax_scale, const int groups, const int item) {
+    const int block = groups * QUERIES, blocks = (lq + block - 1) / block;
     const int i0 = item % blocks * block, h = item / blocks % heads, b = item / blocks / heads;
     const int keys = LENGTH(k_lengths, b, lk), in_block = min(block, lq - i0), y_row = heads * DH;
     const int n = keys > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_block) : 0;
@@ -139,6 +139,14 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
         finish_queries(group + g, Y_AT(y, b, i0 + i, h), y_row, LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i));
     unpack_nothing(Y_AT(y, b, i0 + n, h), 0, y_row, in_block - n);
     for (int r = n; r < in_block; ++r) LSE_AT(lse, b, i0, h)[r] = 0.0f;
+}
+
+__kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                    const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
+                                    TENSOR(T, y), TENSOR(float, lse), const int heads, const int lq, const int lk,
+                                    const float softmax_scale, const int groups) {
+    attention_block(PASS(q), PASS(k), PASS(v), q_row, kv_row, PASS(q_lengths), PASS(k_lengths), PASS(y), PASS(lse),
+                    heads, lq, lk, softmax_scale, groups, get_global_id(0));
 }
 
 /* --- backward ------------------------------------------------------------------------------------------- */
@@ -203,13 +211,13 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
  * part_queries queries, a multiple of groups * QUERIES. Writes dQ (if requested), and the part's sums of dK
  * and dV to scratch, f32 [B, heads, parts, 2, rows, PITCH], where rows is lk rounded up to whole tiles. A
  * part without queries does not write to its scratch. */
-__kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
-                                     const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
-                                     TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
-                                     TENSOR(const T, accum), TENSOR(T, dq), TENSOR(float, scratch), const int heads,
-                                     const int lq, const int lk, const float softmax_scale, const int parts,
-                                     const int part_queries, const int groups, const int rows) {
-    const int item = get_global_id(0), part = item % parts, h = item / parts % heads, b = item / parts / heads;
+OUTLINED void attention_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                             const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
+                             TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy), TENSOR(const T, accum),
+                             TENSOR(T, dq), TENSOR(float, scratch), const int heads, const int lq, const int lk,
+                             const float softmax_scale, const int parts, const int part_queries, const int groups,
+                             const int rows, const int item) {
+    const int part = item % parts, h = item / parts % heads, b = item / parts / heads;
     const int keys = LENGTH(k_lengths, b, lk), y_row = heads * DH, block = groups * QUERIES;
     const int start = part * part_queries, end = min(start + part_queries, lq);
     const int filled = keys > 0 ? clamp(LENGTH(q_lengths, b, lq), start, max(start, end)) : start;
@@ -240,6 +248,17 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
     }
     if (HAS(dq))
         unpack_nothing(Q_AT(dq, b, filled, h), HAS(accum) ? Q_AT(accum, b, filled, h) : 0, q_row, end - filled);
+}
+
+__kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                     const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
+                                     TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
+                                     TENSOR(const T, accum), TENSOR(T, dq), TENSOR(float, scratch), const int heads,
+                                     const int lq, const int lk, const float softmax_scale, const int parts,
+                                     const int part_queries, const int groups, const int rows) {
+    attention_part(PASS(q), PASS(k), PASS(v), q_row, kv_row, PASS(q_lengths), PASS(k_lengths), PASS(y), PASS(lse),
+                   PASS(dy), PASS(accum), PASS(dq), PASS(scratch), heads, lq, lk, softmax_scale, parts, part_queries,
+                   groups, rows, get_global_id(0));
 }
 
 /* dK and dV = accum + the sum of the parts, in order, for key rows b * lk + j. */

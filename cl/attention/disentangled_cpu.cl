@@ -130,11 +130,11 @@ static inline void finish_queries(queries *g, __global T *y, int y_row, __global
 }
 
 /* A work-item processes one group of queries; its index is (b * heads + h) * groups + group. */
-__kernel void disentangled_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
-                                       TENSOR(const int, lengths), TENSOR(const float, columns), TENSOR(T, y),
-                                       TENSOR(float, lse), const int heads, const int lq, const float softmax_scale,
-                                       const int front, const int column_pitch) {
-    const int groups = (lq + QUERIES - 1) / QUERIES, item = get_global_id(0), lk = lq, kv_row = q_row;
+OUTLINED void disentangled_block(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                 TENSOR(const int, lengths), TENSOR(const float, columns), TENSOR(T, y),
+                                 TENSOR(float, lse), const int heads, const int lq, const float softmax_scale,
+                                 const int front, const int column_pitch, const int item) {
+    const int groups = (lq + QUERIES - 1) / QUERIES, lk = lq, kv_row = q_row;
     const int i0 = item % groups * QUERIES, h = item / groups % heads, b = item / groups / heads;
     const int keys = LENGTH(lengths, b, lq), in_group = min(QUERIES, lq - i0), n = clamp(keys - i0, 0, in_group);
     const int y_row = heads * DH;
@@ -154,6 +154,14 @@ __kernel void disentangled_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), T
     if (n > 0) finish_queries(&g, Y_AT(y, b, i0, h), y_row, LSE_AT(lse, b, i0, h), n);
     unpack_nothing(Y_AT(y, b, i0 + n, h), 0, y_row, in_group - n);
     for (int r = n; r < in_group; ++r) LSE_AT(lse, b, i0, h)[r] = 0.0f;
+}
+
+__kernel void disentangled_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                       TENSOR(const int, lengths), TENSOR(const float, columns), TENSOR(T, y),
+                                       TENSOR(float, lse), const int heads, const int lq, const float softmax_scale,
+                                       const int front, const int column_pitch) {
+    disentangled_block(PASS(q), PASS(k), PASS(v), q_row, PASS(lengths), PASS(columns), PASS(y), PASS(lse), heads, lq,
+                       softmax_scale, front, column_pitch, get_global_id(0));
 }
 
 /* --- backward ------------------------------------------------------------------------------------------- */
@@ -283,16 +291,15 @@ static inline void write_rows(__global T *rows, __global const T *accum, int row
  * dq, dk and dv (if requested), and the part's sums of the gradients of the tables, f32 [parts, 2, heads, rows, pitch],
  * without softmax_scale for the position queries. scratch f32 [items, 2, key_rows, PITCH]: dk and dv of a sample. The
  * rows of C in `tables` are multiplied by softmax_scale. */
-__kernel void disentangled_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
-                                        TENSOR(const int, lengths), TENSOR(const float, columns),
-                                        TENSOR(const float, tables), TENSOR(const T, y), TENSOR(const float, lse),
-                                        TENSOR(const T, dy), TENSOR(const T, accum_q), TENSOR(T, dq),
-                                        TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk),
-                                        TENSOR(T, dv), TENSOR(float, dtables), TENSOR(float, scratch), const int batch,
-                                        const int heads, const int lq, const float softmax_scale, const int front,
-                                        const int rows, const int pitch, const int column_pitch, const int key_rows,
-                                        const int part_samples) {
-    const int item = get_global_id(0), h = item % heads, part = item / heads, y_row = heads * DH;
+OUTLINED void disentangled_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                TENSOR(const int, lengths), TENSOR(const float, columns), TENSOR(const float, tables),
+                                TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
+                                TENSOR(const T, accum_q), TENSOR(T, dq), TENSOR(const T, accum_k),
+                                TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), TENSOR(float, dtables),
+                                TENSOR(float, scratch), const int batch, const int heads, const int lq,
+                                const float softmax_scale, const int front, const int rows, const int pitch,
+                                const int column_pitch, const int key_rows, const int part_samples, const int item) {
+    const int h = item % heads, part = item / heads, y_row = heads * DH;
     const int lk = lq, kv_row = q_row;
     __global float *scratch_k = AT(scratch) + (ulong)item * 2 * key_rows * PITCH;
     __global float *scratch_v = scratch_k + (ulong)key_rows * PITCH;
@@ -334,4 +341,19 @@ __kernel void disentangled_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), 
         write_rows(KV_AT(dk, b, 0, h), HAS(accum_k) ? KV_AT(accum_k, b, 0, h) : 0, kv_row, scratch_k, length, lq);
         write_rows(KV_AT(dv, b, 0, h), HAS(accum_v) ? KV_AT(accum_v, b, 0, h) : 0, kv_row, scratch_v, length, lq);
     }
+}
+
+__kernel void disentangled_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
+                                        TENSOR(const int, lengths), TENSOR(const float, columns),
+                                        TENSOR(const float, tables), TENSOR(const T, y), TENSOR(const float, lse),
+                                        TENSOR(const T, dy), TENSOR(const T, accum_q), TENSOR(T, dq),
+                                        TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk),
+                                        TENSOR(T, dv), TENSOR(float, dtables), TENSOR(float, scratch), const int batch,
+                                        const int heads, const int lq, const float softmax_scale, const int front,
+                                        const int rows, const int pitch, const int column_pitch, const int key_rows,
+                                        const int part_samples) {
+    disentangled_part(PASS(q), PASS(k), PASS(v), q_row, PASS(lengths), PASS(columns), PASS(tables), PASS(y), PASS(lse),
+                      PASS(dy), PASS(accum_q), PASS(dq), PASS(accum_k), PASS(accum_v), PASS(dk), PASS(dv),
+                      PASS(dtables), PASS(scratch), batch, heads, lq, softmax_scale, front, rows, pitch, column_pitch,
+                      key_rows, part_samples, get_global_id(0));
 }

@@ -26,9 +26,9 @@
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
 
-/* 1: the final sums of pixels are stored directly from the registers. Where they are rounded to halves first,
+/* 1: final sums are stored directly from the registers, which must hold a whole tile. Where pixels are rounded to halves first,
  * this takes enough additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
-#if defined(STORAGE_F16) || defined(STORAGE_BF16)
+#if !MANY_SUMS || (!TRANS_A && (defined(STORAGE_F16) || defined(STORAGE_BF16)))
 #define FROM_REGISTERS 0
 #else
 #define FROM_REGISTERS 1
@@ -178,13 +178,13 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 /* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with most taps last: their
  * work is unequal (a kernel of 1 x 1 has one phase with taps), and a thread takes half of the work-items that are left at once, so
  * each gets its share of all phases. Columns come next, so that neighbours read the same patches. */
-__kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
-                              TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
-                              const int block_panels) {
+OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
+                           TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
+                           const int block_panels, const int group) {
     const int to_channels = CONV_KIND == CONV_FORWARD ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
     const int phases = CONV_KIND == CONV_FORWARD ? 1 : stride * stride;
-    const int phase = phases - 1 - get_group_id(0) % phases, item = get_group_id(0) / phases;
+    const int phase = phases - 1 - group % phases, item = group / phases;
     const int n0 = item % across * width, cols = min(width, to_channels - n0), block = item / across;
 #if CONV_KIND == CONV_FORWARD
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
@@ -224,16 +224,17 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
                          depth, n, here, panel);
             for (int m = 0; m < rows; m += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
-                floatv sum[TILE_ROWS][TILE_VECS];
                 floatv *kept = sums + (p * BLOCK_ROWS + m) * TILE_VECS;
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
                 filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
                              next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
                              m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
-                tile_begin(first ? 0 : kept, sum);
-                tile_multiply(row, 1, panel, DEPTH(m), sum);
-                if (FROM_REGISTERS && last && here == TILE_COLS && m + TILE_ROWS <= rows) {
+#if FROM_REGISTERS
+                floatv sum[TILE_ROWS][TILE_VECS];
+                piece_begin(first ? 0 : kept, sum);
+                piece_multiply(row, 1, panel, DEPTH(m), sum);
+                if (last && here == TILE_COLS && m + TILE_ROWS <= rows) {
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
@@ -241,30 +242,40 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
                             write_row(sum[i][v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
                                       (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, VEC);
                     }
-                } else {
-                    tile_keep(sum, kept);
-                    for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
-                        for (int v = 0; v * VEC < here; ++v)
-                            write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
-                                      (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
+                    continue;
                 }
+                piece_keep(sum, kept);
+#else
+                tile_add(row, 1, panel, DEPTH(m), first, kept);
+#endif
+                for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
+                    for (int v = 0; v * VEC < here; ++v)
+                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
+                                  (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
             }
         }
         k += CHUNK;
     } while (k < K);
 }
 
+__kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
+                              TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
+                              const int block_panels) {
+    pixels_block(PASS(source), PASS(weight), PASS(bias), PASS(accum), PASS(result), B, H, W, C, P, Q, N, R, S, stride,
+                 padding, block_rows, block_panels, get_group_id(0));
+}
+
 #else /* --- dw: results are filters ---------------------------------------------------------------------- */
 
 /* A work-item processes (split of the pixels, block of filters, block of their elements), elements innermost.
  * If there are splits, each writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
-__kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
-                               TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
-                               const int block_rows, const int block_panels, const int split_depth) {
+OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                            TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
+                            const int block_rows, const int block_panels, const int split_depth, const int group) {
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
     const int pixels = B * P * Q, elements = R * S * C, width = block_panels * TILE_COLS;
     const int across = (elements + width - 1) / width, down = (N + block_rows - 1) / block_rows;
-    const int group = get_group_id(0), split = group / (across * down);
+    const int split = group / (across * down);
     const int n0 = group / across % down * block_rows, e0 = group % across * width;
     const int rows = min(block_rows, N - n0), cols = min(width, elements - e0);
     const int m_first = split * split_depth, m_end = min(pixels, m_first + split_depth);
@@ -290,7 +301,6 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
             const float *panel = panels + p * TILE_COLS;
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
-                floatv sum[TILE_ROWS][TILE_VECS];
                 floatv *kept = kept_sums + (p * BLOCK_ROWS + r) * TILE_VECS;
                 const long at = (long)(n0 + r) * elements + e;
 #pragma unroll
@@ -298,8 +308,10 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
                 rows_soon(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
                           p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
                 if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
-                tile_begin(first ? 0 : kept, sum);
-                tile_multiply(row, VEC, panel, depth, sum);
+#if FROM_REGISTERS
+                floatv sum[TILE_ROWS][TILE_VECS];
+                piece_begin(first ? 0 : kept, sum);
+                piece_multiply(row, VEC, panel, depth, sum);
                 if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* directly from the registers */
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
@@ -310,7 +322,10 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
                     }
                     continue;
                 }
-                tile_keep(sum, kept);
+                piece_keep(sum, kept);
+#else
+                tile_add(row, VEC, panel, depth, first, kept);
+#endif
                 for (int i = 0; last && i < min(TILE_ROWS, rows - r); ++i)
                     for (int v = 0; v * VEC < here; ++v)
                         write_sum(kept[i * TILE_VECS + v], part, 0, OR_NULL(accum), 0, AT(dw),
@@ -322,6 +337,13 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
         for (int n = 0; n < rows; ++n)
             STOREF((HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n], AT(sums),
                    (long)split * N + n0 + n);
+}
+
+__kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                               TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
+                               const int block_rows, const int block_panels, const int split_depth) {
+    filters_block(PASS(dy), PASS(x), PASS(accum), PASS(dw), PASS(sums_accum), PASS(sums), PASS(partial), B, H, W, C, P,
+                  Q, N, R, S, stride, padding, block_rows, block_panels, split_depth, get_group_id(0));
 }
 
 #endif

@@ -127,20 +127,19 @@ static inline void results_soon(__global T *result, int rows, int columns, int f
 
 /* result = accum + bias + the convolution of source with the kernel of U. A work-item processes (block of tiles,
  * block of columns), columns innermost, so that neighbours read the same patches. `origin`: of the blocks of x. */
-__kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),
-                                   TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, result),
-                                   const int images, const int height, const int width, const int channels,
-                                   const int rows, const int columns, const int features, const int to,
-                                   const int origin, const int block_tiles, const int block_panels,
-                                   const long points_pitch) {
+OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),
+                           TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, result), const int images,
+                           const int height, const int width, const int channels, const int rows, const int columns,
+                           const int features, const int to, const int origin, const int block_tiles,
+                           const int block_panels, const long points_pitch, const int group) {
     const block_images x = {AT(source), height, width, channels, SOURCE_STRIDE, TURNED ? 0 : origin};
     const int K = SOURCE_STRIDE * SOURCE_STRIDE * channels, N = RESULT_STRIDE * RESULT_STRIDE * features;
     const int result_origin = TURNED ? origin : 0, kernel_channels = TURNED ? features : channels;
     const int down = BLOCKS_ALONG(rows, RESULT_STRIDE, result_origin),
               along = BLOCKS_ALONG(columns, RESULT_STRIDE, result_origin);
     const int block_columns = block_panels * TILE_COLS, across = (N + block_columns - 1) / block_columns;
-    const int n0 = get_group_id(0) % across * block_columns, cols = min(block_columns, N - n0);
-    const int first_tile = get_group_id(0) / across * block_tiles;
+    const int n0 = group % across * block_columns, cols = min(block_columns, N - n0);
+    const int first_tile = group / across * block_tiles;
     const int all_tiles = images * TILES_ALONG(down) * TILES_ALONG(along);
     const int tiles = min(block_tiles, all_tiles - first_tile), row_tiles = (tiles + TILE_ROWS - 1) / TILE_ROWS;
     const int panels = (cols + TILE_COLS - 1) / TILE_COLS, calls = panels * WINOGRAD_POINTS * row_tiles;
@@ -181,7 +180,6 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
             for (int point = 0; point < WINOGRAD_POINTS; ++point)
                 for (int m = 0; m < tiles; m += TILE_ROWS) {
                     row_pointer row[TILE_ROWS];
-                    floatv sum[TILE_ROWS][TILE_VECS];
                     floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + m * TILE_VECS;
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
@@ -197,9 +195,7 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                                  WINOGRAD_POINTS * row_tiles);
 #endif
                     if (k > 0 && !point_lives(live, point)) continue;
-                    tile_begin(k == 0 ? 0 : kept, sum);
-                    if (point_lives(live, point)) tile_multiply(row, 1, u + point * pitch, depth, sum);
-                    tile_keep(sum, kept);
+                    tile_add(row, 1, u + point * pitch, point_lives(live, point) ? depth : 0, k == 0, kept);
                 }
         }
     }
@@ -221,4 +217,15 @@ __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weig
                               n0 + n, here);
             }
         }
+}
+
+__kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),
+                                   TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, result),
+                                   const int images, const int height, const int width, const int channels,
+                                   const int rows, const int columns, const int features, const int to,
+                                   const int origin, const int block_tiles, const int block_panels,
+                                   const long points_pitch) {
+    pixels_block(PASS(source), PASS(weight), PASS(points), PASS(bias), PASS(accum), PASS(result), images, height, width,
+                 channels, rows, columns, features, to, origin, block_tiles, block_panels, points_pitch,
+                 get_group_id(0));
 }

@@ -49,14 +49,13 @@ static inline void points_of_gradients(const block_images dy, const tile_place *
 /* A work-item processes (split of the tiles, block of filters, block of K), K innermost. If there are splits, each writes its
  * own part of `partial` [splits, N, side, side, C] and of `sums` [splits, N]. The patch of a tile begins `to` blocks from it;
  * `origin`: of the blocks of x. */
-__kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
-                                    TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
-                                    const int B, const int H, const int W, const int C, const int P, const int Q,
-                                    const int N, const int to, const int origin, const int block_rows,
-                                    const int split_tiles) {
+OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                            TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int B,
+                            const int H, const int W, const int C, const int P, const int Q, const int N, const int to,
+                            const int origin, const int block_rows, const int split_tiles, const int group) {
     const block_images gradients = {AT(dy), P, Q, N, 1, 0}, source = {AT(x), H, W, C, WINOGRAD_STRIDE, origin};
     const int K = PHASES * C, across = (K + BLOCK_COLS - 1) / BLOCK_COLS, down = (N + block_rows - 1) / block_rows;
-    const int group = get_group_id(0), split = group / (across * down);
+    const int split = group / (across * down);
     const int n0 = group / across % down * block_rows, k0 = group % across * BLOCK_COLS;
     const int rows = min(block_rows, N - n0), cols = min(BLOCK_COLS, K - k0);
     const int calls = WINOGRAD_POINTS * ((cols + TILE_COLS - 1) / TILE_COLS) * ((rows + TILE_ROWS - 1) / TILE_ROWS);
@@ -85,16 +84,13 @@ __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TEN
                 const live_points live = points_that_live(C, k0 + p * TILE_COLS, of_panel, false);
                 for (int r = 0; r < rows; r += TILE_ROWS) {
                     row_pointer row[TILE_ROWS];
-                    floatv sum[TILE_ROWS][TILE_VECS];
                     floatv *kept = m_vectors + point * M_PITCH + (p * BLOCK_ROWS + r) * TILE_VECS;
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(y_points + point * Y_PITCH, 0, r, i, rows);
                     patches_soon(gradients, 0, next_places, next_tiles, n0, rows, call, calls);
                     patches_soon(source, to, next_places, next_tiles, k0, cols, call++, calls);
                     if (!point_lives(live, point)) continue;
-                    tile_begin(t == first ? 0 : kept, sum);
-                    tile_multiply(row, VEC, x_points + point * X_PITCH + p * TILE_COLS, tiles, sum);
-                    tile_keep(sum, kept);
+                    tile_add(row, VEC, x_points + point * X_PITCH + p * TILE_COLS, tiles, t == first, kept);
                 }
             }
     }
@@ -120,4 +116,13 @@ __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TEN
         for (int n = 0; n < rows; ++n)
             STOREF((HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n], AT(sums),
                    (long)split * N + n0 + n);
+}
+
+__kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                                    TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
+                                    const int B, const int H, const int W, const int C, const int P, const int Q,
+                                    const int N, const int to, const int origin, const int block_rows,
+                                    const int split_tiles) {
+    filters_block(PASS(dy), PASS(x), PASS(accum), PASS(dw), PASS(sums_accum), PASS(sums), PASS(partial), B, H, W, C, P,
+                  Q, N, to, origin, block_rows, split_tiles, get_group_id(0));
 }
