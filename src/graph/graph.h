@@ -171,8 +171,7 @@ int64_t cleat_rows(const cleat_tensor *tensor);
 int64_t cleat_width(const cleat_tensor *tensor);
 bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
 bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
-double
-cleat_roundoff(cleat_dtype dtype); /* largest relative error of a value that is rounded to it; 0: an integer type */
+double cleat_roundoff(cleat_dtype dtype); /* largest relative error of rounding to it; 0: an integer type */
 /* The tensor that has the bytes: the base of a reshape, else the tensor itself. */
 static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
     return tensor->base ? tensor->base : tensor;
