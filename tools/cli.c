@@ -87,15 +87,18 @@ bool cli_is_count(double value, double least, double most) {
     return value >= least && value <= most && value == floor(value);
 }
 
+const cli_precision_name cli_precisions[] = {{"f32", CLEAT_PRECISION_F32},
+                                             {"f16", CLEAT_PRECISION_F16},
+                                             {"bf16", CLEAT_PRECISION_BF16},
+                                             {"tf32", CLEAT_PRECISION_TF32},
+                                             {NULL, CLEAT_PRECISION_AUTO}};
+
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision) {
-    static const char *const names[] = {"f32", "f16", "bf16"};
-    static const cleat_precision codes[] = {CLEAT_PRECISION_F32, CLEAT_PRECISION_F16, CLEAT_PRECISION_BF16};
-    for (int i = 0; i < 3; ++i) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *precision = codes[i];
-        return 0;
-    }
-    return cli_usage(command, "--precision %s: must be f32, f16 or bf16", name);
+    const cli_precision_name *p = cli_precisions;
+    while (p->name && strcmp(name, p->name) != 0) ++p;
+    if (!p->name) return cli_usage(command, "--precision %s: must be f32, f16, bf16 or tf32", name);
+    *precision = p->precision;
+    return 0;
 }
 
 int cli_code_of(cleat_status status) {

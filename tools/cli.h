@@ -96,7 +96,12 @@ bool cli_is_count(double value, double least, double most);
  * usage message printed because there are too many. */
 int cli_assign(const cli_command *command, cli_list *assignments, const char *setting, const char *value, char *text,
                size_t size);
-/* Parses --precision (f32, f16 or bf16); returns cli_usage's exit code for other values. */
+typedef struct cli_precision_name {
+    const char *name;
+    cleat_precision precision;
+} cli_precision_name;
+extern const cli_precision_name cli_precisions[]; /* f32, f16, bf16, tf32; ends with a NULL name */
+/* Parses --precision, one of them; returns cli_usage's exit code for other values. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
 /* The log of a rank other than 0: its number before every line, and only errors unless --log asks for more. */

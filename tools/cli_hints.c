@@ -116,6 +116,7 @@ static const struct {
     {"amp", "train.precision=f16"},
     {"bf16", "train.precision=bf16"},
     {"fp32", "train.precision=f32"},
+    {"allow_tf32", "train.precision=tf32"},
     {"mixed_precision", "train.precision"},
     {"dtype", "train.precision"},
     {"workers", "loader.num_workers"},

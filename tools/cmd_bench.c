@@ -377,7 +377,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--rounds", CLI_NUMBER, &bench.rounds, "N", "number of rounds with --compare (5)"},
         {"--seconds", CLI_NUMBER, &bench.seconds, "S", "seconds per measurement (4)"},
         {"--precision", CLI_TEXT, &bench.precision_name, "TYPE",
-         "f32, f16 or bf16: precision of training steps (default: f32, or that of the profile)"},
+         "f32, f16, bf16 or tf32: precision of training steps (default: f32, or that of the profile)"},
         {"--steps", CLI_NUMBER, &bench.steps, "N", "exact number of timed steps, or bursts, instead of --seconds"},
         {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},

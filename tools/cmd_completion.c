@@ -26,7 +26,7 @@ static const struct {
             {"--network", NULL, {WORDS, "1Gb 10Gb 25Gb memory pcie3 pcie4 pcie5"}},
             {"--progress", NULL, {WORDS, "auto bar lines none"}},
             {NULL, "SEL", {WORDS, "auto gpu cpu"}},
-            {NULL, "TYPE", {WORDS, "f32 f16 bf16"}},
+            {NULL, "TYPE", {WORDS, "f32 f16 bf16 tf32"}},
             {NULL, "LEVEL", {WORDS, "error warning info debug dispatch"}},
             {NULL, "SECTION.KEY=VALUE", {SETTINGS, NULL}},
             {NULL, "DIR", {FOLDERS, NULL}},

@@ -87,8 +87,6 @@ static bool verify_one(cleat_device *device, const char *model, const char *prec
 /* Checks `model`, or all models and the single operations if it is NULL, in `precision`, or in all. A failure does not
  * keep others from being checked. */
 static int verify_library(const char *selector, const char *model, const char *precision, bool json) {
-    static const char *const names[] = {"f32", "f16", "bf16"};
-    static const cleat_precision values[] = {CLEAT_PRECISION_F32, CLEAT_PRECISION_F16, CLEAT_PRECISION_BF16};
     cleat_device *device = NULL;
     cleat_error error = {0};
     cleat_status status = cleat_doctor_open_device(selector, &device, &error);
@@ -96,12 +94,13 @@ static int verify_library(const char *selector, const char *model, const char *p
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     if (!json) printf("%s, %s, driver %s\n", facts->name, facts->platform, facts->driver);
     bool passed = true;
-    for (size_t p = 0; p < 3; ++p) {
-        if (precision && strcmp(precision, names[p]) != 0) continue;
+    for (const cli_precision_name *p = cli_precisions; p->name; ++p) {
+        const bool lacks = p->precision == CLEAT_PRECISION_TF32 && facts->matrix_unit != CLEAT_MATRIX_NV80;
+        if (precision ? strcmp(precision, p->name) != 0 : lacks) continue;
         const char *name;
         for (size_t i = 0; (name = cleat_reference_model(i)) != NULL; ++i)
-            if (!model || strcmp(model, name) == 0) passed &= verify_one(device, name, names[p], values[p], json);
-        if (!model) passed &= verify_one(device, NULL, names[p], values[p], json);
+            if (!model || strcmp(model, name) == 0) passed &= verify_one(device, name, p->name, p->precision, json);
+        if (!model) passed &= verify_one(device, NULL, p->name, p->precision, json);
     }
     if (!json) printf("  %s\n", passed ? "passed" : "FAILED");
     cleat_device_close(device);
@@ -137,7 +136,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list files = {.count = 0};
     const cli_option options[] = {
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
-        {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16 (files and folders: f32; without one: all)"},
+        {"--precision", CLI_TEXT, &precision, "TYPE",
+         "f32, f16, bf16 or tf32 (files and folders: f32; without one: all)"},
         {"--model", CLI_TEXT, &model, "NAME", "only the reference training of this model.type"},
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object per file or folder, or per training"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};

@@ -1,4 +1,4 @@
-/* Convolution and its gradients as GEMMs (conv_gemm.clh) on matrix units, of f16 or bf16, or of f32 as three products of TF32.
+/* Convolution and its gradients as GEMMs (conv_gemm.clh) on matrix units, of f16 or bf16, or of f32 as products of TF32.
  *
  * C of x, and for DX and DW also N, are multiples of 8 (f32: 4), so that a vec8 of halves is within one pixel: it is one load,
  * or zeros. */

@@ -1,4 +1,4 @@
-/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units, and in f32 as three products of TF32 (variant tf32x3).
+/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units, and in f32 as products of TF32 (TF32_PRODUCTS).
  *
  * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of a tile, or
  * linear_reduce of linear.cl, sums the parts (split.clh). */

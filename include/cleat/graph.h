@@ -19,9 +19,10 @@
 extern "C" {
 #endif
 
-typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32 } cleat_dtype;
+/* No tensor is TF32, which is f32 rounded to 11 significant bits: it is a type of cleat_autocast and of products. */
+typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32, CLEAT_TF32 } cleat_dtype;
 
-/* Bytes of an element; "f32", "f16", "bf16", "i32", "u32". */
+/* Bytes of an element; "f32", "f16", "bf16", "i32", "u32", "tf32". */
 CLEAT_API int cleat_dtype_size(cleat_dtype dtype);
 CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 

@@ -35,6 +35,7 @@ struct cleat_node {
     int index;       /* position in execution order */
     bool recomputed; /* repeats a forward node for the backward part (gradient checkpointing) */
     bool gated;      /* a fused consumer was `discontinuous` (cleat_op) */
+    bool tf32;       /* its products may round operands in f32 to TF32 (cleat_op.tf32, cleat_autocast) */
     int n_in, n_out;
     cleat_tensor *in[CLEAT_MAX_IN];
     cleat_tensor *out[CLEAT_MAX_OUT];
@@ -143,6 +144,8 @@ struct cleat_op {
     uint32_t weight_inputs;
     /* Autocast does not change the inputs of this op. */
     bool no_autocast;
+    /* It has products whose operands are rounded to TF32 where cleat_autocast allows it. */
+    bool tf32;
     /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can
      * fall on the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
     bool discontinuous;

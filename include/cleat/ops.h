@@ -22,9 +22,12 @@ CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dt
  * f16, bf16); all others (losses, statistics) take f32. Inputs of another type are cast first, each of them
  * once. Sums are always f32. Parameters are read from a working copy in `storage`, which cleat_adamw writes;
  * their gradients remain f32. Call it before the first operation, and again to change the type (for example a
- * head in f32). A graph without this call has no automatic casts. */
+ * head in f32). A graph without this call has no automatic casts.
+ *
+ * CLEAT_TF32 is f32, but linear layers and convolutions may round the operands of their products to TF32, in forward and
+ * backward, on matrix units that have it (NVIDIA's from 8.0 on): what PyTorch calls allow_tf32. */
 CLEAT_API void cleat_autocast(cleat_graph *graph, cleat_dtype storage);
-/* Current storage type of autocast; f32 without autocast. */
+/* Current storage type of autocast; f32 with CLEAT_TF32, and without autocast. */
 CLEAT_API cleat_dtype cleat_autocast_storage(const cleat_graph *graph);
 
 /* Reshape: the same elements in the same order with another shape [rank]. The result shares the memory of x,

@@ -14,6 +14,7 @@ typedef enum cleat_precision {
     CLEAT_PRECISION_F32,
     CLEAT_PRECISION_F16,
     CLEAT_PRECISION_BF16,
+    CLEAT_PRECISION_TF32,
 } cleat_precision;
 
 typedef struct cleat_int_list {

@@ -41,7 +41,7 @@ typedef struct cleat_verify_request {
  *   update      three optimizer steps on synthetic values (clipped, not clipped, and with a non-finite
  *               gradient), against AdamW and the loss scale in double precision: maximum difference /
  *               maximum value; 1 if a value that must be exact is not.
- * The tolerances follow from the unit roundoff of the precision (f32 2^-24, f16 2^-11, bf16 2^-8); each item
+ * The tolerances follow from the unit roundoff of the precision (f32 2^-24, f16 and tf32 2^-11, bf16 2^-8); each item
  * reports its tolerance. CLEAT_OK means only that the comparison ran; report->failed counts the comparisons
  * that failed. */
 CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
@@ -76,7 +76,7 @@ CLEAT_API const char *cleat_reference_model(size_t i);
 /* Repeats the reference training of `model` on the device, or checks the single operations if `model` is NULL.
  * `precision` auto: that of the device. A pass is recorded, so that cleat_self_check does not repeat it.
  * CLEAT_ERR_DEVICE: wrong results, with the message of cleat_self_check; CLEAT_ERR_NOT_SUPPORTED: there is no
- * training of this model. */
+ * training of this model, or the device has no unit for tf32. */
 CLEAT_API cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
                                               cleat_reference_result *result, cleat_error *error);
 /* Whether this combination of device, driver, kernels, model family and precision is recorded as having passed. Runs no

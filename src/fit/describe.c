@@ -88,7 +88,7 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
     report->single_arena = report->arena_bytes;
-    if (work->storage == CLEAT_F32) return CLEAT_OK;
+    if (cleat_dtype_size(work->storage) == 4) return CLEAT_OK;
     single.options.precision = CLEAT_PRECISION_F32;
     roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
     cleat_workload_spec spec = cleat_fit_workload(request);

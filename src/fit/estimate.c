@@ -2,6 +2,7 @@
 #include "fit/estimate.h"
 
 #include "graph/launch.h"
+#include "ops/lib/tiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,13 +62,12 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* The share of the matrix unit's rate that a variant has: all of it where its name begins with "mma"; three products of TF32,
- * at half the rate of f16, a sixth. 0: it does not use the unit. If the unit's rate is unknown, such variants are estimated
- * like all others. */
-static double matrix_share(const cleat_rates *rates, const cleat_variant *variant) {
-    if (rates->matrix_flops <= 0 || !variant) return 0;
-    if (strncmp(variant->name, "tf32x3", strlen("tf32x3")) == 0) return 1.0 / 6;
-    return strncmp(variant->name, "mma", strlen("mma")) == 0 ? 1 : 0;
+/* The share of the matrix unit's rate in f16 that a variant has. 0: it does not use the unit, by its name. If the unit's rate is
+ * unknown, such variants are estimated like all others. */
+static double matrix_share(const cleat_rates *rates, const cleat_node *node, const cleat_variant *variant) {
+    const bool on_unit =
+        strncmp(variant->name, "mma", strlen("mma")) == 0 || strncmp(variant->name, "tf32", strlen("tf32")) == 0;
+    return on_unit && rates->matrix_flops > 0 ? 1.0 / (double)cleat_matrix_products(node) : 0;
 }
 
 /* Products that wait for each other gain as much on a matrix unit as others do: not measured. */
@@ -99,7 +99,7 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        const double share = matrix_share(rates, variant);
+        const double share = matrix_share(rates, node, variant);
         e.on_matrix_unit = share > 0;
         e.flops_rate = e.on_matrix_unit ? share * rates->matrix_flops : rates->flops;
         double compute = e.cost.flops / (rate_of(rates, &e) * e.busy),

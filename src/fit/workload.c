@@ -10,6 +10,7 @@
 #include "graph/store.h"
 #include "models/model.h"
 #include "models/param_rules.h"
+#include "ops/lib/tiles.h"
 
 #include <stdio.h>
 
@@ -17,11 +18,13 @@ cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *fac
     const bool units = facts->matrix_unit != CLEAT_MATRIX_NONE && !cleat_matrix_is_emulated(facts->matrix_unit);
     if (precision == CLEAT_PRECISION_AUTO) return units ? CLEAT_F16 : CLEAT_F32;
     if (precision == CLEAT_PRECISION_F32) return CLEAT_F32;
+    if (precision == CLEAT_PRECISION_TF32) return cleat_matrix_refuse(facts, CLEAT_TF32) ? CLEAT_F32 : CLEAT_TF32;
     return precision == CLEAT_PRECISION_F16 ? CLEAT_F16 : CLEAT_BF16;
 }
 
 cleat_precision cleat_storage_precision(cleat_dtype storage) {
     if (storage == CLEAT_F32) return CLEAT_PRECISION_F32;
+    if (storage == CLEAT_TF32) return CLEAT_PRECISION_TF32;
     return storage == CLEAT_F16 ? CLEAT_PRECISION_F16 : CLEAT_PRECISION_BF16;
 }
 

@@ -29,7 +29,7 @@ typedef struct cleat_work_graph {
 typedef struct cleat_workload {
     const cleat_model *model;
     cleat_store *store;
-    cleat_dtype storage; /* of activations and half weights; from train.precision */
+    cleat_dtype storage; /* of activations and half weights, or CLEAT_TF32; from train.precision */
     int recompute;       /* segments in a group that is recomputed in backward; 0: activations are stored; or _CHEAP */
     size_t n_buckets;
     cleat_bucket buckets[CLEAT_BUCKETS];
@@ -47,7 +47,8 @@ typedef struct cleat_workload {
 } cleat_workload;
 
 /* The storage type for train.precision (cleat_precision) on a card with these facts. auto: f16 if the card
- * has a matrix unit, because half-precision products are faster there. */
+ * has a matrix unit, because half-precision products are faster there. tf32: CLEAT_TF32, or f32 if the card has no unit for it
+ * (cleat_matrix_refuse). */
 cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts);
 /* Inverse of cleat_precision_storage. */
 cleat_precision cleat_storage_precision(cleat_dtype storage);

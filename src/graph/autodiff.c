@@ -26,7 +26,10 @@ static void differentiate(cleat_graph *graph, const cleat_node *node) {
     cleat_scope(graph, "%.*s", (int)scope, node->name);
     cleat_recompute_inputs(graph, node);
     cleat_node current = cleat_current_node(node);
+    const bool tf32 = graph->tf32;
+    graph->tf32 = node->tf32;
     node->op->backward(graph, &current, dout);
+    graph->tf32 = tf32;
 }
 
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n) {

@@ -47,6 +47,7 @@ cleat_node *cleat_extract_node(cleat_graph *graph, const cleat_node *node) {
     cleat_node *copy = cleat_emit(graph, &copying, &attr, sizeof attr, in, node->n_in);
     if (!copy) return NULL;
     copy->op = node->op;
+    copy->tf32 = node->tf32;
     memcpy(copy->attr, node->attr, sizeof copy->attr);
     return copy;
 }

@@ -283,6 +283,7 @@ static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *
     }
     node->op = op;
     node->graph = graph;
+    node->tf32 = graph->tf32 && op->tf32;
     node->index = (int)graph->node_count;
     snprintf(node->name, CLEAT_NAME, "%.44s%.19s", graph->scope, op->name);
     if (attr_bytes) memcpy(node->attr, attr, attr_bytes);
@@ -386,6 +387,7 @@ cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
     if (!copy) return NULL;
     name_recomputed(copy->name, node->name);
     copy->recomputed = true;
+    copy->tf32 = node->tf32;
     copy->n_in = node->n_in;
     copy->n_out = node->n_out;
     for (int i = 0; i < node->n_in; ++i) copy->in[i] = cleat_current(node->in[i]);

@@ -120,6 +120,7 @@ struct cleat_graph {
     bool wide;            /* cleat_graph_set_wide */
     bool fused;           /* by cleat_graph_fuse: cleat_backward is then an error */
     cleat_dtype storage;  /* storage type of the nodes that follow; used if `cast` is set */
+    bool tf32;            /* the nodes that follow may round the operands of their products (cleat_node.tf32) */
     /* Emits a cast for autocast; NULL: inputs are used as they are. Gradient nodes never get casts. */
     cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *, cleat_dtype);
     /* Number of segments in a recomputed group; 0: nothing is recomputed (recompute.h). */
@@ -170,6 +171,7 @@ int64_t cleat_rows(const cleat_tensor *tensor);
 int64_t cleat_width(const cleat_tensor *tensor);
 bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
 bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
+double cleat_roundoff(cleat_dtype dtype); /* largest relative error of rounding to it; 0: an integer type */
 /* The tensor that has the bytes: the base of a reshape, else the tensor itself. */
 static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
     return tensor->base ? tensor->base : tensor;

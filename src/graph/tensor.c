@@ -20,8 +20,15 @@ const char *cleat_dtype_name(cleat_dtype dtype) {
         return "i32";
     case CLEAT_U32:
         return "u32";
+    case CLEAT_TF32:
+        return "tf32";
     }
     return "?";
+}
+
+double cleat_roundoff(cleat_dtype dtype) {
+    if (dtype == CLEAT_F16 || dtype == CLEAT_TF32) return 0x1p-11;
+    return dtype == CLEAT_BF16 ? 0x1p-8 : dtype == CLEAT_F32 ? 0x1p-24 : 0;
 }
 
 bool cleat_is_storage(cleat_dtype dtype) {

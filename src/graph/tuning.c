@@ -47,6 +47,7 @@ static void put_tensor(pen *p, const cleat_tensor *tensor) {
 void cleat_tuning_key(const cleat_node *node, char key[CLEAT_TUNING_KEY]) {
     pen p = {key, key + CLEAT_TUNING_KEY - 1};
     put(&p, node->op->name);
+    if (node->tf32) put(&p, " tf32");
     for (int i = 0; i < node->n_in; ++i) put_tensor(&p, node->in[i]);
     put(&p, " ->");
     for (int i = 0; i < node->n_out; ++i) put_tensor(&p, node->out[i]);

@@ -6,6 +6,8 @@
  *
  *   linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]
  *
+ * and "linear tf32 ..." where operands may be rounded to TF32, for which other variants serve.
+ *
  * Attributes are left out: where they change the amount of work, a shape shows it (the number of heads of an
  * attention in its lse); the others (a probability, a seed) do not change which kernel is the fastest.
  *

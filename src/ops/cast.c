@@ -77,12 +77,13 @@ cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype)
 }
 
 void cleat_autocast(cleat_graph *graph, cleat_dtype storage) {
-    if (!cleat_is_storage(storage)) {
+    if (!cleat_is_storage(storage) && storage != CLEAT_TF32) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "autocast to %s: activations must be f32, f16 or bf16",
                          cleat_dtype_name(storage));
         return;
     }
-    graph->storage = storage;
+    graph->tf32 = storage == CLEAT_TF32;
+    graph->storage = graph->tf32 ? CLEAT_F32 : storage;
     graph->cast = cleat_cast;
 }
 

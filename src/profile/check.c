@@ -147,7 +147,7 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
 cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *error) {
     const cleat_key_name precision = {"train", "precision"};
     const cleat_record record = cleat_profile_record(p);
-    const bool none = p->train.precision == CLEAT_PRECISION_F32 || p->train.precision == CLEAT_PRECISION_BF16;
+    const bool none = p->train.precision != CLEAT_PRECISION_AUTO && p->train.precision != CLEAT_PRECISION_F16;
     if (none && cleat_profile_loss_scale(p) != DEFAULT_LOSS_SCALE)
         return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale"}, precision,
                                        "only f16 has a loss scale: f32 and bf16 represent every gradient without it; "

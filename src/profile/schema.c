@@ -6,7 +6,7 @@
 
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
-static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
+static const char *const precisions[] = {"auto", "f32", "f16", "bf16", "tf32", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", "selective", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
 static const char *const self_checks[] = {"once", "always", "never", NULL};
@@ -57,8 +57,9 @@ const cleat_key cleat_run_keys[] = {
     {AT(train, step_gamma), FLOAT(1e-6, 1, "0.1"), COMPUTES, .help = "schedule = step: decay factor."},
     {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Lower bound of the learning rate schedule."},
     {AT(train, precision), CHOICE(precisions, "auto"),
-     .help = "Data type of activations and compute weights (accumulation is f32). auto: f16 on cards with faster f16 "
-             "arithmetic, else f32."},
+     .help =
+         "Type of activations and compute weights; tf32: f32, with products of TF32 (NVIDIA from 8.0 on); auto: f16 "
+         "where it is faster, else f32."},
     {AT(train, loss_scale), INT(1, 1099511627776.0, "auto"), OR_AUTO,
      .help = "f16: initial loss scale, a power of two; halved after an overflow. auto: 65536."},
     {AT(train, loss_scale_growth_interval), INT(1, 1e9, "2000"),

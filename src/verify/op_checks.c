@@ -533,7 +533,7 @@ static cleat_status check(cleat_device *device, int index, cleat_dtype storage, 
 cleat_status cleat_verify_ops(cleat_device *device, cleat_dtype storage, int rank, bool *more,
                               cleat_verify_report *report, cleat_error *error) {
     /* Half storage has the tolerance of a trajectory's outputs (verify.c). */
-    const double tolerance = storage == CLEAT_F32 ? tolerance_f32 : storage == CLEAT_F16 ? 16 * 0x1p-11 : 16 * 0x1p-8;
+    const double tolerance = storage == CLEAT_F32 ? tolerance_f32 : 16 * cleat_roundoff(storage);
     cleat_verify_report made = {.items = cleat_alloc(CLEAT_OP_CHECKS * MAX_OUT, sizeof *made.items)};
     ranked choice = {.rank = rank};
     if (!made.items) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a self-check");

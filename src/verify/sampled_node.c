@@ -30,7 +30,7 @@ typedef struct node_check {
     size_t graph;
     const cleat_node *node;
     const char *kernel, *variant;
-    cleat_dtype storage; /* the narrowest type among inputs and outputs */
+    cleat_dtype storage; /* the narrowest type among inputs, outputs and operands */
     host_tensor in[CLEAT_MAX_IN], out[CLEAT_MAX_OUT];
     cleat_host_values values;
     cleat_sampled_result *result;
@@ -92,10 +92,6 @@ static void free_copies(node_check *check) {
 
 /* --- comparison ----------------------------------------------------------------------------------------------- */
 
-static double roundoff(cleat_dtype dtype) {
-    return dtype == CLEAT_F16 ? 0x1p-11 : dtype == CLEAT_BF16 ? 0x1p-8 : dtype == CLEAT_F32 ? 0x1p-24 : 0;
-}
-
 static double got_at(const host_tensor *host, int64_t i) {
     return cleat_is_storage(host->tensor->dtype) ? (double)host->array.f[i] : (double)host->array.i[i];
 }
@@ -103,7 +99,7 @@ static double got_at(const host_tensor *host, int64_t i) {
 /* What a tensor's elements may be off by, whatever they are: terms may cancel, or vanish, in a way that `size` does not
  * tell. */
 static double slack(const node_check *check, const host_tensor *host) {
-    const double share = check->storage == CLEAT_F32 ? 0x1p-16 : 4 * roundoff(check->storage);
+    const double share = check->storage == CLEAT_F32 ? 0x1p-16 : 4 * cleat_roundoff(check->storage);
     double most = host->tensor->dtype == CLEAT_F16 ? 0x1p-14 : 0x1p-100;
     for (int64_t i = 0; cleat_is_storage(host->tensor->dtype) && i < cleat_tensor_elements(host->tensor); ++i)
         if (isfinite(host->array.f[i])) most = fmax(most, fabs((double)host->array.f[i]));
@@ -111,8 +107,11 @@ static double slack(const node_check *check, const host_tensor *host) {
 }
 
 static double allowed(const node_check *check, const cleat_tensor *tensor, const cleat_defined *want) {
-    return roundings * roundoff(CLEAT_F32) * want->size + 4 * roundoff(check->storage) * want->rounded +
-           2 * roundoff(tensor->dtype) * fabs(want->value) + check->slack + 0x1p-120;
+    const double operands =
+        check->storage == CLEAT_TF32 ? 2 * cleat_roundoff(CLEAT_TF32) : 0; /* both of a term are rounded */
+    return (roundings * cleat_roundoff(CLEAT_F32) + operands) * want->size +
+           4 * cleat_roundoff(check->storage) * want->rounded + 2 * cleat_roundoff(tensor->dtype) * fabs(want->value) +
+           check->slack + 0x1p-120;
 }
 
 static cleat_status refuse(const node_check *check, const cleat_tensor *tensor, int64_t element, double got,
@@ -202,10 +201,10 @@ static cleat_status check_output(node_check *check, int output, cleat_error *err
 /* --- node ----------------------------------------------------------------------------------------------------- */
 
 static cleat_dtype narrowest(const cleat_node *node) {
-    cleat_dtype found = CLEAT_F32;
+    cleat_dtype found = node->tf32 ? CLEAT_TF32 : CLEAT_F32;
     for (int i = 0; i < node->n_in + node->n_out; ++i) {
         const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-        if (tensor && cleat_is_storage(tensor->dtype) && roundoff(tensor->dtype) > roundoff(found))
+        if (tensor && cleat_is_storage(tensor->dtype) && cleat_roundoff(tensor->dtype) > cleat_roundoff(found))
             found = tensor->dtype;
     }
     return found;

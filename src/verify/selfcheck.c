@@ -268,8 +268,10 @@ cleat_status cleat_verify_reference(cleat_device *device, const char *model, cle
                  .model = model,
                  .storage = cleat_precision_storage(precision, cleat_device_get_facts(device))};
     char summary[SUMMARY];
+    cleat_status status = cleat_verify_possible(device, precision, error);
+    if (status != CLEAT_OK) return status;
     use_tuned_clblast(device);
-    const cleat_status status = check(&c, summary, error);
+    status = check(&c, summary, error);
     if (status == CLEAT_OK) *result = c.result;
     return status;
 }

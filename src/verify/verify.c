@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/graph.h"
+#include "ops/lib/tiles.h"
 #include "verify/published.h"
 #include "verify/trajectory.h"
 #include "verify/update.h"
@@ -90,7 +91,7 @@ static bool has_gates(const cleat_graph *graph) {
 /* In half storage every intermediate tensor has a relative error of u, the unit roundoff, which propagates to
  * the following ones. On the trajectories of tests/golden, outputs, losses and gradients are within 6.4 u
  * (PyTorch's autocast in bf16: 3 u, and 24 u for a small loss that results from the cancellation of large
- * values); 16 u are allowed.
+ * values); 16 u are allowed. TF32 has the u of f16, for the operands of products alone.
  * If the graph has discontinuous operations (gates), a fraction of their elements proportional to u switches
  * sides, and each of these changes the gradient by its full size, which gives a norm proportional to sqrt(u)
  * (at most 3.8 sqrt(u); PyTorch: also 3.8). The first steps of AdamW have the size of the learning rate
@@ -98,7 +99,7 @@ static bool has_gates(const cleat_graph *graph) {
  * step: again sqrt(u) (0.5 sqrt(u) without gates, 3.3 with; PyTorch 0.5 and 1.9). */
 static tolerances tolerances_for(const cleat_workload *work) {
     if (work->storage == CLEAT_F32) return tolerances_f32;
-    const double u = work->storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
+    const double u = cleat_roundoff(work->storage);
     const bool gates = has_gates(work->train[0].graph);
     const double gradient = gates ? 8 * sqrt(u) : 16 * u;
     return (tolerances){.output = 16 * u,
@@ -300,7 +301,8 @@ cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden
     static const char *const precisions[] = {[CLEAT_PRECISION_AUTO] = "train.precision=auto",
                                              [CLEAT_PRECISION_F32] = "train.precision=f32",
                                              [CLEAT_PRECISION_F16] = "train.precision=f16",
-                                             [CLEAT_PRECISION_BF16] = "train.precision=bf16"};
+                                             [CLEAT_PRECISION_BF16] = "train.precision=bf16",
+                                             [CLEAT_PRECISION_TF32] = "train.precision=tf32"};
     const char *const assignments[] = {precisions[subject->precision], "model.dropout=" CLEAT_RARE_DROPOUT};
     return cleat_golden_open(subject->file, assignments, subject->rare_dropout ? 2 : 1, golden, error);
 }
@@ -332,7 +334,7 @@ static bool is_published(const verifier *v) {
  * 1.5e-2 and 5e-4, and cleat's by 1.3e-2 and 1.8e-2. In halves the steps go apart with sqrt(u) (2 and 10 sqrt(u) were
  * seen in f16). Outputs, gradients and a single update are held to their own limits. */
 static void allow_small_batches(cleat_dtype storage, tolerances *limits) {
-    const double u = storage == CLEAT_F32 ? 0x1p-24 : storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
+    const double u = cleat_roundoff(storage);
     limits->later_losses = 4 * (storage == CLEAT_F32 ? sqrt(sqrt(u)) : sqrt(u));
     limits->parameters = 16 * (storage == CLEAT_F32 ? sqrt(sqrt(u)) : sqrt(u));
 }
@@ -407,6 +409,12 @@ cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_su
     return CLEAT_OK;
 }
 
+cleat_status cleat_verify_possible(const cleat_device *device, cleat_precision precision, cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    const char *why = precision == CLEAT_PRECISION_TF32 ? cleat_matrix_refuse(facts, CLEAT_TF32) : NULL;
+    return why ? cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "tf32 on '%s': %s", facts->name, why) : CLEAT_OK;
+}
+
 cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
                           cleat_error *error) {
     cleat_safetensors *opened = NULL;
@@ -419,6 +427,7 @@ cleat_status cleat_verify(const cleat_verify_request *request, const char *file,
             .precision = request->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : request->precision,
             .rank = CLEAT_RANK_TUNED};
         status = cleat_doctor_open_device(request->device, &device, error);
+        if (status == CLEAT_OK) status = cleat_verify_possible(device, request->precision, error);
         if (status == CLEAT_OK) status = cleat_verify_subject_on(device, &subject, report, NULL, error);
         if (status != CLEAT_OK && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
     }

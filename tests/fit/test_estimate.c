@@ -273,8 +273,14 @@ static void a_matrix_unit_has_its_own_rate(void **state) {
     small s = one_node(&on_unit, 1000), plain = one_node(&copy, 1000);
     assert_true(small_node(&s, 0).flops_rate == rates.flops); /* the operation has no cost */
     with.matrix_flops = 7 * rates.flops;
-    ok(cleat_estimate_node(s.plan, 0, 0, &with, &estimate, &error), &error);
-    assert_true(estimate.flops_rate == with.matrix_flops);
+    cleat_node *node = s.graph->nodes[0];
+    for (int i = 0; i < 3; ++i) { /* three products of TF32, one of them, one of f16 */
+        const double products[] = {6, 2, 1};
+        node->tf32 = i == 1;
+        node->in[0]->dtype = i == 2 ? CLEAT_F16 : CLEAT_F32;
+        ok(cleat_estimate_node(s.plan, 0, 0, &with, &estimate, &error), &error);
+        assert_near(estimate.flops_rate, with.matrix_flops / products[i], 1e-12);
+    }
     ok(cleat_estimate_node(plain.plan, 0, 0, &with, &estimate, &error), &error);
     assert_true(estimate.flops_rate == with.flops);
     small_destroy(&plain);

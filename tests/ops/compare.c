@@ -10,6 +10,7 @@ double compare_roundoff(cleat_dtype dtype) {
     case CLEAT_F32:
         return 0x1p-24;
     case CLEAT_F16:
+    case CLEAT_TF32:
         return 0x1p-11;
     case CLEAT_BF16:
         return 0x1p-8;
@@ -39,6 +40,8 @@ double compare_round(cleat_dtype dtype, double x) {
     case CLEAT_BF16:
         y = round_to(x, 8, 0x1p-133);
         return fabs(y) > 0x1.fep127 ? copysign(INFINITY, x) : y;
+    case CLEAT_TF32: /* ties go away from zero: a little more than x is no tie */
+        return round_to(x * (1 + 0x1p-26), 11, 0x1p-149);
     default:
         return nearbyint(x);
     }
@@ -99,6 +102,8 @@ void compare_decode(cleat_dtype dtype, const void *bytes, int64_t count, double 
         case CLEAT_U32:
             values[i] = ((const uint32_t *)bytes)[i];
             break;
+        case CLEAT_TF32: /* no tensor */
+            break;
         }
     }
 }
@@ -120,6 +125,8 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
             break;
         case CLEAT_U32:
             ((uint32_t *)bytes)[i] = (uint32_t)values[i];
+            break;
+        case CLEAT_TF32: /* no tensor */
             break;
         }
     }

@@ -169,6 +169,10 @@ static int64_t sample(const op_tensor *t, int64_t k, int64_t samples, cleat_rand
     return cleat_random_below(random, (uint32_t)t->count);
 }
 
+double op_operand(const op_case *c, double value) {
+    return c->tf32 ? compare_round(CLEAT_TF32, value) : value;
+}
+
 static bool expect_gradient(op_case *c, int index, const double *const *in, double *const *scratch, double f) {
     op_tensor *t = &c->inputs[index];
     bool analytic = c->test->gradient != NULL, good = true;
@@ -207,7 +211,8 @@ static bool expect(op_case *c) {
         if (c->test->gradient) c->test->gradient(c, in, dout, din);
         double f = objective(c, in, scratch);
         for (int i = 0; i < c->input_count; ++i)
-            if (c->inputs[i].wants_grad) good = expect_gradient(c, i, in, scratch, f) && good;
+            if (c->inputs[i].wants_grad && !c->tf32) /* rounding has no slope */
+                good = expect_gradient(c, i, in, scratch, f) && good;
     }
     for (int k = 0; k < c->output_count; ++k) free(scratch[k]);
     return good;
@@ -221,8 +226,9 @@ static void describe(const op_case *c, char *text, size_t size) {
     while (dims > 1 && c->dims[dims - 1] == 0) --dims;
     for (int i = 0; i < dims; ++i)
         used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)c->dims[i]);
-    snprintf(text + used, size - (size_t)used, "} %s variant %d shape %s%s seed %llu", cleat_dtype_name(c->storage),
-             c->variant, c->shape->name, c->chained ? " chained" : "", (unsigned long long)c->seed);
+    snprintf(text + used, size - (size_t)used, "} %s variant %d shape %s%s seed %llu",
+             cleat_dtype_name(c->tf32 ? CLEAT_TF32 : c->storage), c->variant, c->shape->name,
+             c->chained ? " chained" : "", (unsigned long long)c->seed);
 }
 
 static bool complain(const op_case *c, const char *format, ...) CLEAT_PRINTF(2, 3);
@@ -574,6 +580,7 @@ static bool build_case(op_case *c) {
     if (cleat_store_create(&c->store, &error) != CLEAT_OK ||
         cleat_graph_create(c->store, "test", &c->graph, &error) != CLEAT_OK)
         return complain(c, "%s", error.text);
+    if (c->tf32) cleat_autocast(c->graph, CLEAT_TF32);
     c->test->build(c);
     if (cleat_graph_status(c->graph, &error) == CLEAT_OK && !c->test->no_backward) differentiate(c);
     cleat_graph_set_wide(c->graph, c->test->wide);
@@ -667,10 +674,17 @@ bool op_shape_is_tested(const op_shape *shape) {
     return false;
 }
 
-static bool run_row(const op_test *test, int row, cleat_dtype storage) {
+static bool run_row(const op_test *test, int row, cleat_dtype type) {
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
-    op_case c = {
-        .test = test, .row = row, .dims = test->rows[row], .storage = storage, .shape = shapes[0], .seed = op_seed()};
+    const bool tf32 = type == CLEAT_TF32;
+    const cleat_dtype storage = tf32 ? CLEAT_F32 : type;
+    op_case c = {.test = test,
+                 .row = row,
+                 .dims = test->rows[row],
+                 .storage = storage,
+                 .tf32 = tf32,
+                 .shape = shapes[0],
+                 .seed = op_seed()};
     bool good = true;
     for (int chained = 0; chained < 2 && !is_last(good); ++chained) {
         c.chained = chained;
@@ -692,15 +706,16 @@ static bool run_row(const op_test *test, int row, cleat_dtype storage) {
 static void run_described(void **state) {
     const op_test *test = *state;
     const char *only_row = setting("CLEAT_TEST_ROW", NULL), *only_storage = setting("CLEAT_TEST_STORAGE", NULL);
-    static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
+    static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_TF32};
     int failed = 0;
     failures_printed = 0;
     nans_tried = nans_arrived = 0;
     cover_begin();
     for (int row = 0; row < test->row_count && !is_last(failed == 0); ++row) {
         if (only_row && atoi(only_row) != row) continue;
-        for (int s = 0; s < 3 && failed < MAX_FAILURES && !is_last(failed == 0); ++s) {
-            if (only_storage && strcmp(only_storage, cleat_dtype_name(storages[s])) != 0) continue;
+        for (int s = 0; s < 4 && failed < MAX_FAILURES && !is_last(failed == 0); ++s) {
+            if (only_storage ? strcmp(only_storage, cleat_dtype_name(storages[s])) != 0 : storages[s] == CLEAT_TF32)
+                continue;
             if (test->only && !(test->only >> storages[s] & 1)) continue;
             if (!run_row(test, row, storages[s])) ++failed;
         }

@@ -23,7 +23,7 @@
  * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance and seed. Without a
  * device the program exits with 77. On a GPU, cases in the shape cpu are skipped; their number is printed.
  * Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW (only this
- * row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
+ * row), CLEAT_TEST_STORAGE (f32, f16, bf16; tf32: only where it is asked for), CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such variant is usable). The failure
  * message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
  * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
  * in front of the first tensor of every buffer (8.8 GB, where a device has memory that costs nothing).
@@ -106,6 +106,7 @@ struct op_case {
     int row;
     const int64_t *dims; /* dims of the row */
     cleat_dtype storage;
+    bool tf32; /* in f32, products round their operands to TF32 (op_operand) */
     const op_shape *shape;
     /* Variant index requested for every node under test that has at least variant + 1 variants. */
     int variant;
@@ -118,6 +119,10 @@ struct op_case {
     op_tensor inputs[OP_TENSORS]; /* inputs, then parameters, in order of declaration */
     op_tensor outputs[OP_TENSORS];
 };
+
+/* An operand of a product in the reference: rounded to TF32 as the kernels do, if the case is in TF32. What remains is f32's
+ * tolerance, so that a variant that rounds in another way, or not at all, fails. */
+double op_operand(const op_case *c, double value);
 
 /* --- for build ------------------------------------------------------------------------------------------------ */
 

@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 
+#include "graph/extract_node.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
+#include "graph/tuning.h"
 #include "ops/update.h"
 
 enum { ROWS = 6, WIDTH = 24, OUT = 40, CLASSES = 5 };
@@ -62,7 +64,7 @@ static cleat_tensor *build(world *w, cleat_dtype storage) {
     cleat_tensor *y = cleat_linear(w->graph, x, weight(w, "a", OUT, WIDTH), bias, NULL);
     y = cleat_linear(w->graph, x, weight(w, "b", OUT, WIDTH), NULL, y);
     y = cleat_layer_norm(w->graph, y, gamma, beta, 1e-5f);
-    assert_int_equal(cleat_tensor_dtype(y), storage);
+    assert_int_equal(cleat_tensor_dtype(y), storage == CLEAT_TF32 ? CLEAT_F32 : storage);
     cleat_autocast(w->graph, CLEAT_F32);
     cleat_tensor *logits = cleat_linear(w->graph, y, weight(w, "head", CLASSES, OUT), NULL, NULL);
     assert_int_equal(cleat_tensor_dtype(logits), CLEAT_F32);
@@ -168,6 +170,44 @@ static void only_storage_types_are_possible(void **state) {
     end(&w);
 }
 
+/* Linear layers before the head, their repetitions and gradients multiply TF32 where a unit does; the head is in f32. No tensor
+ * has another type. */
+static void tf32_is_of_products(void **state) {
+    const cleat_device_facts card = {.work_group = 256, .vector_width = 4, .local_memory = 49152, .compute_units = 4};
+    int marked = 0;
+    (void)state;
+    world w = begin();
+    build(&w, CLEAT_TF32);
+    must_be_well(&w);
+    assert_int_equal(cleat_autocast_storage(w.graph), CLEAT_F32);
+    assert_int_equal(count(&w, "cast"), 0);
+    assert_false(cleat_has_half_weights(w.store));
+    for (size_t i = 0; i < w.graph->node_count; ++i) {
+        const cleat_node *node = w.graph->nodes[i];
+        cleat_device_facts t4 = card, a100 = card;
+        t4.matrix_unit = CLEAT_MATRIX_NV75;
+        a100.matrix_unit = CLEAT_MATRIX_NV80;
+        char key[CLEAT_TUNING_KEY];
+        const bool product = strncmp(node->op->name, "linear", 6) == 0,
+                   head = product && cleat_width(node->in[1]) == OUT;
+        assert_int_equal(node->tf32, product && !head);
+        cleat_tuning_key(node, key);
+        assert_int_equal(strstr(key, " tf32 ") != NULL, node->tf32);
+        if (product) {
+            assert_int_equal(strcmp(cleat_choose_first(NULL, node, &a100)->name, "mma") == 0, node->tf32);
+            assert_string_equal(cleat_choose_first(NULL, node, &t4)->name, "gpu");
+        }
+        marked += node->tf32;
+    }
+    assert_int_equal(marked, 4); /* two layers and the gradients of their weights */
+    cleat_graph *apart;
+    assert_int_equal(cleat_graph_create(w.store, "apart", &apart, NULL), CLEAT_OK);
+    assert_true(cleat_extract_node(apart, w.graph->nodes[0])->tf32);
+    assert_true(cleat_emit_recomputed(w.graph, w.graph->nodes[0])->tf32);
+    cleat_graph_destroy(apart);
+    end(&w);
+}
+
 /* Without autocast the tests of the ops give each tensor the required type themselves. */
 static void without_autocast_nothing_is_cast(void **state) {
     (void)state;
@@ -249,6 +289,7 @@ int main(void) {
         cmocka_unit_test(the_plan_has_the_half_weights),
         cmocka_unit_test(half_weights_have_one_type),
         cmocka_unit_test(only_storage_types_are_possible),
+        cmocka_unit_test(tf32_is_of_products),
         cmocka_unit_test(without_autocast_nothing_is_cast),
         cmocka_unit_test(parameters_elsewhere_are_cast),
         cmocka_unit_test(the_optimizer_is_not_cast),

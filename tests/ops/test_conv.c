@@ -35,11 +35,12 @@ static void build(op_case *c) {
 
 /* Calls `visit` for every pair of runs of C elements that are multiplied, one of x and one of the weight, for
  * output (pixel, n). */
-typedef void visit_taps(const int64_t *d, const double *const *in, const double *const *dout, double *const *out,
+typedef void visit_taps(const op_case *c, const double *const *in, const double *const *dout, double *const *out,
                         int64_t y_at, int64_t x_at, int64_t weight_at);
 
-static void for_taps(const int64_t *d, visit_taps *visit, const double *const *in, const double *const *dout,
+static void for_taps(const op_case *c, visit_taps *visit, const double *const *in, const double *const *dout,
                      double *const *out) {
+    const int64_t *d = c->dims;
     const extents e = output_of(d);
     for (int64_t m = 0; m < d[B] * e.p * e.q; ++m)
         for (int64_t r = 0; r < d[R]; ++r)
@@ -48,22 +49,24 @@ static void for_taps(const int64_t *d, visit_taps *visit, const double *const *i
                               w = m % e.q * d[STRIDE] + s - d[PADDING];
                 if (h < 0 || h >= d[H] || w < 0 || w >= d[W]) continue;
                 for (int64_t n = 0; n < d[N]; ++n)
-                    visit(d, in, dout, out, m * d[N] + n, ((b * d[H] + h) * d[W] + w) * d[C],
+                    visit(c, in, dout, out, m * d[N] + n, ((b * d[H] + h) * d[W] + w) * d[C],
                           ((n * d[R] + r) * d[S] + s) * d[C]);
             }
 }
 
-static void add_product(const int64_t *d, const double *const *in, const double *const *dout, double *const *out,
+static void add_product(const op_case *c, const double *const *in, const double *const *dout, double *const *out,
                         int64_t y_at, int64_t x_at, int64_t weight_at) {
     (void)dout;
-    for (int64_t c = 0; c < d[C]; ++c) out[0][y_at] += in[0][x_at + c] * in[1][weight_at + c];
+    for (int64_t i = 0; i < c->dims[C]; ++i)
+        out[0][y_at] += op_operand(c, in[0][x_at + i]) * op_operand(c, in[1][weight_at + i]);
 }
 
-static void add_gradients(const int64_t *d, const double *const *in, const double *const *dout, double *const *din,
+static void add_gradients(const op_case *c, const double *const *in, const double *const *dout, double *const *din,
                           int64_t y_at, int64_t x_at, int64_t weight_at) {
-    for (int64_t c = 0; c < d[C]; ++c) {
-        din[0][x_at + c] += dout[0][y_at] * in[1][weight_at + c];
-        if (din[1]) din[1][weight_at + c] += dout[0][y_at] * in[0][x_at + c];
+    const double dy = op_operand(c, dout[0][y_at]);
+    for (int64_t i = 0; i < c->dims[C]; ++i) {
+        din[0][x_at + i] += dy * op_operand(c, in[1][weight_at + i]);
+        if (din[1]) din[1][weight_at + i] += dy * op_operand(c, in[0][x_at + i]);
     }
 }
 
@@ -74,12 +77,12 @@ static int64_t pixels_of(const int64_t *d) {
 static void reference(const op_case *c, const double *const *in, double *const *out) {
     const int64_t n = c->dims[N];
     for (int64_t i = 0; i < pixels_of(c->dims) * n; ++i) out[0][i] = c->dims[FLAGS] & BIAS ? in[2][i % n] : 0;
-    for_taps(c->dims, add_product, in, NULL, out);
+    for_taps(c, add_product, in, NULL, out);
 }
 
 static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     const int64_t n = c->dims[N];
-    for_taps(c->dims, add_gradients, in, dout, din);
+    for_taps(c, add_gradients, in, dout, din);
     for (int64_t i = 0; c->dims[FLAGS] & BIAS && i < pixels_of(c->dims) * n; ++i) din[2][i % n] += dout[0][i];
 }
 

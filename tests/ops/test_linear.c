@@ -35,7 +35,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
         for (int64_t j = 0; j < n; ++j) {
             double y = c->dims[BIAS] ? in[2][j] : 0;
             if (c->dims[RESIDUAL]) y += in[residual_index(c)][r * n + j];
-            for (int64_t i = 0; i < k; ++i) y += in[0][r * k + i] * in[1][j * k + i];
+            for (int64_t i = 0; i < k; ++i) y += op_operand(c, in[0][r * k + i]) * op_operand(c, in[1][j * k + i]);
             out[0][r * n + j] = y;
         }
 }
@@ -46,8 +46,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         for (int64_t j = 0; j < n; ++j) {
             const double dy = dout[0][r * n + j];
             for (int64_t i = 0; i < k; ++i) {
-                din[0][r * k + i] += dy * in[1][j * k + i];
-                if (din[1]) din[1][j * k + i] += dy * in[0][r * k + i];
+                din[0][r * k + i] += op_operand(c, dy) * op_operand(c, in[1][j * k + i]);
+                if (din[1]) din[1][j * k + i] += op_operand(c, dy) * op_operand(c, in[0][r * k + i]);
             }
             if (c->dims[BIAS]) din[2][j] += dy;
             if (c->dims[RESIDUAL]) din[residual_index(c)][r * n + j] += dy;

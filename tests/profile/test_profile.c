@@ -281,7 +281,7 @@ static const message bad_files[] = {
     {"[modle]\nheads = 8\n", {"test.ini:1: [modle]", "[model]", "[model], [data]"}},
     {"[model]\n\n[nothing like it]\n", {"test.ini:3", "unknown section", "sections are"}},
     {"[train]\nheads = 8\n", {"test.ini:2: heads = 8", "belongs in [model]"}},
-    {"[train]\nprecision = fp16\n", {"test.ini:2: precision = fp16", "auto, f32, f16, bf16", "'f16'"}},
+    {"[train]\nprecision = fp16\n", {"test.ini:2: precision = fp16", "auto, f32, f16, bf16, tf32", "'f16'"}},
     {"[train]\nschedule = cosin\n", {"test.ini:2: schedule = cosin", "constant, cosine, step", "'cosine'"}},
     {"[train]\nepochs = many\n", {"test.ini:2: epochs = many", "'many'", "a whole number from 1 to 1000000"}},
     {"[train]\nepochs = 0\n", {"'0' is out of range", "from 1 to 1000000"}},

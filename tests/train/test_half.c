@@ -163,6 +163,30 @@ static void precision_may_change(void **state) {
     assert_int_equal(result.report.skipped_steps, 0);
 }
 
+static void count_warning(void *user, cleat_log_level level, const char *text) {
+    int *found = user;
+    if (level == CLEAT_LOG_WARNING && strstr(text, "train.precision = tf32: ")) {
+        ++*found;
+        assert_non_null(strstr(text, "trains in f32, as "));
+    }
+}
+
+/* Where no unit multiplies TF32, a run in it says so once, and is one in f32. */
+static void tf32_without_a_unit_is_f32(void **state) {
+    const tiny *t = *state;
+    const char *set[] = {SHORT, "train.precision=f32", NULL};
+    int warnings = 0;
+    tiny_train_to(CLEAT_OK, t, "plain32", set, false, 0);
+    set[4] = "train.precision=tf32";
+    cleat_set_log(count_warning, &warnings, CLEAT_LOG_WARNING);
+    const tiny_result result = tiny_train_to(CLEAT_OK, t, "rounded32", set, false, 0);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+    if (result.report.storage == CLEAT_TF32) return; /* this device has one */
+    assert_int_equal(warnings, 1);
+    assert_int_equal(result.report.storage, CLEAT_F32);
+    tiny_assert_same_run(t, "plain32", "rounded32");
+}
+
 /* The three precisions start with the same loss, and their first gradient has the same norm, without the loss
  * scale. */
 static void gradient_is_that_of_f32(void **state) {
@@ -217,6 +241,7 @@ static void settings_that_contradict_are_refused(void **state) {
     static const char *const cases[][4] = {
         {"train.precision=f32", "train.loss_scale=1024", "--set train.loss_scale=auto resets it"},
         {"train.precision=bf16", SOON, "--set train.loss_scale_growth_interval=2000 resets it"},
+        {"train.precision=tf32", "train.loss_scale=1024", "--set train.loss_scale=auto resets it"},
         {"train.precision=f16", "train.loss_scale=1000", "power of two"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         cleat_profile *profile = NULL;
@@ -225,8 +250,8 @@ static void settings_that_contradict_are_refused(void **state) {
         assert_int_equal(cleat_profile_set(profile, "data.path=/tmp", NULL), CLEAT_OK);
         for (int k = 0; k < 2; ++k) assert_int_equal(cleat_profile_set(profile, cases[i][k], NULL), CLEAT_OK);
         /* If nothing is trained, only the value itself is validated. */
-        assert_int_equal(cleat_profile_check(profile, &error), i < 2 ? CLEAT_OK : CLEAT_ERR_PROFILE);
-        if (i < 2) assert_int_equal(cleat_profile_check_training(profile, &error), CLEAT_ERR_PROFILE);
+        assert_int_equal(cleat_profile_check(profile, &error), i < 3 ? CLEAT_OK : CLEAT_ERR_PROFILE);
+        if (i < 3) assert_int_equal(cleat_profile_check_training(profile, &error), CLEAT_ERR_PROFILE);
         if (!strstr(error.text, cases[i][2])) fail_msg("'%s' does not say '%s'", error.text, cases[i][2]);
         cleat_profile_destroy(profile);
     }
@@ -239,6 +264,7 @@ int main(void) {
         cmocka_unit_test(skipped_step_leaves_every_bit),
         cmocka_unit_test(resumed_with_the_same_bits),
         cmocka_unit_test(precision_may_change),
+        cmocka_unit_test(tf32_without_a_unit_is_f32),
         cmocka_unit_test(resolved_settings_go_on_with_the_same_bits),
         cmocka_unit_test(settings_that_contradict_are_refused),
     };

@@ -462,7 +462,7 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
     must(cleat_graph_create(store, "convs", &graph, &error), "graph", &error);
     cleat_autocast(graph, storage);
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
-    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), storage);
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), cleat_autocast_storage(graph));
     cleat_tensor *first = cleat_param(graph, "first", 4, narrow, zero);
     cleat_tensor *second = cleat_param(graph, "second", 4, wide, zero);
     cleat_tensor *y = cleat_conv2d(graph, x, first, cleat_param(graph, "bias", 1, &features, zero), 1, 1);
@@ -546,6 +546,9 @@ int main(int argc, char **argv) {
             list_image_models(&list, channels[i], storage);
         for (size_t i = 0; all && i < 2; ++i) list_masks(&list, channels[i], storage);
     }
+    list_encoder(&list, models[0], CLEAT_TF32);
+    for (size_t i = 0; all && i < sizeof convs / sizeof *convs; ++i)
+        list_convs(&list, convs[i][0], convs[i][1], CLEAT_TF32);
     if (fclose(list.table)) stop("programs.tsv", NULL);
     for (size_t i = 0; i < list.seen_count; ++i) free(list.seen[i]);
     return 0;

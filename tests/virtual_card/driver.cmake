@@ -137,9 +137,11 @@ foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:
   card_test(virtual_card.${card}.${op}.${row} quick ${card} "${strict};CLEAT_TEST_ROW=${row}" ops_${op})
 endforeach()
 
-# Quick as well: f32 as three products of TF32, which the tuner alone would choose
+# Quick as well: f32 as three products of TF32, which the tuner alone would choose; and as one
 card_test(virtual_card.a100.linear_tf32 quick a100 "${strict};CLEAT_TEST_ROW=13;CLEAT_TEST_VARIANT=tf32x3;CLEAT_TEST_STORAGE=f32" ops_linear)
 card_test(virtual_card.a100.conv_tf32 quick a100 "${strict};CLEAT_TEST_ROW=10;CLEAT_TEST_VARIANT=tf32x3;CLEAT_TEST_STORAGE=f32" ops_conv)
+card_test(virtual_card.a100.linear_tf32_once quick a100 "${strict};CLEAT_TEST_ROW=13;CLEAT_TEST_VARIANT=mma;CLEAT_TEST_STORAGE=tf32" ops_linear)
+card_test(virtual_card.a100.conv_tf32_once quick a100 "${strict};CLEAT_TEST_ROW=10;CLEAT_TEST_VARIANT=mma;CLEAT_TEST_STORAGE=tf32" ops_conv)
 
 # Slow: every op on the T4 and on AMD's cards; there not those whose tests take more than half a minute (they passed on 2026-11-23). A row of f32
 # runs plain or chained by turns, as rows of half types do; PoCL runs both in the same shape.
@@ -200,12 +202,12 @@ foreach(case linear:5:slow attention:1:slow embedding:1:quick layer_norm:1:quick
   card_test(virtual_card.h100.far.${op} ${label} h100 "${strict};CLEAT_TEST_ROW=${row};CLEAT_TEST_GAP=8800000000" ops_${op})
 endforeach()
 
-# Trajectories: f32 on one card, the half precisions on all. Quick on the T4: two of the smallest.
+# Trajectories: f32 on one card, tf32 on one, the half precisions on all. Quick on the T4: two of the smallest.
 set(quick_files dense text)
 file(GLOB trajectories ${CMAKE_SOURCE_DIR}/tests/golden/*.safetensors)
 foreach(path ${trajectories})
   get_filename_component(file ${path} NAME_WE)
-  foreach(case t4:f32 t4:f16 v100:f16 a100:f16 a100:bf16 h100:bf16 mi210:f32 mi210:bf16 rx7900xt:f16)
+  foreach(case t4:f32 t4:f16 v100:f16 a100:f16 a100:bf16 a100:tf32 h100:bf16 mi210:f32 mi210:bf16 rx7900xt:f16)
     string(REGEX MATCH "^(.*):(.*)$" whole ${case})
     set(card ${CMAKE_MATCH_1})
     set(precision ${CMAKE_MATCH_2})

@@ -157,6 +157,12 @@ if [[ $card == a100 ]]; then
     mutant linear $aligned lib/mma_nvidia.clh 'a->x[1] = MMA_FLOAT(0, 8), a->x[2] = MMA_FLOAT(4, 0)' 'a->x[1] = MMA_FLOAT(4, 0), a->x[2] = MMA_FLOAT(0, 8)'
     mutant linear $aligned lib/mma_nvidia.clh 'b->x[1] = MMA_FLOAT(4, 0), b->x[2] = MMA_FLOAT(0, 8)' 'b->x[1] = MMA_FLOAT(0, 8), b->x[2] = MMA_FLOAT(4, 0)'
     mutant linear $aligned lib/mma.clh '((row) % 4 * 2)' '((row) % 8)'
+    export CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=tf32
+    passes linear $aligned || { tail -n 20 "$work/log" && exit 1; }
+    mutant linear $aligned lib/mma_nvidia.clh 'MMA_TF32(mma_nearest, mma_nearest)' 'MMA_TF32(mma_nearest, )'
+    mutant linear $aligned lib/mma_nvidia.clh 'MMA_TF32(mma_nearest, mma_nearest)' 'MMA_TF32(, mma_nearest)'
+    mutant linear $aligned lib/mma_nvidia.clh 'MMA_TF32(mma_nearest, mma_nearest)' 'MMA_TF32(mma_large, mma_large)' # NaNs
+    mutant linear $aligned lib/mma_nvidia.clh 'TF32_PRODUCTS == 1' 'TF32_PRODUCTS == 0'
     export CLEAT_TEST_VARIANT=mma CLEAT_TEST_STORAGE=f16
 fi
 if [[ $card == v100 ]]; then

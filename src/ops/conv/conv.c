@@ -83,12 +83,14 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 
 /* dx and dW may overwrite their accum. */
 static const cleat_op conv_dw = {.name = "conv2d_dw",
+                                 .tf32 = true,
                                  .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
                                  .define = cleat_conv_define,
                                  .inplace_inputs = CLEAT_IN(GRAD_IN)};
 static const cleat_op conv_dx = {.name = "conv2d_dx",
+                                 .tf32 = true,
                                  .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
@@ -183,6 +185,7 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(conv_attr, stride, 
                                              {.name = NULL}};
 
 static const cleat_op conv2d = {.name = "conv2d",
+                                .tf32 = true,
                                 .optional_inputs = CLEAT_IN(BIAS),
                                 .infer = infer,
                                 .backward = backward,

@@ -104,11 +104,6 @@ static int64_t intel_sums(const cleat_conv *c) {
     return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;
 }
 
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return cleat_tiles_refuse(facts);
-}
-
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_conv c = cleat_conv_of(node);
     cleat_tile_work work = cleat_conv_tile_work(&c, CLEAT_SPLIT_STEP);
@@ -124,6 +119,5 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling ti
     cleat_conv_gemm_end(binder, node, &c, tiling);
 }
 
-static const cleat_tiled tiled = {
-    .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
+static const cleat_tiled tiled = {.work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
 CLEAT_TILED_VARIANT(conv_gpu, tiled, CLEAT_TILE_BEST)

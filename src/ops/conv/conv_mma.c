@@ -1,4 +1,4 @@
-/* Convolutions on matrix units, in f16 and bf16, and in f32 as three products of TF32. Kernel: cl/conv/conv_mma.cl. */
+/* Convolutions on matrix units, in f16 and bf16, and in f32 as one product of TF32 or three. Kernel: cl/conv/conv_mma.cl. */
 #include "ops/conv/conv.h"
 
 enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* multiple of every TILE_K */ };
@@ -9,25 +9,25 @@ static bool aligned(const cleat_conv *c, int64_t vec) {
     return c->channels % vec == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % vec == 0);
 }
 
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_conv c = cleat_conv_of(node);
-    const char *why = cleat_matrix_refuse(facts, c.x->dtype);
-    if (why) return why;
-    return aligned(&c, VEC8)
-               ? NULL
+static const char *refuse(const cleat_node *node) {
+    const cleat_conv c = cleat_conv_of(node);
+    const bool f32 = c.x->dtype == CLEAT_F32;
+    if (aligned(&c, f32 ? VEC4 : VEC8)) return NULL;
+    return f32 ? "the numbers of input channels, and for gradients output channels, must be multiples of 4"
                : "the numbers of input channels, and for gradients output channels, must be multiples of 8";
 }
 
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_conv c = cleat_conv_of(node);
     cleat_tile_work work = cleat_conv_tile_work(&c, STEP);
-    work.products = c.x->dtype == CLEAT_F32 ? CLEAT_TF32_PRODUCTS : 1;
+    work.products = cleat_matrix_products(node);
     return work;
 }
 
 static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling) {
     cleat_conv c = cleat_conv_of(node);
     cleat_conv_gemm_begin(binder, node, &c, tiling, "conv/conv_mma.cl", "conv_mma");
+    if (node->tf32) cleat_launch_define(binder, "TF32_PRODUCTS", 1);
     cleat_launch_define(binder, "ALIGNED", c.kind != CLEAT_CONV_FORWARD || c.features % VEC4 == 0);
     cleat_conv_gemm_end(binder, node, &c, tiling);
 }
@@ -39,20 +39,11 @@ CLEAT_TILED_VARIANT(conv_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
 CLEAT_TILED_VARIANT(conv_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
 CLEAT_TILED_VARIANT(conv_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
 
-static const char *refuse_tf32(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_conv c = cleat_conv_of(node);
-    const char *why = cleat_tf32_refuse(facts, c.x->dtype);
-    if (why) return why;
-    return aligned(&c, VEC4)
-               ? NULL
-               : "the numbers of input channels, and for gradients output channels, must be multiples of 4";
-}
-
-static const cleat_tiled tf32 = {.mma = true,
-                                 .tuner_only = true,
-                                 .refuse = refuse_tf32,
-                                 .work = tile_work,
-                                 .workspace = cleat_conv_tiled_workspace,
-                                 .launch = launch};
-CLEAT_TILED_VARIANT(conv_tf32_medium, tf32, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(conv_tf32_small, tf32, CLEAT_TILE_MMA_SMALL)
+static const cleat_tiled tf32x3 = {.mma = true,
+                                   .tf32x3 = true,
+                                   .refuse = refuse,
+                                   .work = tile_work,
+                                   .workspace = cleat_conv_tiled_workspace,
+                                   .launch = launch};
+CLEAT_TILED_VARIANT(conv_tf32_medium, tf32x3, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(conv_tf32_small, tf32x3, CLEAT_TILE_MMA_SMALL)

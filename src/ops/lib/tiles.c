@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
+static const char *refuse_gpu(const cleat_device_facts *facts) {
     enum { LOCAL_BYTES = 18 * 1024 };
     if (facts->work_group < 32 || facts->work_group > 256) return "requires work-groups of 32 to 256";
     if (facts->vector_width != 4) return "requires a vector width of 4";
@@ -24,15 +24,20 @@ static const char *refuse_device(const cleat_device_facts *facts) {
 
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
     if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
-    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
+    if (dtype == CLEAT_TF32 && facts->matrix_unit != CLEAT_MATRIX_NV80)
+        return "only NVIDIA's matrix units from sm_80 on multiply TF32";
+    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16 && dtype != CLEAT_TF32) return "matrix units multiply f16 and bf16";
     if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
     return refuse_device(facts);
 }
 
-const char *cleat_tf32_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
-    if (dtype != CLEAT_F32) return "only for f32";
-    if (facts->matrix_unit != CLEAT_MATRIX_NV80) return "only NVIDIA's matrix units from sm_80 on multiply TF32";
-    return refuse_device(facts);
+/* The operands of a node have one type. */
+static bool is_f32(const cleat_node *node) {
+    return node->in[0]->dtype == CLEAT_F32;
+}
+
+int64_t cleat_matrix_products(const cleat_node *node) {
+    return !is_f32(node) ? 1 : node->tf32 ? 2 : 6;
 }
 
 /* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
@@ -268,14 +273,21 @@ static cleat_tiling best_tiling(const cleat_tile_work *work, bool mma, const cle
 
 /* --- variants ------------------------------------------------------------------------------------------------- */
 
+static const char *refuse_operands(const cleat_tiled *tiled, const cleat_node *node, const cleat_device_facts *facts) {
+    const bool rounds = is_f32(node) && node->tf32;
+    if (tiled->tf32x3 && (!is_f32(node) || rounds)) return "only for f32 that is not rounded to TF32";
+    return cleat_matrix_refuse(facts, tiled->tf32x3 || rounds ? CLEAT_TF32 : node->in[0]->dtype);
+}
+
 const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
                                const cleat_device_facts *facts) {
-    const char *why = tiled->refuse(node, facts);
+    const char *why = tiled->mma ? refuse_operands(tiled, node, facts) : refuse_gpu(facts);
+    if (!why && tiled->refuse) why = tiled->refuse(node);
     if (why || kind == CLEAT_TILE_BEST) return why;
     cleat_tile_work work = tiled->work(node);
     cleat_tile t = cleat_tile_of(kind, facts);
     if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
-    if (!tiled->tuner_only && best_tiling(&work, tiled->mma, facts).kind == kind)
+    if (!tiled->tf32x3 && best_tiling(&work, tiled->mma, facts).kind == kind)
         return "the best tile according to the estimate";
     return refuse_tile(&work, kind, facts);
 }

@@ -10,7 +10,6 @@ typedef struct cleat_k_split {
     int64_t depth, count;
 } cleat_k_split;
 
-enum { CLEAT_TF32_PRODUCTS = 6 /* three, at half the rate of f16 */ };
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
 /* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or small
@@ -67,13 +66,11 @@ typedef struct cleat_tiling {
 /* Number of groups. */
 int64_t cleat_tiling_groups(cleat_tiling tiling);
 
-/* Returns the reason why the device cannot run tiled kernels at all, or NULL. */
-const char *cleat_tiles_refuse(const cleat_device_facts *facts);
 /* Returns the reason why matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
-/* The same for f32 as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose f32 lanes are as
- * fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill across k. */
-const char *cleat_tf32_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
+/* Time of a multiply-add of the node's operands on matrix units, in those of f16: TF32 has half of its rate, and f32 takes three
+ * products of TF32 where it is not rounded to it. */
+int64_t cleat_matrix_products(const cleat_node *node);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. On
  * Intel GPUs 1, as a unit of the model is what runs a group. */
@@ -94,10 +91,12 @@ void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 /* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 
 typedef struct cleat_tiled {
-    bool mma;        /* use the tiles for matrix units */
-    bool tuner_only; /* no kind is the best by estimate: the tuner tries each */
-    /* Checks that apply to every tile. */
-    const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
+    bool mma; /* use the tiles for matrix units; f32 operands are rounded to TF32, and refused where they may not be */
+    /* The same for f32 operands as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose
+     * f32 lanes are as fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill
+     * across k. */
+    bool tf32x3;
+    const char *(*refuse)(const cleat_node *node); /* what every tile demands of the shapes; NULL: nothing */
     cleat_tile_work (*work)(const cleat_node *node);
     int64_t (*workspace)(const cleat_node *node, cleat_tiling tiling);
     void (*launch)(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling);

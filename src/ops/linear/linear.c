@@ -166,6 +166,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 /* dW and dx may overwrite their accum. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
  * the slope is computed. */
 const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
+                                     .tf32 = true,
                                      .infer = infer_grad,
                                      .cost = cost,
                                      .define = cleat_linear_define,
@@ -198,6 +199,7 @@ static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_c
 }
 
 const cleat_op cleat_linear_dx_op = {.name = "linear_dx",
+                                     .tf32 = true,
                                      .infer = infer_grad,
                                      .cost = cost,
                                      .define = cleat_linear_define,
@@ -293,6 +295,7 @@ static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool s
 }
 
 const cleat_op cleat_linear_op = {.name = "linear",
+                                  .tf32 = true,
                                   .optional_inputs = CLEAT_IN(BIAS) | CLEAT_IN(RESIDUAL),
                                   .infer = infer,
                                   .backward = backward,

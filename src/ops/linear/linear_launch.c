@@ -274,11 +274,6 @@ static bool aligned4(const cleat_gemm *p) {
     return (p->trans_a ? p->m : p->k) % 4 == 0 && (p->trans_b ? p->k : p->n) % 4 == 0;
 }
 
-static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return cleat_tiles_refuse(facts);
-}
-
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s) {
     const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles - s.whole);
     operands(binder, p, s.k, reduced);
@@ -305,8 +300,7 @@ int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling
     return split_bytes(&p, tiling.k, p.m - tiling.part_row);
 }
 
-static const cleat_tiled gpu = {
-    .refuse = refuse_gpu, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
+static const cleat_tiled gpu = {.work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
 CLEAT_TILED_VARIANT(linear_gpu, gpu, CLEAT_TILE_BEST)
 CLEAT_TILED_VARIANT(linear_gpu_large, gpu, CLEAT_TILE_LARGE)
 CLEAT_TILED_VARIANT(linear_gpu_medium, gpu, CLEAT_TILE_MEDIUM)

@@ -1,4 +1,4 @@
-/* The GEMMs of linear.c on matrix units, in f16 and bf16, and in f32 as three products of TF32. Kernel:
+/* The GEMMs of linear.c on matrix units, in f16 and bf16, and in f32 as one product of TF32 or three. Kernel:
  * cl/linear/linear_mma.cl. */
 #include "ops/linear/linear.h"
 
@@ -17,12 +17,14 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s)
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_tile(binder, s.kind, p.a->dtype);
     cleat_launch_define(binder, "ALIGNED8", aligned8(&p));
+    if (node->tf32) cleat_launch_define(binder, "TF32_PRODUCTS", 1);
     cleat_launch_define(binder, "ALIGNED", p.n % VEC4 == 0);
     cleat_linear_tiles(binder, node, &p, s);
 }
 
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    return cleat_matrix_refuse(facts, cleat_linear_gemm(node).a->dtype);
+static const char *refuse(const cleat_node *node) {
+    const cleat_gemm p = cleat_linear_gemm(node);
+    return p.a->dtype != CLEAT_F32 || aligned8(&p) ? NULL : "the rows of both operands must be multiples of 4";
 }
 
 static cleat_tile_work tile_work(const cleat_node *node) {
@@ -31,7 +33,7 @@ static cleat_tile_work tile_work(const cleat_node *node) {
                              .m = p.m,
                              .n = p.n,
                              .k = p.k,
-                             .products = p.a->dtype == CLEAT_F32 ? CLEAT_TF32_PRODUCTS : 1,
+                             .products = cleat_matrix_products(node),
                              .bias = p.bias != NULL,
                              .uneven = true};
 }
@@ -43,18 +45,11 @@ CLEAT_TILED_VARIANT(linear_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
 CLEAT_TILED_VARIANT(linear_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
 CLEAT_TILED_VARIANT(linear_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
 
-static const char *refuse_tf32(const cleat_node *node, const cleat_device_facts *facts) {
-    const cleat_gemm p = cleat_linear_gemm(node);
-    const char *why = cleat_tf32_refuse(facts, p.a->dtype);
-    if (why) return why;
-    return aligned8(&p) ? NULL : "the rows of both operands must be multiples of 4";
-}
-
-static const cleat_tiled tf32 = {.mma = true,
-                                 .tuner_only = true,
-                                 .refuse = refuse_tf32,
-                                 .work = tile_work,
-                                 .workspace = cleat_linear_tiled_workspace,
-                                 .launch = launch};
-CLEAT_TILED_VARIANT(linear_tf32_medium, tf32, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(linear_tf32_small, tf32, CLEAT_TILE_MMA_SMALL)
+static const cleat_tiled tf32x3 = {.mma = true,
+                                   .tf32x3 = true,
+                                   .refuse = refuse,
+                                   .work = tile_work,
+                                   .workspace = cleat_linear_tiled_workspace,
+                                   .launch = launch};
+CLEAT_TILED_VARIANT(linear_tf32_medium, tf32x3, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(linear_tf32_small, tf32x3, CLEAT_TILE_MMA_SMALL)
