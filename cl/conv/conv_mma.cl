@@ -64,8 +64,8 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);
-    if (lid == 0) *before = 0; /* a 0 that the compiler does not know (is_last_group) */
-    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) *before = 0;    /* a 0 that the compiler does not know (is_last_group) */
+    barrier(CLK_LOCAL_MEM_FENCE); /* the word of the last group is written */
     tile_of_group(&operands, get_group_id(0) + *before, split_steps, &tile);
 #endif
     const float own_sum = line_sum_of(line_sum, steps);

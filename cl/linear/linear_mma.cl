@@ -86,7 +86,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);
     if (get_local_id(0) == 0) *before = 0; /* a 0 that the compiler does not know (is_last_group) */
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);          /* the word of the last group is written */
     const int zero = *before;
 #else
     const int zero = 0;

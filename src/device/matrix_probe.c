@@ -45,7 +45,7 @@ static void make_sample(sample *s, bool bf16) {
 
 static cleat_status compare(const sample *s, const float *out, int subgroups, cleat_error *error) {
     static const char *const forms[FORMS] = {"A B", "A from its transpose", "B from its transpose",
-                                             "both from their transposes", "blocks"};
+                                             "both from their transposes", "slabs"};
     for (int i = 0; i < subgroups * FORMS * TILE; ++i) {
         int at = i % TILE, form = i / TILE % FORMS;
         if (out[i] != s->expected[at])

@@ -180,22 +180,29 @@ wrong() {
     local head="static inline int mma_$1(int unit, int lane, int i) {"
     mutant linear $linear lib/mma_layout.clh "$head" "$head if (unit == $2) return $3;"
 }
+last='the word of the last group' # AMD's cards have none
 if [[ $card == mi210 || $card == rx7900xt ]]; then
-    barriers linear $linear linear/linear_mma.cl
+    barriers linear $linear linear/linear_mma.cl "$last"
     barriers conv $conv $gemm "${ahead[@]}" "$parts"
-    barriers conv $conv conv/conv_mma.cl
+    barriers conv $conv conv/conv_mma.cl "$last"
     mutant linear $linear lib/mma.clh '(MMA_A_AT(r)[0], MMA_A_AT(r)[ld])' '(MMA_A_AT(r)[ld], MMA_A_AT(r)[0])'
     mutant linear $linear lib/mma.clh '(MMA_B_AT(r)[0], MMA_B_AT(r)[depth])' '(MMA_B_AT(r)[depth], MMA_B_AT(r)[0])'
     mutant linear $linear lib/mma.clh 'mma_a_runs(a, p, ld, 1)' 'mma_a_runs(a, p, 1, ld)'
     mutant linear $linear lib/mma.clh 'depth = 1, column = ld' 'depth = ld, column = 1'
     mutant linear $linear $gemm '(A_STAGE(s), B_STAGE(s), sum, scratch)' '(A_STAGE(s + 1), B_STAGE(s + 1), sum, scratch)'
+    mutant linear $linear $gemm 'step_at(tile, 1, 1, PLACE_OF(line, tile), k)' 'step_at(tile, 1, 1, line, k)'
+    mutant linear $linear $gemm 'place[PLACE_OF(line, tile) * MATRIX_SLAB]' 'place[line * MATRIX_SLAB]'
+    mutant linear $linear $gemm 'LINE_AT(SUMS_ROW(q, s), TILE_M)' 'SUMS_ROW(q, s)'
+    mutant linear $linear $gemm 'PLACE_OF(SLICE_COLUMN(q) + (i), TILE_N)' '(SLICE_COLUMN(q) + (i))'
+    mutant linear $linear $gemm 'PLACE_OF(lid, TILE_M)' 'lid'
+    mutant linear $linear lib/mma.clh '(depth) / MATRIX_SLAB * slab' '(depth) / MATRIX_SLAB * (slab + MATRIX_SLAB)'
     wide=2 # its heads are 128 wide, so that several waves share, or copy, the same rows
     passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
 fi
 if [[ $card == rx6800xt ]]; then
-    barriers linear $linear linear/linear_mma.cl
+    barriers linear $linear linear/linear_mma.cl "$last"
     barriers conv $conv $gemm "${ahead[@]}" "$parts"
-    barriers conv $conv conv/conv_mma.cl
+    barriers conv $conv conv/conv_mma.cl "$last"
     barriers attention $attention attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
     barriers attention $attention attention/attention_mma_backward.cl
     for side in LOW HIGH; do
@@ -217,6 +224,7 @@ if [[ $card == mi210 ]]; then
     mutant attention $attention lib/mma_rows.clh 'mma_exchange(x, 2 * SUM_FLIP, scratch)' 'mma_exchange(x, SUM_FLIP, scratch)'
     mutant attention $attention lib/mma_rows.clh $'(float2)(low, high), 0, (half *)&bits);\n    return bits;' $'(float2)(high, low), 0, (half *)&bits);\n    return bits;'
     mutant attention $attention lib/shared_numbers.clh '((unit) == MATRIX_AMD_MFMA ? 16 : 1)' '1'
+    mutant linear $linear $gemm '(place + SLAB(tile, 1)) = value.hi' '(place + SLAB(tile, 1)) = value.lo'
     for f in a_row b_column c_row; do wrong $f MATRIX_AMD_MFMA 'lane / 4'; done
     for f in a_depth b_depth c_column; do
         wrong $f MATRIX_AMD_MFMA '4 * i + lane / 16'
@@ -233,6 +241,7 @@ if [[ $card == rx7900xt ]]; then
     barriers attention $wide attention/attention_mma_forward.cl 'maxima of a row' # whose work-items are of one wave
     barriers attention $wide attention/attention_mma_backward.cl
     mutant attention $wide attention/attention_mma.clh 'first + (f)*SUM_SUBGROUPS, scratch' 'first + (f), scratch'
+    mutant linear $linear $gemm 'rows / MATRIX_SLAB * SLAB(tile, 1)' 'rows * SLAB(tile, 1)'
     for f in a_row b_column c_column; do wrong $f MATRIX_AMD_WMMA 'lane / 2'; done
     for f in a_depth b_depth; do wrong $f MATRIX_AMD_WMMA 'i ^ lane / 16'; done
     wrong c_row MATRIX_AMD_WMMA '8 * (lane / 16) + i'

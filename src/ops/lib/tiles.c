@@ -41,11 +41,12 @@ int64_t cleat_matrix_products(const cleat_node *node) {
 }
 
 /* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
- * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. The emulated unit does as NVIDIA's. */
+ * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer instructions so. The emulated unit does as
+ * NVIDIA's. */
 static int64_t mma_work_group(const cleat_device_facts *facts) {
     const cleat_matrix_unit unit = facts->matrix_unit;
     bool four = unit == CLEAT_MATRIX_NV70 || unit == CLEAT_MATRIX_NV75 || unit == CLEAT_MATRIX_NV80 ||
-                unit == CLEAT_MATRIX_EMULATED;
+                unit == CLEAT_MATRIX_AMD_WMMA || unit == CLEAT_MATRIX_EMULATED;
     return four ? 4 * cleat_matrix_subgroup_size(unit) : facts->work_group;
 }
 
