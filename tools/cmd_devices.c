@@ -20,9 +20,10 @@ static void print_text(const cleat_device_facts *f, size_t i, const char *failur
     printf("   half               storage yes, arithmetic %s\n",
            f->half_extension ? "yes (cl_khr_fp16)" : "not supported");
     printf("   matrix unit        %s%s\n", cleat_matrix_unit_text(f->matrix_unit),
-           f->matrix_unit == CLEAT_MATRIX_NONE ? ""
-           : f->matrix_bf16                    ? ", f16 and bf16"
-                                               : ", f16");
+           f->matrix_unit == CLEAT_MATRIX_NONE   ? ""
+           : f->matrix_unit == CLEAT_MATRIX_NV80 ? ", f16, bf16 and tf32"
+           : f->matrix_bf16                      ? ", f16 and bf16"
+                                                 : ", f16");
     printf("   host memory        %s\n", f->unified_memory ? "shared with the device" : "separate");
     if (f->pci_bus >= 0)
         printf("   pci                %04x:%02x:%02x.%x\n", (unsigned)f->pci_domain, (unsigned)f->pci_bus,

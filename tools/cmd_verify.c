@@ -74,14 +74,16 @@ static void print_row(const row *r, bool json) {
     fflush(stdout);
 }
 
-static bool verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
-                       bool json) {
+/* Prints no row where the device has no unit for the precision (CLEAT_ERR_NOT_SUPPORTED). */
+static cleat_status verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
+                               bool json, cleat_error *error) {
     row r = {.model = model, .precision = precision};
     const double started = cli_seconds();
     cleat_verify_reference(device, model, value, &r.result, &r.error);
     r.seconds = cli_seconds() - started;
-    print_row(&r, json);
-    return r.error.status == CLEAT_OK;
+    if (r.error.status != CLEAT_ERR_NOT_SUPPORTED) print_row(&r, json);
+    *error = r.error;
+    return r.error.status;
 }
 
 /* Checks `model`, or all models and the single operations if it is NULL, in `precision`, or in all. A failure does not
@@ -95,15 +97,21 @@ static int verify_library(const char *selector, const char *model, const char *p
     if (!json) printf("%s, %s, driver %s\n", facts->name, facts->platform, facts->driver);
     bool passed = true;
     for (const cli_precision_name *p = cli_precisions; p->name; ++p) {
-        const bool lacks = p->precision == CLEAT_PRECISION_TF32 && facts->matrix_unit != CLEAT_MATRIX_NV80;
-        if (precision ? strcmp(precision, p->name) != 0 : lacks) continue;
-        const char *name;
-        for (size_t i = 0; (name = cleat_reference_model(i)) != NULL; ++i)
-            if (!model || strcmp(model, name) == 0) passed &= verify_one(device, name, p->name, p->precision, json);
-        if (!model) passed &= verify_one(device, NULL, p->name, p->precision, json);
+        if (precision && strcmp(precision, p->name) != 0) continue;
+        const char *name = "";
+        status = CLEAT_OK;
+        for (size_t i = 0; name && status != CLEAT_ERR_NOT_SUPPORTED; ++i) { /* the last, NULL: the single operations */
+            name = cleat_reference_model(i);
+            if (model && (!name || strcmp(model, name) != 0)) continue;
+            status = verify_one(device, name, p->name, p->precision, json, &error);
+            passed &= status == CLEAT_OK || status == CLEAT_ERR_NOT_SUPPORTED;
+        }
+        if (precision && status == CLEAT_ERR_NOT_SUPPORTED) break;
+        status = CLEAT_OK;
     }
-    if (!json) printf("  %s\n", passed ? "passed" : "FAILED");
     cleat_device_close(device);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
+    if (!json) printf("  %s\n", passed ? "passed" : "FAILED");
     return passed ? 0 : EXIT_DEVICE;
 }
 

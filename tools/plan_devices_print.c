@@ -87,7 +87,7 @@ static void print_devices(const plan_devices *plan) {
     }
     for (int d = 1; d < plan->count; ++d)
         if (plan->report.ranks[d].storage != plan->report.ranks[0].storage) {
-            printf("  The devices compute in different precisions; train.precision sets one for all.\n");
+            printf("  The devices compute in different precisions; train.precision = f32 sets one for all.\n");
             break;
         }
 }

@@ -147,6 +147,7 @@ static void print_memory(const cleat_fit_report *report) {
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
     print_frozen(report);
+    if (report->storage == CLEAT_TF32) printf("  in f32; products round their operands to TF32\n");
     if (cleat_dtype_size(report->storage) < 4)
         printf("  in %s, activations and workspace take %.2f of the %s needed in f32\n",
                cleat_dtype_name(report->storage), (double)report->arena_bytes / (double)report->single_arena,

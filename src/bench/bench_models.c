@@ -43,6 +43,7 @@ static trajectory_job *own_trajectory(cleat_bench_job *job, cleat_error *error) 
 
 static void describe(const trajectory_job *own, cleat_bench_job *job) {
     const cleat_session *session = own->run.session;
+    cleat_warn_no_tf32(own->run.profile->train.precision, cleat_device_get_facts(session->device));
     const cleat_work_graph *graphs[] = {&session->work->train[0], &session->work->update};
     job->exec = session->exec;
     job->storage = session->work->storage;

@@ -240,6 +240,7 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     cleat_profile *adjusted = NULL;
     cleat_model *model = NULL;
     cleat_lengths lengths;
+    cleat_warn_no_tf32(profile->train.precision, facts);
     if (rates) made.rates = *rates;
     if (micro_batch_size < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "invalid micro-batch size: %lld samples",

@@ -22,6 +22,14 @@ cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *fac
     return precision == CLEAT_PRECISION_F16 ? CLEAT_F16 : CLEAT_BF16;
 }
 
+void cleat_warn_no_tf32(int precision, const cleat_device_facts *facts) {
+    const char *why = cleat_matrix_refuse(facts, CLEAT_TF32);
+    if (precision == CLEAT_PRECISION_TF32 && why)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "train.precision = tf32: %s trains in f32: %s; train.precision = auto is the fastest here",
+                  facts->name, why);
+}
+
 cleat_precision cleat_storage_precision(cleat_dtype storage) {
     if (storage == CLEAT_F32) return CLEAT_PRECISION_F32;
     if (storage == CLEAT_TF32) return CLEAT_PRECISION_TF32;

@@ -149,9 +149,10 @@ cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *e
     const cleat_record record = cleat_profile_record(p);
     const bool none = p->train.precision != CLEAT_PRECISION_AUTO && p->train.precision != CLEAT_PRECISION_F16;
     if (none && cleat_profile_loss_scale(p) != DEFAULT_LOSS_SCALE)
-        return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale"}, precision,
-                                       "only f16 has a loss scale: f32 and bf16 represent every gradient without it; "
-                                       "--set train.loss_scale=auto resets it");
+        return cleat_record_contradict(
+            &record, error, (cleat_key_name){"train", "loss_scale"}, precision,
+            "only f16 has a loss scale: f32, tf32 and bf16 represent every gradient without it; "
+            "--set train.loss_scale=auto resets it");
     if (none && p->train.loss_scale_growth_interval != DEFAULT_GROWTH_INTERVAL)
         return cleat_record_contradict(
             &record, error, (cleat_key_name){"train", "loss_scale_growth_interval"}, precision,

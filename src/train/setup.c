@@ -4,7 +4,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/model.h"
-#include "ops/lib/tiles.h"
 #include "train/checkpointing.h"
 #include "train/init_weights.h"
 #include "train/rank_device.h"
@@ -102,12 +101,6 @@ static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
-static void warn_no_tf32(const cleat_profile *profile, const cleat_device_facts *facts) {
-    const char *why = cleat_matrix_refuse(facts, CLEAT_TF32);
-    if (profile->train.precision == CLEAT_PRECISION_TF32 && why)
-        cleat_log(CLEAT_LOG_WARNING, "train.precision = tf32: %s trains in f32, as %s", facts->name, why);
-}
-
 /* Chooses micro-batches that fit the device, and creates a session for them. */
 static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_int_list earlier = {0};
@@ -127,7 +120,7 @@ static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_session_fit(trainer->engine.device, &request, &trainer->engine.session, error);
     if (status) return status;
     warn_other_micro_batches(trainer->engine.session->work, &earlier);
-    warn_no_tf32(trainer->settings.profile, request.facts);
+    cleat_warn_no_tf32(trainer->settings.profile->train.precision, request.facts);
     trainer->run.report->storage = trainer->engine.session->work->storage;
     cleat_session_log_plan(trainer->engine.session);
     return CLEAT_OK;

@@ -167,7 +167,7 @@ static void count_warning(void *user, cleat_log_level level, const char *text) {
     int *found = user;
     if (level == CLEAT_LOG_WARNING && strstr(text, "train.precision = tf32: ")) {
         ++*found;
-        assert_non_null(strstr(text, "trains in f32, as "));
+        assert_non_null(strstr(text, "trains in f32: "));
     }
 }
 

@@ -23,9 +23,9 @@ static const char *refuse_device(const cleat_device_facts *facts) {
 }
 
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
-    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
     if (dtype == CLEAT_TF32 && facts->matrix_unit != CLEAT_MATRIX_NV80)
         return "only NVIDIA's matrix units from sm_80 on multiply TF32";
+    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
     if (dtype != CLEAT_F16 && dtype != CLEAT_BF16 && dtype != CLEAT_TF32) return "matrix units multiply f16 and bf16";
     if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
     return refuse_device(facts);
@@ -41,8 +41,8 @@ int64_t cleat_matrix_products(const cleat_node *node) {
 }
 
 /* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
- * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer instructions so. The emulated unit does as
- * NVIDIA's. */
+ * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer instructions so. The
+ * emulated unit does as NVIDIA's. */
 static int64_t mma_work_group(const cleat_device_facts *facts) {
     const cleat_matrix_unit unit = facts->matrix_unit;
     bool four = unit == CLEAT_MATRIX_NV70 || unit == CLEAT_MATRIX_NV75 || unit == CLEAT_MATRIX_NV80 ||
@@ -137,7 +137,7 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
 
 /* The smallest tile in which no subgroup is idle. */
 static cleat_tile_kind sure_mma_tile(const cleat_device_facts *facts) {
-    return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MMA_MEDIUM : CLEAT_TILE_MMA_SMALL;
+    return cleat_matrix_subgroup_size(facts->matrix_unit) == 8 ? CLEAT_TILE_MMA_MEDIUM : CLEAT_TILE_MMA_SMALL;
 }
 
 /* Returns the reason why the tile is unsuitable for this work, or NULL. */

@@ -321,7 +321,7 @@ static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vect
 }
 
 /* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers of 16 lanes, as with AVX-512; on other
- * CPUs kernels multiply a tile in pieces of 6 sums (gemm_cpu.clh). The wide tile is not used if it leaves more columns
+ * CPUs kernels multiply a tile in pieces (gemm_cpu.clh). The wide tile is not used if it leaves more columns
  * empty. */
 static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
