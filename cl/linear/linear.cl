@@ -187,7 +187,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 
 /* The sums of a work-item that wait for their epilogue at once, in vec4s. */
 #if EPILOGUE == EPILOGUE_GELU || EPILOGUE == EPILOGUE_GELU_GRAD
-#define SUMS_WAIT 4
+#define SUMS_WAIT 2
 #define PART_LEFT(n, N) LEFT(n, N)
 #else
 #define SUMS_WAIT 0
