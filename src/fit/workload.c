@@ -26,7 +26,7 @@ void cleat_warn_no_tf32(int precision, const cleat_device_facts *facts) {
     const char *why = cleat_matrix_refuse(facts, CLEAT_TF32);
     if (precision == CLEAT_PRECISION_TF32 && why)
         cleat_log(CLEAT_LOG_WARNING,
-                  "train.precision = tf32: %s trains in f32: %s; train.precision = auto is the fastest here",
+                  "train.precision = tf32: %s trains in f32: %s; train.precision = auto chooses one for this device",
                   facts->name, why);
 }
 

@@ -22,11 +22,13 @@
  *
  * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance and seed. Without a
  * device the program exits with 77. On a GPU, cases in the shape cpu are skipped; their number is printed.
- * Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW (only this
- * row), CLEAT_TEST_STORAGE (f32, f16, bf16; tf32: together with CLEAT_TEST_VARIANT=mma), CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of
- * variant names; an error if no such variant is usable). The failure message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every case of every row;
- * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons. CLEAT_TEST_GAP: bytes
- * in front of the first tensor of every buffer (8.8 GB, where a device has memory that costs nothing).
+ * Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW
+ * (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16; tf32: together with CLEAT_TEST_VARIANT=mma),
+ * CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such
+ * variant is usable). The failure message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every
+ * case of every row; CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons.
+ * CLEAT_TEST_GAP: bytes in front of the first tensor of every buffer (8.8 GB, where a device has memory that
+ * costs nothing).
  * CLEAT_TEST_STOP=1 ends the test at its first failure.
  *
  * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
