@@ -38,10 +38,11 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
 }
 
 /* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group, and the pixels
- * of the lines. With pixels 16 bytes more are taken, so that four groups do not fit an SM of 64 KiB:
+ * of the lines. With pixels 16 bytes more are taken, but of 32 KiB, so that four groups do not fit an SM of 64 KiB:
  * where they do, ptxas 13.0 aims at 128 registers, and spills. */
 #define BEHIND (8 + 2 * TILE_M)
-#define MEMORY ((STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND) + 8 * LINES_KEPT)
+#define NEEDED (STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND)
+#define MEMORY (NEEDED + (NEEDED < 16384 ? 8 * LINES_KEPT : 0))
 
 MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                      TENSOR(const TC, accum), TENSOR(TC, c), TENSOR(const float, sums_accum),

@@ -73,8 +73,8 @@ typedef struct ptx_counters {
 } ptx_counters;
 
 /* Called for each different fault of a launch (at most 20): a race between barriers, an access outside the ranges, a
- * misaligned vector, a barrier that not all reach, ... The text names kernel and instruction. May be called by several
- * threads at once. */
+ * misaligned vector, a barrier that not all reach, ... The text names kernel and instruction. Called by any of the
+ * launch's threads, by one at a time. */
 typedef void ptx_fault(void *context, const char *text);
 
 typedef struct ptx_launch {

@@ -98,7 +98,9 @@ void ptx_report(ptx_warp *warp, ptx_fault_kind kind, const char *format, ...) {
              ((const uint32_t *)warp->base[PTX_SPECIAL])[7 * PTX_LANES],
              ((const uint32_t *)warp->base[PTX_SPECIAL])[8 * PTX_LANES],
              in_module ? line_of(run->kernel->module, at->text) : 0, (int)at->length, at->text);
+    pthread_mutex_lock(&run->lock);
     run->launch->fault(run->launch->context, text);
+    pthread_mutex_unlock(&run->lock);
 }
 
 /* --- a group */
