@@ -111,6 +111,22 @@ typedef struct cleat_defined {
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
 #define CLEAT_EVERY_INPUT UINT32_MAX
 
+/* How an op does the work of its neighbours (cleat_graph_fuse). Each function changes `node` (op, attributes, inputs, outputs)
+ * into a node that does both and returns true, if its kernels can. NULL: never. `wide`: the graph is for devices with
+ * work-groups of one work-item (cleat_graph_set_wide). */
+typedef struct cleat_fusion {
+    /* `consumer` reads out[0] of `node` and otherwise nothing that `node` or a later node produces, and it writes one tensor.
+     * out[0] is then the output of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is
+     * true, which means that nothing else reads it. */
+    bool (*consumer)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
+    /* `producer` has one output, which `node` alone reads, and no other effect. It is removed; its inputs exist until then. */
+    bool (*producer)(cleat_node *node, const cleat_node *producer, bool wide);
+    /* `consumers` [count] are all that read out[output] of `node`, follow it immediately and otherwise read nothing that it or
+     * they produce. They and the former out[output] are removed; their outputs exist until then. */
+    bool (*consumers)(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
+    int output;
+} cleat_fusion;
+
 /* An operation. There is no registry of ops; each node points to its op, which must outlive the graph.
  * Members that are left out are NULL or 0. */
 struct cleat_op {
@@ -152,24 +168,7 @@ struct cleat_op {
     /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
      * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);
-    /* Fusion with the next node (cleat_graph_fuse). `consumer` reads out[0] of `node` and otherwise
-     * nothing that `node` or a later node produces, and it writes one tensor. If the kernels of `node` can
-     * do the work of `consumer` before they store their result, the function changes `node` (op,
-     * attributes, inputs, outputs) into a node that does both and returns true. out[0] is then the output
-     * of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is true,
-     * which means that nothing else reads it. NULL: the op is never fused. */
-    bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
-    /* The opposite: `producer` has one output, which `node` alone reads, and no other effect. If the kernels of `node` can
-     * do its work when they read, the function changes `node` (op, attributes, inputs: those of `producer` exist until
-     * then) and returns true; `producer` is then removed. `wide`: the graph is for devices with work-groups of one
-     * work-item (cleat_graph_set_wide). NULL: never. */
-    bool (*fuse_producer)(cleat_node *node, const cleat_node *producer, bool wide);
-    /* The same for several: `consumers` [count] are all that read out[0] of `node`, follow it immediately and read nothing
-     * that it or they produce otherwise. If the kernels of `node` can do the work of all, the function changes `node`
-     * (op, attributes, inputs, outputs: those of the consumers exist until then) and returns true; the consumers and the
-     * former out[0] are then removed. NULL: never. */
-    bool (*fuse_consumers)(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
-    int fused_output; /* the output whose consumers fuse_consumers gets and which it replaces, instead of out[0] */
+    const cleat_fusion *fusion; /* NULL: the op never does the work of its neighbours */
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
     /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):

@@ -72,12 +72,12 @@ static void clear_producer(cleat_graph *graph, cleat_tensor *tensor) {
         if (graph->gradients[i] == tensor) graph->gradients[i] = NULL;
 }
 
-static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
+static void fuse_consumer(cleat_graph *graph, cleat_node *node, const consumers *of) {
     cleat_node *consumer = consumer_of(graph, node, of);
     cleat_tensor *result = node->out[0];
     if (!consumer) return;
     bool sole_consumer = of[result->index].count == 1 && !result->retain;
-    if (!node->op->fuse(node, consumer, sole_consumer)) return;
+    if (!node->op->fusion->consumer(node, consumer, sole_consumer)) return;
     consumer->out[0]->producer = node;
     node->gated |= consumer->gated || consumer->op->discontinuous;
     if (sole_consumer) clear_producer(graph, result);
@@ -118,10 +118,10 @@ static void reads_instead(const cleat_graph *graph, consumers *of, const cleat_n
 }
 
 static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
-    for (int i = 0; i < node->n_in && node->op->fuse_producer; ++i) {
+    for (int i = 0; i < node->n_in && node->op->fusion && node->op->fusion->producer; ++i) {
         cleat_node *producer = node->in[i] ? node->in[i]->producer : NULL;
         if (!producer || !can_fuse_producer(graph, node, producer, of) ||
-            !node->op->fuse_producer(node, producer, graph->wide))
+            !node->op->fusion->producer(node, producer, graph->wide))
             continue;
         reads_instead(graph, of, producer, node);
         node->gated |= producer->gated || producer->op->discontinuous;
@@ -135,7 +135,7 @@ static void fuse_producer(cleat_graph *graph, cleat_node *node, consumers *of) {
  * produce: they could run where `node` does. Returns their number, 0 if one of them could not. */
 static int next_consumers(const cleat_graph *graph, const cleat_node *node, const consumers *of,
                           cleat_node *next[FUSED_CONSUMERS]) {
-    const cleat_tensor *result = node->out[node->op->fused_output];
+    const cleat_tensor *result = node->out[node->op->fusion->output];
     if (!is_own_activation(node, result) || result->retain) return 0;
     int readers = of[result->index].count, count = 0;
     for (size_t n = (size_t)node->index + 1; n < graph->node_count && count < readers; ++n) {
@@ -158,9 +158,9 @@ static int next_consumers(const cleat_graph *graph, const cleat_node *node, cons
 
 static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) {
     cleat_node *next[FUSED_CONSUMERS] = {NULL};
-    cleat_tensor *result = node->out[node->op->fused_output];
+    cleat_tensor *result = node->out[node->op->fusion->output];
     const int count = next_consumers(graph, node, of, next);
-    if (count == 0 || !node->op->fuse_consumers(node, next, count, graph->wide)) return;
+    if (count == 0 || !node->op->fusion->consumers(node, next, count, graph->wide)) return;
     for (int c = 0; c < count; ++c) {
         reads_instead(graph, of, next[c], node);
         for (int i = 0; i < next[c]->n_out; ++i)
@@ -170,6 +170,12 @@ static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) 
         cleat_free(next[c]);
     }
     clear_producer(graph, result);
+}
+
+static void fuse_neighbours(cleat_graph *graph, cleat_node *node, consumers *of) {
+    fuse_producer(graph, node, of);
+    if (node->op->fusion && node->op->fusion->consumer) fuse_consumer(graph, node, of);
+    if (node->op->fusion && node->op->fusion->consumers) fuse_consumers(graph, node, of);
 }
 
 /* Removes the gaps that fused consumers left in the list of nodes. */
@@ -200,9 +206,7 @@ void cleat_graph_fuse(cleat_graph *graph) {
     count_consumers(graph, of);
     for (size_t n = 0; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
-        if (node) fuse_producer(graph, node, of);
-        if (node && node->op->fuse && node->n_out > 0) fuse(graph, node, of);
-        if (node && node->op->fuse_consumers && node->n_out > 0) fuse_consumers(graph, node, of);
+        if (node) fuse_neighbours(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

@@ -412,8 +412,7 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .define = define,
                                     .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                     .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
-                                    .fuse_consumers = fuse_average,
-                                    .fused_output = STATISTICS};
+                                    .fusion = &(const cleat_fusion){.consumers = fuse_average, .output = STATISTICS}};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, const cleat_batch_norm_spec *spec,
                                cleat_tensor **statistics) {

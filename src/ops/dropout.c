@@ -115,7 +115,7 @@ static const cleat_op dropout = {.name = "dropout",
                                  .variants = variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(X),
-                                 .fuse = fuse,
+                                 .fusion = &(const cleat_fusion){.consumer = fuse},
                                  .autocast_inputs = CLEAT_IN(X)};
 
 /* Only dropouts are counted, not all nodes: the casts of half precision would change the masks. */

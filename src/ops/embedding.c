@@ -272,7 +272,7 @@ static const cleat_op embedding = {.name = "embedding",
                                    .cost = cost,
                                    .variants = forward_variants,
                                    .define = define,
-                                   .fuse = fuse_positions};
+                                   .fusion = &(const cleat_fusion){.consumer = fuse_positions}};
 
 /* A frozen table is read as half weights where the rows are halves, so that no f32 table is needed: the same bits. */
 static const cleat_op embedding_of_frozen = {.name = "embedding",
@@ -282,7 +282,7 @@ static const cleat_op embedding_of_frozen = {.name = "embedding",
                                              .define = define,
                                              .autocast_inputs = CLEAT_IN(TABLE),
                                              .weight_inputs = CLEAT_IN(TABLE),
-                                             .fuse = fuse_positions};
+                                             .fusion = &(const cleat_fusion){.consumer = fuse_positions}};
 
 cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, int64_t padding,
                                      cleat_dtype storage) {

@@ -223,7 +223,7 @@ static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .variants = grad_variants,
                                          .define = define_grad,
                                          .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN),
-                                         .fuse_producer = fuse_producer};
+                                         .fusion = &(const cleat_fusion){.producer = fuse_producer}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[Y]) return;
@@ -270,7 +270,7 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .autocast_inputs = CLEAT_IN(X),
                                     .attributes = attributes,
                                     .cheap = is_cheap,
-                                    .fuse = fuse_cast};
+                                    .fusion = &(const cleat_fusion){.consumer = fuse_cast}};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

@@ -66,9 +66,11 @@ static bool fuse_if_wide(cleat_node *node, const cleat_node *producer, bool wide
     node->in[0] = producer->in[0];
     return true;
 }
-static const cleat_op taker = {.name = "taker", .infer = infer, .variants = variants, .fuse_producer = fuse_if_wide};
+static const cleat_op taker = {
+    .name = "taker", .infer = infer, .variants = variants, .fusion = &(const cleat_fusion){.producer = fuse_if_wide}};
 
-static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .fuse = fuse};
+static const cleat_op product = {
+    .name = "product", .infer = infer, .variants = variants, .fusion = &(const cleat_fusion){.consumer = fuse}};
 
 /* `reader` reads what `other` reads in its first input. */
 static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
@@ -78,7 +80,8 @@ static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wid
     node->in[0] = producer->in[0];
     return true;
 }
-static const cleat_op reader = {.name = "reader", .infer = infer, .variants = variants, .fuse_producer = fuse_producer};
+static const cleat_op reader = {
+    .name = "reader", .infer = infer, .variants = variants, .fusion = &(const cleat_fusion){.producer = fuse_producer}};
 
 static cleat_tensor *emit(world *w, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_node *node = cleat_emit(w->graph, op, NULL, 0, (cleat_tensor *[]){a, b}, b ? 2 : 1);

@@ -205,7 +205,7 @@ const cleat_op cleat_linear_dx_op = {.name = "linear_dx",
                                      .define = cleat_linear_define,
                                      .variants = cleat_linear_variants,
                                      .inplace_inputs = CLEAT_IN(DX_ACCUM),
-                                     .fuse = fuse_slope};
+                                     .fusion = &(const cleat_fusion){.consumer = fuse_slope}};
 static const cleat_op linear_db = {.name = "linear_db",
                                    .infer = infer_grad,
                                    .cost = cost,
@@ -303,7 +303,7 @@ const cleat_op cleat_linear_op = {.name = "linear",
                                   .define = cleat_linear_define,
                                   .variants = cleat_linear_variants,
                                   .inplace_inputs = CLEAT_IN(RESIDUAL),
-                                  .fuse = fuse_activation,
+                                  .fusion = &(const cleat_fusion){.consumer = fuse_activation},
                                   .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT) | CLEAT_IN(RESIDUAL),
                                   .weight_inputs = CLEAT_IN(WEIGHT)};
 

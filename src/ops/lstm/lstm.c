@@ -134,7 +134,7 @@ static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .cost = cost_grad,
                                    .variants = cleat_lstm_grad_variants,
                                    .define = cleat_lstm_define_grad,
-                                   .fuse_consumers = fuse_consumers,
+                                   .fusion = &(const cleat_fusion){.consumers = fuse_consumers},
                                    .inplace_inputs = CLEAT_IN(CLEAT_LSTM_GRAD_GATES)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -199,7 +199,7 @@ static const cleat_op lstm = {.name = "lstm",
                               .define = cleat_lstm_define,
                               .inplace_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS),
                               .fused_bytes = fused_bytes,
-                              .fuse_producer = fuse_producer,
+                              .fusion = &(const cleat_fusion){.producer = fuse_producer},
                               .autocast_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS) | CLEAT_IN(CLEAT_LSTM_WEIGHT),
                               .weight_inputs = CLEAT_IN(CLEAT_LSTM_WEIGHT)};
 
