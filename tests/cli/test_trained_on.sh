@@ -12,7 +12,7 @@ command -v python3 >/dev/null || { echo "skipped, no python3"; exit 77; }
 
 copy() {
     cp "$source/README.md" "$scratch/front.md"
-    cp "$source/profiles/README.md" "$scratch/full.md"
+    cp "$source/profiles/results/README.md" "$scratch/full.md"
 }
 
 merge_both() {
@@ -30,7 +30,7 @@ test_readmes() {
     copy
     exits 0 "$merge" --readme "$scratch/front.md" --readme "$scratch/full.md"
     exits 0 cmp "$source/README.md" "$scratch/front.md"
-    exits 0 cmp "$source/profiles/README.md" "$scratch/full.md"
+    exits 0 cmp "$source/profiles/results/README.md" "$scratch/full.md"
 }
 
 # another: a passport of another device, sealed anew.
@@ -61,8 +61,8 @@ test_merge() {
     exits 0 cmp "$scratch/full.md" "$scratch/full1.md"
     # Nothing but the new row has changed.
     checks=$((checks + 1))
-    [[ $(diff "$source/profiles/README.md" "$scratch/full.md") == *"> $row" ]] || complain "more than the row was changed"
-    [[ $(diff "$source/profiles/README.md" "$scratch/full.md" | wc -l) == 2 ]] || complain "more than the row was changed"
+    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md") == *"> $row" ]] || complain "more than the row was changed"
+    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md" | wc -l) == 2 ]] || complain "more than the row was changed"
     # A passport of a machine that worked says so.
     merge_both "$passport"
     count "$scratch/full.md" "| pthread-skylake" 1
