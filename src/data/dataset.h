@@ -1,7 +1,10 @@
 /* Interface that each dataset format implements.
  *
  * A format is one file (or a few) with one `static const cleat_dataset_class`; its open function returns a
- * struct whose first member is a cleat_dataset. There is no central list of formats. */
+ * struct whose first member is a cleat_dataset. There is no central list of formats.
+ *
+ * Fitted preprocessing belongs to the checkpoint: a dataset writes what its training part determined
+ * (vocabulary, labels, means) into each checkpoint and reads other data with it. */
 #ifndef CLEAT_SRC_DATASET_H
 #define CLEAT_SRC_DATASET_H
 

@@ -1,5 +1,12 @@
 /* Detects the matrix unit of a device: candidates from its facts, a test of each on the device, and the
- * result stored on disk. */
+ * result stored on disk.
+ *
+ * Half precision has three tiers, each used only after it has computed correctly on the device: storage
+ * alone, with arithmetic in f32 (everywhere, without cl_khr_fp16); dot products of pairs with f32 sums
+ * (AMD's v_dot2: RX 6000, Radeon VII, gfx12); matrix units (mma.sync of NVIDIA from V100 on, AMD's WMMA
+ * and MFMA, Intel's DPAS). Packed half multiply-adds sum in half precision and are not used. Extension
+ * strings do not help: NVIDIA's driver does not list cl_khr_fp16, yet has the units. If several processes
+ * start at once, one tests and the others wait. */
 #include "device/matrix.h"
 #include "core/clock.h"
 #include "core/files.h"

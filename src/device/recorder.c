@@ -1,4 +1,8 @@
-/* Recorder: queues that keep times, and the events of what is enqueued while they are in use. */
+/* Recorder: queues that keep times, and the events of what is enqueued while they are in use.
+ *
+ * Profiling costs nothing while it is off: kernels are not tied to a queue, so both queues are swapped for
+ * the recorded steps only. Every command then has an event, kept with its launch, so its node, variant and
+ * cost are known without matching names. Events are read after the last step. */
 #include "device/recorder.h"
 
 #include "core/clock.h"

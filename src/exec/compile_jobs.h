@@ -1,4 +1,8 @@
-/* The kernels of an exec as a list in shared memory, which several processes compile (cleat/compile.h). */
+/* The kernels of an exec as a list in shared memory, which several processes compile (cleat/compile.h).
+ *
+ * PoCL generates the code of a kernel when it first runs, under one lock of the process. Helper processes
+ * therefore take one kernel after the other and run a single work-group of it on zeros, which fills PoCL's
+ * cache. A kernel that no helper compiled is compiled by its first launch, to the same bits. */
 #ifndef CLEAT_SRC_COMPILE_JOBS_H
 #define CLEAT_SRC_COMPILE_JOBS_H
 

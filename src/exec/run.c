@@ -1,4 +1,10 @@
-/* Enqueues a graph, and reports which kernel failed. */
+/* Enqueues a graph, and reports which kernel failed.
+ *
+ * A step makes no host round trip and sets no argument; only the last launch of a run has an event, which
+ * saves three driver calls a launch. Launches are enqueued one by one, not as a recorded command buffer:
+ * cleat takes 0.1 us between two of them, PoCL's clEnqueueNDRangeKernel 1.5 to 2 us, and PoCL 3.1 replays
+ * a cl_khr_command_buffer as single launches with an event each (22, 115 and 400 empty kernels: 6, 15 and
+ * 53 % longer; findings/pocl_command_buffer_arguments.sh). */
 #include "exec/exec.h"
 
 #include "device/recorder.h"

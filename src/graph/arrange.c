@@ -1,5 +1,10 @@
 /* The layout of parameters that are not all trained alike: groups of one rule side by side, frozen parameters behind
- * them, and views of parts of the flat buffers. */
+ * them, and views of parts of the flat buffers.
+ *
+ * Parameters of one rule lie side by side, so the optimizer is one launch for each rule with constant
+ * factors. Without rules nothing moves and no bit changes. Gradients and moments end before the frozen
+ * parameters, autodiff stops at them, and with half weights a frozen matrix has no f32 bytes on the
+ * device. */
 #include "graph/store.h"
 
 #include "core/memory.h"

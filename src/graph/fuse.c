@@ -1,10 +1,11 @@
 /* Fusion pass: a node also does the work of its consumer before it stores its result, or that of its producer when it
- * reads. The ops decide which pairs can be fused (cleat_op.fuse, cleat_op.fuse_producer); this file decides when the graph permits it. */
+ * reads. The ops decide which pairs can be fused (cleat_fusion); this file decides when the graph permits it. Autodiff,
+ * recomputation and models do not know about fusion. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
 
-enum { FUSED_CONSUMERS = 2 }; /* cleat_op.fuse_consumers */
+enum { FUSED_CONSUMERS = 2 }; /* cleat_fusion.consumers */
 
 /* Consumers of a tensor and of its reshapes. */
 typedef struct consumers {

@@ -1,4 +1,10 @@
-/* The thread of the monitor: sampling, rates of completed steps, records. */
+/* The thread of the monitor: sampling, rates of completed steps, records.
+ *
+ * The thread reads 50 times a second whether the compute queue is empty and what the training thread does,
+ * so each idle moment has a cause. Speed counts the steps that the device has completed (marks in the
+ * queue), since the host enqueues ahead. A driver's figure is recorded with its source, is null if
+ * unknown, and is dropped if it contradicts the queue. Times are in system.jsonl only, so that
+ * metrics.jsonl has the same bytes after a kill and a resume. */
 #include "monitor/monitor.h"
 
 #include "core/clock.h"

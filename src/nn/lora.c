@@ -1,4 +1,9 @@
-/* Low-rank adapters of linear layers: which layers have them, their part of a graph, and merging on the host. */
+/* Low-rank adapters of linear layers: which layers have them, their part of a graph, and merging on the host.
+ *
+ * An adapter is two more linear layers behind a frozen one, wherever a builder calls cleat_nn_lora. Parts
+ * of a stacked projection (query and value of `att.qkv`) have adapters of their own, computed at once: B
+ * is put on the diagonal of a small matrix of all parts (`block_diagonal`), and the activations are read
+ * once. */
 #include "nn/lora.h"
 
 #include "graph/graph.h"

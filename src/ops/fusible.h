@@ -1,4 +1,4 @@
-/* Ops that kernels of other ops can perform before they store their result (cleat_op.fuse). */
+/* Ops that kernels of other ops can perform before they store their result (cleat_fusion.consumer). */
 #ifndef CLEAT_SRC_OPS_FUSIBLE_H
 #define CLEAT_SRC_OPS_FUSIBLE_H
 

@@ -1,4 +1,8 @@
-/* Dynamic loss scaling: the nodes before and after an AdamW step with a scaled gradient. */
+/* Dynamic loss scaling: the nodes before and after an AdamW step with a scaled gradient.
+ *
+ * The loss scale is state of the device (f16 only). Backward starts from it; the update divides by it,
+ * halves it after an overflow (that step changes nothing) and doubles it after 2000 steps without one. It
+ * is a power of two, so nothing is rounded. */
 #include "lib/shared_numbers.clh"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"

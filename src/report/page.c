@@ -1,4 +1,9 @@
-/* The page: reads the runs, puts the sections together, and writes the file. */
+/* The page: reads the runs, puts the sections together, and writes the file.
+ *
+ * A report is a function of the run's folder: it can be made during the run, after a kill or years later,
+ * without a device. The content is HTML and SVG written by C; scripts (report/page) only add zoom. Text
+ * from files is escaped in html.c and nowhere else, and the page's content security policy forbids every
+ * request. */
 #include "cleat/report.h"
 
 #include "core/files.h"

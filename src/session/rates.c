@@ -2,7 +2,11 @@
  * the results on disk.
  *
  * The sustained rates are those at which the estimates (fit/estimate.h) of the timed graphs equal their measured
- * times. The peaks are those of loops in registers (peaks.h). */
+ * times. The peaks are those of loops in registers (peaks.h).
+ *
+ * Sizes take at least 32 launches' time, and memory outside the cache. Nothing is clipped: a share above
+ * 1, or a peak below half of the card file's, is a warning. On CPUs the cost of a launch is that of a
+ * small kernel, which wakes the driver's threads; on GPUs that of an empty one. */
 #include "session/rates.h"
 
 #include "cleat/ops.h"

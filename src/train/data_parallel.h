@@ -3,7 +3,12 @@
  * A rank runs its part in its own micro-batches. Then the gradients of all ranks are summed on the host (buffers of
  * cleat_buffer are averaged, weighted by samples), and every rank makes the same update: the norm of the gradient comes
  * from the summed values, which have the same bits everywhere, so that the parameters stay equal, on devices of different
- * vendors too. With `ranks` NULL everything here does nothing. */
+ * vendors too. With `ranks` NULL everything here does nothing.
+ *
+ * The norm is computed on the host, since devices would round it differently. The optimizer's kernels fuse
+ * nothing and are built with correctly rounded division and square root if the device has them
+ * (`rounds_correctly`); otherwise the first steps are compared, and after a difference rank 0 sends its
+ * parameters after each step. */
 #ifndef CLEAT_SRC_DATA_PARALLEL_H
 #define CLEAT_SRC_DATA_PARALLEL_H
 

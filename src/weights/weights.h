@@ -3,7 +3,12 @@
  * A folder of Hugging Face transformers or timm holds config.json and either model.safetensors or shards that
  * model.safetensors.index.json lists. A single .safetensors file (a state dict of timm or torchvision) may have a
  * config.json beside it. Nothing is unpickled. Files are read tensor by tensor: the weights are never in host memory
- * as a whole. */
+ * as a whole.
+ *
+ * A parameter has one name and one layout in the library. This room renames, stacks (query, key and value
+ * are one matrix here), transposes and resamples while it reads blocks of 1 MiB or writes a tensor at a
+ * time, and knows no network: the names of other frameworks are tables of the families (models/published).
+ * Settings of config.json are assigned to the profile as if it gave them (profile/adopt.c). */
 #ifndef CLEAT_SRC_WEIGHTS_H
 #define CLEAT_SRC_WEIGHTS_H
 

@@ -1,5 +1,9 @@
 /* Disentangled attention (He et al. 2021, DeBERTa) and its gradients, without an L x L tensor: shapes, costs, buckets
- * of distances. Launches: disentangled_launch.c. */
+ * of distances. Launches: disentangled_launch.c.
+ *
+ * Scores read position keys and queries by the distance of two tokens only. The kernels expand them to one
+ * row for each distance, so that a tile of pairs reads consecutive rows; buckets matter only where the
+ * tables are made and where their gradients are summed. */
 #include "ops/attention/disentangled.h"
 #include "cleat/ops.h"
 #include "ops/lib/count.h"
