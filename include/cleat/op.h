@@ -149,9 +149,6 @@ struct cleat_op {
     /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can
      * fall on the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
     bool discontinuous;
-    /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
-     * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
-    int64_t (*fused_bytes)(const cleat_node *node);
     /* Fusion with the next node (cleat_graph_fuse). `consumer` reads out[0] of `node` and otherwise
      * nothing that `node` or a later node produces, and it writes one tensor. If the kernels of `node` can
      * do the work of `consumer` before they store their result, the function changes `node` (op,
