@@ -17,7 +17,7 @@ class _Table:
 
 
 def _settings(folder: pathlib.Path, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-    """What a folder with files of its own names takes the place of."""
+    """Settings of a folder whose files have the names that the reader looks for."""
     files = {f"data.{split}_file": "" for split in ("train", "val", "test")}
     return {"data.path": str(folder), **files, **fractions(validation, get)}
 
