@@ -6,16 +6,19 @@
 #include <stdio.h>
 
 static void print_json(const cleat_allreduce_bench *bench) {
-    printf("{\"workload\": \"" BENCH_ALLREDUCE "\", \"ranks\": %d, \"points\": [", bench->ranks);
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("workload", BENCH_ALLREDUCE), json_count("ranks", bench->ranks),
+             json_open("points", '['));
     for (size_t i = 0; i < bench->count; ++i) {
         const cleat_allreduce_point *point = &bench->points[i];
-        printf("%s{\"bytes\": %lld, \"runs\": %lld, \"ms_median\": %.6g}", i ? ", " : "", (long long)point->time.bytes,
-               (long long)point->runs, point->time.seconds * 1e3);
+        json_add(&json, json_open(NULL, '{'), json_count("bytes", point->time.bytes), json_count("runs", point->runs),
+                 json_digits("ms_median", point->time.seconds * 1e3, 6), json_close('}'));
     }
-    printf("], \"latency_seconds\": %.6g, \"bytes_per_second\": %.6g, \"worst_difference\": %.4g, \"network\": ",
-           bench->network.latency_seconds, bench->network.bytes_per_second, bench->worst);
-    cli_print_json_string(bench->network.name);
-    printf("}\n");
+    json_add(&json, json_close(']'), json_digits("latency_seconds", bench->network.latency_seconds, 6),
+             json_digits("bytes_per_second", bench->network.bytes_per_second, 6),
+             json_digits("worst_difference", bench->worst, 4), json_text("network", bench->network.name),
+             json_close('}'));
+    cli_print_json(&json);
 }
 
 static void print_table(const cleat_allreduce_bench *bench) {

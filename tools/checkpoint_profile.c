@@ -1,7 +1,6 @@
 /* The profile of `cleat eval` and `cleat predict`: given, or that of the checkpoint. */
 #include "cli.h"
 
-#include <stdio.h>
 #include <sys/stat.h>
 
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code) {
@@ -23,12 +22,6 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
     cli_list all = *assignments;
     char text[CLEAT_PATH];
     if (words->count) return cli_profile_of_run(words->items[0], assignments, device, checkpoint, profile, error);
-    if (device) {
-        if (all.count == CLI_LIST)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
-                              CLI_LIST - 1);
-        snprintf(text, sizeof text, "run.device=%s", device);
-        all.items[all.count++] = text;
-    }
-    return cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
+    cleat_status status = cli_add_device(&all, device, text, error);
+    return status ? status : cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
 }

@@ -1,14 +1,12 @@
 /* Command-line options, messages and exit codes. */
 #include "cli.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 const cli_exit_code cli_exit_codes[] = {
@@ -132,9 +130,11 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     return cli_code_of(status);
 }
 
+static bool lost_output; /* for want of memory */
+
 int cli_finish_output(int exit_code) {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
+    errno = lost_output ? ENOMEM : 0;
+    if (fflush(stdout) == 0 && !ferror(stdout) && !lost_output) {
         /* messages and progress that nobody could read */
         return exit_code == 0 && ferror(stderr) ? EXIT_FAILURE : exit_code;
     }
@@ -164,21 +164,24 @@ int cli_assign(const cli_command *command, cli_list *assignments, const char *se
     return 0;
 }
 
+cleat_status cli_add_device(cli_list *assignments, const char *device, char text[CLEAT_PATH], cleat_error *error) {
+    if (!device) return CLEAT_OK;
+    if (assignments->count == CLI_LIST)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
+                          CLI_LIST - 1);
+    snprintf(text, CLEAT_PATH, "run.device=%s", device);
+    assignments->items[assignments->count++] = text;
+    return CLEAT_OK;
+}
+
 cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
                                   cleat_profile **profile, cleat_error *error) {
     cli_list all = *assignments;
     char text[CLEAT_PATH], path[CLEAT_PATH];
     cleat_status status = cleat_profile_find(name, path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
-    if (strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
-    if (device) {
-        if (all.count == CLI_LIST)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
-                              CLI_LIST - 1);
-        snprintf(text, sizeof text, "run.device=%s", device);
-        all.items[all.count++] = text;
-    }
-    return cleat_profile_load(path, all.items, all.count, profile, error);
+    if (status == CLEAT_OK && strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
+    if (status == CLEAT_OK) status = cli_add_device(&all, device, text, error);
+    return status == CLEAT_OK ? cleat_profile_load(path, all.items, all.count, profile, error) : status;
 }
 
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
@@ -200,65 +203,26 @@ cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, c
     return CLEAT_OK;
 }
 
-int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
-                         int (*body)(const cleat_profile *profile, double seconds, bool json)) {
-    const char *device = NULL;
-    bool json = false;
-    cli_list assignments = {.count = 0}, words = {.count = 0};
-    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
-                                  {"--seconds", CLI_NUMBER, &seconds, "S", seconds_help},
-                                  {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-                                   "override a setting of the profile; may be repeated"},
-                                  {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
-                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    int exit_code;
-    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
-    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
-    cleat_profile *profile = NULL;
-    cleat_error error = {0};
-    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
-    exit_code = body(profile, seconds, json);
-    cleat_profile_destroy(profile);
-    return exit_code;
+void cli_print_json(cleat_text *json) {
+    cleat_text_add_bytes(json, "\n", 1);
+    lost_output |= json->failed;
+    if (!json->failed) fwrite(json->data, 1, json->size, stdout);
+    fflush(stdout);
+    cleat_text_free(json);
 }
 
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-void cli_print_json_string(const char *text) {
-    cJSON *string = cJSON_CreateString(text);
-    char *printed = cJSON_PrintUnformatted(string);
-    printf("%s", printed ? printed : "\"\"");
-    cJSON_free(printed);
-    cJSON_Delete(string);
-}
-
-void cli_print_json_number(double value) {
-    if (isfinite(value))
-        printf("%.9g", value);
-    else
-        printf("null");
-}
-
-void cli_print_json_metrics(const cleat_metrics *metrics) {
-    printf("{");
-    for (size_t i = 0; i < metrics->count; ++i) {
-        const cleat_metric *metric = &metrics->items[i];
-        printf("%s\"%s\": ", i ? ", " : "", metric->name);
-        cli_print_json_number(metric->value);
-    }
-    printf("}");
+void cli_add_json_metrics(cleat_text *json, const char *name, const cleat_metrics *metrics) {
+    json_add(json, json_open(name, '{'));
+    for (size_t i = 0; i < metrics->count; ++i)
+        json_add(json, json_number(metrics->items[i].name, metrics->items[i].value));
+    json_add(json, json_close('}'));
 }
 
 void cli_print_metrics(const cleat_metrics *metrics, bool json) {
     if (json) {
-        cli_print_json_metrics(metrics);
-        printf("\n");
+        cleat_text text = {.spaced = true};
+        cli_add_json_metrics(&text, NULL, metrics);
+        cli_print_json(&text);
         return;
     }
     for (size_t i = 0; i < metrics->count; ++i) {

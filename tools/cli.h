@@ -1,7 +1,9 @@
-/* Common parts of the `cleat` subcommands: options, messages, exit codes. The program uses the public headers
- * only. */
+/* Common parts of the `cleat` subcommands: options, messages, exit codes. The program uses the public headers,
+ * and of core the clock, files, texts and JSON. */
 #ifndef CLEAT_TOOLS_CLI_H
 #define CLEAT_TOOLS_CLI_H
+
+#include "core/json.h"
 
 #include <cleat/bench.h>
 #include <cleat/core.h>
@@ -134,6 +136,11 @@ void cli_stop_on_signals(cleat_train_options *options);
 /* For all commands: a file that has reached its limit is an error of that file, and does not kill the program. */
 void cli_survive_file_limit(void);
 
+/* Options that several commands have; `target` is a const char **, or the cli_list of --set. */
+#define CLI_DEVICE(target)                                                                                             \
+    { "--device", CLI_TEXT, target, "SEL", "device, as for `cleat train`" }
+#define CLI_SET(target)                                                                                                \
+    { "--set", CLI_REPEATED, target, "SECTION.KEY=VALUE", "override a setting of the profile; may be repeated" }
 /* Option --init of commands that train or plan; `target` is a const char **. */
 #define CLI_INIT(target)                                                                                               \
     {                                                                                                                  \
@@ -152,9 +159,6 @@ void cli_survive_file_limit(void);
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
 /* Columns of the terminal on stderr; where stderr is a pipe, those of COLUMNS; else 80. */
 int cli_terminal_width(void);
-/* Whether this program runs in a notebook of Jupyter, Kaggle or Colab. There `!cleat` gets a terminal, but each
- * redrawing is kept as output. */
-bool cli_is_notebook(void);
 /* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
 bool cli_can_redraw(int file);
 
@@ -166,6 +170,8 @@ cleat_status cli_profile(const char *name, const cli_list *assignments, const ch
  * NULL or "": as cli_profile. */
 cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
                                 cleat_profile **profile, cleat_error *error);
+/* Adds an assignment of run.device, which lies in `text`, unless `device` is NULL. */
+cleat_status cli_add_device(cli_list *assignments, const char *device, char text[CLEAT_PATH], cleat_error *error);
 /* Without what the weights determine: for a command that does not know its run yet. */
 cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
                                   cleat_profile **profile, cleat_error *error);
@@ -176,21 +182,11 @@ bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const
 cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
                                        const char *device, cleat_profile **profile, cleat_error *error);
 
-/* Runs a command with one PROFILE, --device, --seconds, --set and --json: parses the arguments, loads the
- * profile, and calls `body` for the exit code. */
-int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
-                         int (*body)(const cleat_profile *profile, double seconds, bool json));
-
-/* Seconds of a monotonic clock with an arbitrary origin. */
-double cli_seconds(void);
-
 /* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
 void cli_print_metrics(const cleat_metrics *metrics, bool json);
-/* Prints only the JSON object, with numbers as cli_print_json_number prints them. */
-void cli_print_json_metrics(const cleat_metrics *metrics);
-/* Prints a JSON number on stdout; null if it is not finite. */
-void cli_print_json_number(double value);
-/* Prints a string on stdout as a quoted JSON string. */
-void cli_print_json_string(const char *text);
+/* Adds them as a JSON object. */
+void cli_add_json_metrics(cleat_text *json, const char *name, const cleat_metrics *metrics);
+/* Prints a JSON text and a newline on stdout, and frees it. */
+void cli_print_json(cleat_text *json);
 
 #endif

@@ -1,5 +1,6 @@
 /* Child processes with a time limit, so that a driver or a host that crashes or hangs spoils one answer only. */
 #include "cli_child.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static bool read_both(int pipes[2], double end, char *output, char *message) {
     while ((open[0] || open[1]) && !stopped) {
         struct pollfd waits[2] = {{.fd = open[0] ? pipes[0] : -1, .events = POLLIN},
                                   {.fd = open[1] ? pipes[1] : -1, .events = POLLIN}};
-        const double left = end - cli_seconds();
+        const double left = end - cleat_seconds();
         if (left <= 0) return false;
         if (poll(waits, 2, left < 60 ? (int)(left * 1000) + 1 : 60000) <= 0) continue;
         if (told > MESSAGE_BYTES / 2) {
@@ -111,7 +112,7 @@ static void query_result(cli_child *child, int state, bool in_time, double secon
 
 static void run_program(const char *program, char *const *arguments, double seconds, cli_child *child) {
     int output[2] = {-1, -1}, messages[2] = {-1, -1}, state = 0;
-    const double start = cli_seconds();
+    const double start = cleat_seconds();
     char message[MESSAGE_BYTES] = "";
     *child = (cli_child){.output = calloc(1, OUTPUT_BYTES)};
     if (!child->output || pipe2(output, O_CLOEXEC) != 0 || pipe2(messages, O_CLOEXEC) != 0) {
@@ -141,7 +142,7 @@ done:
         if (output[i] >= 0) close(output[i]);
         if (messages[i] >= 0) close(messages[i]);
     }
-    child->seconds = cli_seconds() - start;
+    child->seconds = cleat_seconds() - start;
 }
 
 void cli_child_run_self(const char *const *words, double seconds, cli_child *child) {

@@ -7,11 +7,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
+/* In a notebook of Jupyter, Kaggle or Colab `!cleat` gets a terminal, but each redrawing is kept as output. Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
 static const char *const notebook_variables[] = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "KAGGLE_KERNEL_RUN_TYPE",
                                                  "COLAB_RELEASE_TAG", "COLAB_GPU"};
 
-bool cli_is_notebook(void) {
+static bool is_notebook(void) {
     for (size_t i = 0; i < sizeof notebook_variables / sizeof *notebook_variables; ++i) {
         const char *value = getenv(notebook_variables[i]);
         if (value && *value) return true;
@@ -20,7 +20,7 @@ bool cli_is_notebook(void) {
 }
 
 bool cli_can_redraw(int file) {
-    return cli_is_terminal(file) && !cli_is_notebook();
+    return cli_is_terminal(file) && !is_notebook();
 }
 
 static void print_progress(void *user, const char *text) {

@@ -1,17 +1,16 @@
 /* Signals of commands that train: a wish to stop becomes a checkpoint and an exit code. Handlers call functions that
  * POSIX lists as safe in them, and nothing else. */
 #include "cli.h"
+#include "core/clock.h"
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What the handlers know; only they and `began` write to it. */
 static volatile int stop;
 static volatile sig_atomic_t has_begun, has_asked;
-static volatile time_t asked; /* seconds of the monotonic clock at the first wish of a person, ... */
-static volatile long asked_nanoseconds;
+static volatile double asked; /* time of the first wish of a person */
 
 enum { PATIENCE = 1 }; /* seconds: of a repeated wish, and of a run that is still opening */
 
@@ -37,15 +36,10 @@ static void request_stop(void) {
 /* Whether PATIENCE has passed since the first wish. `timeout` and shells send a signal twice within milliseconds: to
  * the program and to its process group. */
 static bool is_impatient(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const bool later = has_asked && (now.tv_sec - asked > PATIENCE ||
-                                     (now.tv_sec - asked == PATIENCE && now.tv_nsec >= asked_nanoseconds));
-    if (!has_asked) {
-        asked = now.tv_sec;
-        asked_nanoseconds = now.tv_nsec;
-        has_asked = 1;
-    }
+    const double now = cleat_seconds();
+    const bool later = has_asked && now - asked >= PATIENCE;
+    if (!has_asked) asked = now;
+    has_asked = 1;
     return later;
 }
 

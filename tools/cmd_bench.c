@@ -1,6 +1,7 @@
 /* cleat bench: times workloads, alternately with another command, or on several devices. */
 #include "bench_allreduce.h"
 #include "cli.h"
+#include "core/files.h"
 
 #include <cleat/profile.h>
 
@@ -34,9 +35,8 @@ typedef struct subjects {
 
 /* --- selection of workloads ----------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
+static bool is_profile(const char *word) {
+    return strcmp(cleat_name_ending(word), ".ini") == 0;
 }
 
 static bool is_pattern(const char *word) {
@@ -63,7 +63,7 @@ static cleat_status select_subjects(const bench_command *bench, const char *word
     cleat_status status = CLEAT_OK;
     if (!is_pattern(word)) {
         status = add(all, word, error);
-        if (!ends_with(word, ".ini") || status != CLEAT_OK) return status;
+        if (!is_profile(word) || status != CLEAT_OK) return status;
         return cli_profile(word, &bench->assignments, NULL, &all->items[before].profile, error);
     }
     cleat_bench_info info;
@@ -93,9 +93,10 @@ static void list_workloads(bool json) {
     const char *kind;
     for (size_t i = 0; find_workload(i, &info, &kind); ++i) {
         if (json) {
-            printf("{\"workload\": \"%s\", \"kind\": \"%s\", \"peer\": \"%s\", \"what\": ", info.name, kind, info.peer);
-            cli_print_json_string(info.what);
-            printf("}\n");
+            cleat_text text = {.spaced = true};
+            json_add(&text, json_open(NULL, '{'), json_text("workload", info.name), json_text("kind", kind),
+                     json_text("peer", info.peer), json_text("what", info.what), json_close('}'));
+            cli_print_json(&text);
         } else {
             printf("%-28s %-6s %-15s %s\n", info.name, kind, info.peer, info.what);
         }
@@ -110,38 +111,28 @@ static const char *bound_of(const cleat_bench_result *r) {
 
 enum { WARNING = 256 };
 
-static void print_json_warnings(const cleat_bench_result *r) {
+static void add_json_result(cleat_text *json, const cleat_bench_result *r) {
+    const bool is_model = r->kind == CLEAT_BENCH_MODEL;
     char text[WARNING];
-    printf(", \"warnings\": [");
-    for (size_t i = 0; cleat_bench_warning(r, i, text, sizeof text); ++i) {
-        if (i > 0) printf(", ");
-        cli_print_json_string(text);
-    }
-    printf("]");
-}
-
-/* Prints the members without the braces. */
-static void print_json_result(const cleat_bench_result *r) {
-    printf("\"workload\": ");
-    cli_print_json_string(r->workload);
-    printf(", \"device\": ");
-    cli_print_json_string(r->device);
-    printf(", \"kind\": \"%s\", \"ms_per_step\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, \"steps\": %lld, "
-           "\"gflops\": %.6g, \"gbytes_per_s\": %.6g, \"share_of_peak\": %.4g, \"predicted_ms\": %.6g, "
-           "\"bound\": \"%s\", "
-           "\"peak_gflops\": %.6g, \"peak_gbytes_per_s\": %.6g, \"device_mb\": %.1f, \"peak_rss_mb\": %.1f, "
-           "\"peak_matrix_gflops\": ",
-           r->kind == CLEAT_BENCH_MICRO ? "micro" : "model", r->ms_median, r->ms_min, r->ms_max, (long long)r->steps,
-           r->gflops, r->gbytes_per_second, r->share_of_peak, r->predicted_ms, bound_of(r), r->peak.flops / 1e9,
-           r->peak.bytes / 1e9, (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
-    cli_print_json_number(r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN);
-    print_json_warnings(r);
-    if (r->kind != CLEAT_BENCH_MODEL) return;
-    printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": ",
-           cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters);
-    cli_print_json_number(r->loss);
-    if (r->length > 0)
-        printf(", \"length\": %lld, \"data_known\": %s", (long long)r->length, r->data_known ? "true" : "false");
+    json_add(
+        json, json_text("workload", r->workload), json_text("device", r->device),
+        json_text("kind", r->kind == CLEAT_BENCH_MICRO ? "micro" : "model"),
+        json_digits("ms_per_step", r->ms_median, 6), json_digits("ms_min", r->ms_min, 6),
+        json_digits("ms_max", r->ms_max, 6), json_count("steps", r->steps), json_digits("gflops", r->gflops, 6),
+        json_digits("gbytes_per_s", r->gbytes_per_second, 6), json_digits("share_of_peak", r->share_of_peak, 4),
+        json_digits("predicted_ms", r->predicted_ms, 6), json_text("bound", bound_of(r)),
+        json_digits("peak_gflops", r->peak.flops / 1e9, 6), json_digits("peak_gbytes_per_s", r->peak.bytes / 1e9, 6),
+        json_fixed("device_mb", (double)r->device_bytes / 1048576.0, 1), json_fixed("peak_rss_mb", r->peak_rss_mb, 1),
+        json_number("peak_matrix_gflops", r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN),
+        json_open("warnings", '['));
+    for (size_t i = 0; cleat_bench_warning(r, i, text, sizeof text); ++i) json_add(json, json_text(NULL, text));
+    json_add(json, json_close(']'));
+    if (is_model)
+        json_add(json, json_text("precision", cleat_dtype_name(r->storage)), json_count("samples", r->samples),
+                 json_digits("samples_per_s", r->samples_per_second, 6), json_count("params", r->parameters),
+                 json_number("loss", r->loss));
+    if (is_model && r->length > 0)
+        json_add(json, json_count("length", r->length), json_bool("data_known", r->data_known));
 }
 
 static void print_peak(const cleat_bench_result *r) {
@@ -204,10 +195,11 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
             print_length(&all->items[i], &result);
             continue;
         }
-        printf("{");
-        print_json_result(&result);
-        printf("}\n");
-        fflush(stdout);
+        cleat_text json = {.spaced = true};
+        json_add(&json, json_open(NULL, '{'));
+        add_json_result(&json, &result);
+        json_add(&json, json_close('}'));
+        cli_print_json(&json);
     }
     return CLEAT_OK;
 }
@@ -217,12 +209,11 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
 static void print_device(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
     char name[DEVICE_TEXT];
     if (bench->json) {
-        printf("{\"selector\": ");
-        cli_print_json_string(selector);
-        printf(", ");
-        print_json_result(r);
-        printf(", \"speed\": %.6g}\n", speed);
-        fflush(stdout);
+        cleat_text json = {.spaced = true};
+        json_add(&json, json_open(NULL, '{'), json_text("selector", selector));
+        add_json_result(&json, r);
+        json_add(&json, json_digits("speed", speed, 6), json_close('}'));
+        cli_print_json(&json);
         return;
     }
     snprintf(name, sizeof name, "%s: %s", selector, r->device);
@@ -256,28 +247,21 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
 
 /* --- comparison ----------------------------------------------------------------------------------------------- */
 
-static void print_json_spread(const char *name, const cleat_spread *s) {
-    printf(", \"%s\": {\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", name, s->median, s->min, s->max);
+static void add_json_spread(cleat_text *json, const char *name, const cleat_spread *s) {
+    json_add(json, json_open(name, '{'), json_digits("median", s->median, 6), json_digits("min", s->min, 6),
+             json_digits("max", s->max, 6), json_close('}'));
 }
 
 static void print_json_comparison(const cleat_bench_comparison *c, const char *command) {
-    printf("{\"workload\": ");
-    cli_print_json_string(c->ours.workload);
-    printf(", \"device\": ");
-    cli_print_json_string(c->ours.device);
-    printf(", \"command\": ");
-    cli_print_json_string(command);
-    printf(", \"rounds\": %lld", (long long)c->rounds);
-    print_json_spread("ms", &c->ours_ms);
-    print_json_spread("command_ms", &c->theirs_ms);
-    print_json_spread("ratio", &c->ratio);
-    printf(", \"command_wall_time\": %s, \"peak_rss_mb\": %.1f, \"command_peak_rss_mb\": ",
-           c->wall_time ? "true" : "false", c->ours_rss_mb);
-    if (c->theirs_rss_mb > 0)
-        printf("%.1f}\n", c->theirs_rss_mb);
-    else
-        printf("null}\n");
-    fflush(stdout);
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("workload", c->ours.workload), json_text("device", c->ours.device),
+             json_text("command", command), json_count("rounds", c->rounds));
+    add_json_spread(&json, "ms", &c->ours_ms);
+    add_json_spread(&json, "command_ms", &c->theirs_ms);
+    add_json_spread(&json, "ratio", &c->ratio);
+    json_add(&json, json_bool("command_wall_time", c->wall_time), json_fixed("peak_rss_mb", c->ours_rss_mb, 1),
+             json_fixed("command_peak_rss_mb", c->theirs_rss_mb > 0 ? c->theirs_rss_mb : NAN, 1), json_close('}'));
+    cli_print_json(&json);
 }
 
 static void print_comparison(const cleat_bench_comparison *c) {
@@ -340,7 +324,7 @@ static cleat_status run_all(const bench_command *bench, const subjects *all, cle
 
 static bool has_profile(const bench_command *bench) {
     for (size_t i = 0; i < bench->words.count; ++i)
-        if (ends_with(bench->words.items[i], ".ini")) return true;
+        if (is_profile(bench->words.items[i])) return true;
     return false;
 }
 
@@ -368,7 +352,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     bench_command bench = {.seconds = 4, .rounds = 5};
     const cli_option options[] = {
         {"--list", CLI_FLAG, &bench.list, NULL, "list the workloads: name, kind, name for --compare, description"},
-        {"--device", CLI_TEXT, &bench.device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&bench.device),
         {"--devices", CLI_TEXT, &bench.devices, "A,B,...",
          "compare devices: one row each, with the speed relative to the first; allreduce: one rank each"},
         {"--hosts", CLI_TEXT, &bench.hosts, "HOSTS", "allreduce: the machines of the ranks, e.g. a:2,b:1"},
@@ -379,8 +363,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--precision", CLI_TEXT, &bench.precision_name, "TYPE",
          "f32, f16, bf16 or tf32: precision of training steps (default: f32, or that of the profile)"},
         {"--steps", CLI_NUMBER, &bench.steps, "N", "exact number of timed steps, or bursts, instead of --seconds"},
-        {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&bench.assignments),
         {"--json", CLI_FLAG, &bench.json, NULL, "print one JSON object per line"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;

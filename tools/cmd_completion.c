@@ -42,9 +42,14 @@ static values values_of(const cli_option *option) {
     return (values){NOTHING, NULL};
 }
 
-static void print_cards(void) {
-    for (size_t i = 0; i < cleat_card_count(); ++i) printf("%s ", cleat_card_name(i));
-    printf("all");
+/* Prints the words, or the names of cards, between `before` and `after`; false: the value is something else. */
+static bool print_choices(const char *before, values allowed, const char *after) {
+    if (allowed.kind != WORDS && allowed.kind != CARDS) return false;
+    printf("%s", before);
+    if (allowed.kind == WORDS) printf("%s", allowed.words);
+    for (size_t i = 0; allowed.kind == CARDS && i < cleat_card_count(); ++i) printf("%s ", cleat_card_name(i));
+    printf("%s%s", allowed.kind == CARDS ? "all" : "", after);
+    return true;
 }
 
 /* Prints "section.key= ..." from the text of `cleat train --help-profile`. */
@@ -138,8 +143,7 @@ static void bash_values(const cli_command *command, const cli_option *options, v
         if (options->kind == CLI_FLAG) continue;
         values allowed = values_of(options);
         printf("    \"%s:%s\") options=\"\" words=\"", command->name, options->name);
-        if (allowed.kind == WORDS) printf("%s", allowed.words);
-        if (allowed.kind == CARDS) print_cards();
+        print_choices("", allowed, "");
         if (allowed.kind == SETTINGS) printf("$settings");
         printf("\" kind=%s ;;\n", allowed.kind == FOLDERS                          ? "folders"
                                   : allowed.kind == FILES || allowed.kind == CARDS ? "files"
@@ -189,28 +193,11 @@ static void print_bash(const char *settings) {
 static void zsh_values(const cli_option *option) {
     values allowed = values_of(option);
     printf(":%s:", option->value_name);
-    switch (allowed.kind) {
-    case NOTHING:
-        printf(" ");
-        break;
-    case WORDS:
-        printf("(%s)", allowed.words);
-        break;
-    case CARDS:
-        printf("(");
-        print_cards();
-        printf(")");
-        break;
-    case SETTINGS:
-        printf("_cleat_settings");
-        break;
-    case FOLDERS:
-        printf("_files -/");
-        break;
-    case FILES:
-        printf("_files");
-        break;
-    }
+    if (!print_choices("(", allowed, ")"))
+        printf("%s", allowed.kind == SETTINGS  ? "_cleat_settings"
+                     : allowed.kind == FOLDERS ? "_files -/"
+                     : allowed.kind == FILES   ? "_files"
+                                               : " ");
 }
 
 static void zsh_options(const cli_command *command, const cli_option *options) {
@@ -277,12 +264,7 @@ static void print_zsh(const char *settings) {
 static void fish_values(const cli_option *option) {
     values allowed = values_of(option);
     printf(" -x");
-    if (allowed.kind == WORDS) printf(" -a '%s'", allowed.words);
-    if (allowed.kind == CARDS) {
-        printf(" -a '");
-        print_cards();
-        printf("'");
-    }
+    print_choices(" -a '", allowed, "'");
     if (allowed.kind == SETTINGS) printf(" -a \"$settings\"");
     if (allowed.kind == FOLDERS) printf(" -a '(__fish_complete_directories)'");
     if (allowed.kind == FILES) printf(" -a '(__fish_complete_path)'");

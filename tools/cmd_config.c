@@ -61,29 +61,19 @@ static void print_setting(const setting *s, char section[NAME]) {
     printf("\n");
 }
 
-static void print_json_setting(const setting *s, bool first) {
-    printf("%s", first ? "" : ", ");
-    cli_print_json_string(s->name);
-    printf(": {\"value\": ");
-    cli_print_json_string(s->value);
-    printf(", \"origin\": ");
-    cli_print_json_string(s->origin);
-    printf(", \"changed\": %s}", s->changed ? "true" : "false");
-}
-
-static cleat_status print_settings(const pair *both, bool json, bool only_changed, cleat_error *error) {
+static cleat_status print_settings(const pair *both, cleat_text *json, bool only_changed, cleat_error *error) {
     char section[NAME] = "";
     setting s;
-    bool is_last = false, first = true;
+    bool is_last = false;
     for (size_t i = 0; !is_last; ++i) {
         cleat_status status = read_setting(both, i, &s, &is_last, error);
         if (status != CLEAT_OK) return status;
         if (is_last || (only_changed && !s.changed)) continue;
         if (json)
-            print_json_setting(&s, first);
+            json_add(json, json_open(s.name, '{'), json_text("value", s.value), json_text("origin", s.origin),
+                     json_bool("changed", s.changed), json_close('}'));
         else
             print_setting(&s, section);
-        first = false;
     }
     return CLEAT_OK;
 }
@@ -92,18 +82,19 @@ static cleat_status print_profile(const cleat_profile *profile, const char *path
                                   cleat_error *error) {
     pair both = {.profile = profile};
     char hash[33];
+    cleat_text text = {.spaced = true};
     cleat_profile_hash(profile, hash);
-    const long long batch = (long long)cleat_profile_effective_batch(profile);
+    const int64_t batch = cleat_profile_effective_batch(profile);
     cleat_status status = open_defaults(&both, error);
-    if (status == CLEAT_OK && json) {
-        printf("{\"profile\": ");
-        cli_print_json_string(path);
-        printf(", \"hash\": \"%s\", \"effective_batch_size\": %lld, \"settings\": {", hash, batch);
-    } else if (status == CLEAT_OK) {
-        printf("# %s\n# samples per optimizer step: %lld; hash of what is computed: %s\n", path, batch, hash);
-    }
-    if (status == CLEAT_OK) status = print_settings(&both, json, only_changed, error);
-    if (status == CLEAT_OK && json) printf("}}\n");
+    json_add(&text, json_open(NULL, '{'), json_text("profile", path), json_text("hash", hash),
+             json_count("effective_batch_size", batch), json_open("settings", '{'));
+    if (status == CLEAT_OK && !json)
+        printf("# %s\n# samples per optimizer step: %lld; hash of what is computed: %s\n", path, (long long)batch,
+               hash);
+    if (status == CLEAT_OK) status = print_settings(&both, json ? &text : NULL, only_changed, error);
+    json_add(&text, json_close('}'), json_close('}'));
+    if (status == CLEAT_OK && json) cli_print_json(&text);
+    cleat_text_free(&text);
     cleat_profile_destroy(both.defaults);
     return status;
 }
@@ -113,22 +104,19 @@ static cleat_status list_profiles(bool json, cleat_error *error) {
     size_t count = 0;
     cleat_status status = cleat_profile_list(&entries, &count, error);
     if (status != CLEAT_OK) return status;
-    if (json) printf("[");
+    cleat_text text = {.spaced = true};
+    json_add(&text, json_open(NULL, '['));
     for (size_t i = 0; i < count; ++i) {
         const cleat_profile_entry *entry = &entries[i];
-        if (!json) {
+        if (json)
+            json_add(&text, json_open(NULL, '{'), json_text("name", entry->name), json_text("path", entry->path),
+                     json_text("about", entry->about), json_close('}'));
+        else
             printf("%-20s %s\n", entry->name, entry->about);
-            continue;
-        }
-        printf("%s{\"name\": ", i ? ", " : "");
-        cli_print_json_string(entry->name);
-        printf(", \"path\": ");
-        cli_print_json_string(entry->path);
-        printf(", \"about\": ");
-        cli_print_json_string(entry->about);
-        printf("}");
     }
-    if (json) printf("]\n");
+    json_add(&text, json_close(']'));
+    if (json) cli_print_json(&text);
+    cleat_text_free(&text);
     free(entries);
     return CLEAT_OK;
 }
@@ -141,10 +129,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list assignments = {.count = 0}, words = {.count = 0};
     const cli_option options[] = {
         {"--changed", CLI_FLAG, &only_changed, NULL, "only values that differ from the default"},
-        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&device),
         CLI_INIT(&init),
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&assignments),
         {"--json", CLI_FLAG, &json, NULL, "print JSON"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;

@@ -5,17 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static double gib(int64_t bytes) {
-    return (double)bytes / 1073741824.0;
-}
-
 /* `failure`: why the device cannot be opened; "" if it can, or was not opened. */
 static void print_text(const cleat_device_facts *f, size_t i, const char *failure) {
+    char bytes[CLEAT_BYTES_TEXT];
     printf("%zu  %s\n", i, f->name);
     printf("   kind               %s (%s, driver %s)\n", cleat_device_kind_text(f->kind), f->platform, f->driver);
-    printf("   memory             %.2f GiB", gib(f->memory_total));
-    if (f->memory_free > 0) printf(", free %.2f GiB (%s)", gib(f->memory_free), f->memory_source);
-    printf("\n   largest allocation %.2f GiB\n", gib(f->max_allocation));
+    printf("   memory             %s", cleat_bytes_text(f->memory_total, bytes));
+    if (f->memory_free > 0) printf(", free %s (%s)", cleat_bytes_text(f->memory_free, bytes), f->memory_source);
+    printf("\n   largest allocation %s\n", cleat_bytes_text(f->max_allocation, bytes));
     printf("   compute units      %d\n", (int)f->compute_units);
     printf("   half               storage yes, arithmetic %s\n",
            f->half_extension ? "yes (cl_khr_fp16)" : "not supported");
@@ -32,28 +29,16 @@ static void print_text(const cleat_device_facts *f, size_t i, const char *failur
     if (failure[0]) printf("   cannot be opened   %s\n", failure);
 }
 
-static void print_json(const cleat_device_facts *f, size_t i, const char *failure) {
-    printf("%s{\"index\": %zu, \"name\": ", i ? ", " : "", i);
-    cli_print_json_string(f->name);
-    printf(", \"kind\": \"%s\", \"platform\": ", cleat_device_kind_text(f->kind));
-    cli_print_json_string(f->platform);
-    printf(", \"driver\": ");
-    cli_print_json_string(f->driver);
-    printf(", \"memory_total\": %lld, \"memory_free\": %lld, \"memory_source\": ", (long long)f->memory_total,
-           (long long)f->memory_free);
-    cli_print_json_string(f->memory_source);
-    printf(", \"max_allocation\": %lld, \"compute_units\": %d, \"half_arithmetic\": %s, \"matrix_unit\": \"%s\", "
-           "\"matrix_bf16\": %s, \"unified_memory\": %s, \"pinning\": ",
-           (long long)f->max_allocation, (int)f->compute_units, f->half_extension ? "true" : "false",
-           cleat_matrix_unit_text(f->matrix_unit), f->matrix_bf16 ? "true" : "false",
-           f->unified_memory ? "true" : "false");
-    cli_print_json_string(f->pinning);
-    printf(", \"error\": ");
-    if (failure[0])
-        cli_print_json_string(failure);
-    else
-        printf("null");
-    printf("}");
+static void add_json(cleat_text *json, const cleat_device_facts *f, size_t i, const char *failure) {
+    json_add(json, json_open(NULL, '{'), json_count("index", (int64_t)i), json_text("name", f->name),
+             json_text("kind", cleat_device_kind_text(f->kind)), json_text("platform", f->platform),
+             json_text("driver", f->driver), json_count("memory_total", f->memory_total),
+             json_count("memory_free", f->memory_free), json_text("memory_source", f->memory_source),
+             json_count("max_allocation", f->max_allocation), json_count("compute_units", f->compute_units),
+             json_bool("half_arithmetic", f->half_extension),
+             json_text("matrix_unit", cleat_matrix_unit_text(f->matrix_unit)), json_bool("matrix_bf16", f->matrix_bf16),
+             json_bool("unified_memory", f->unified_memory), json_text("pinning", f->pinning),
+             json_some("error", failure), json_close('}'));
 }
 
 /* The matrix unit can be queried only on an open device. */
@@ -83,26 +68,17 @@ static void print_reason(const cleat_check *check) {
     for (size_t i = 0; i < check->n_commands; ++i) printf("      > %s\n", check->commands[i]);
 }
 
-static void print_reason_json(const cleat_check_section *section, const cleat_check *check, bool first) {
-    printf("%s{\"index\": null, \"name\": ", first ? "" : ", ");
-    cli_print_json_string(section->title);
-    printf(", \"kind\": null, \"error\": ");
-    cli_print_json_string(check->evidence);
-    printf(", \"code\": ");
-    cli_print_json_string(check->code);
-    printf(", \"cause\": ");
-    cli_print_json_string(check->cause);
-    printf(", \"commands\": [");
-    for (size_t i = 0; i < check->n_commands; ++i) {
-        if (i) printf(", ");
-        cli_print_json_string(check->commands[i]);
-    }
-    printf("]}");
+static void add_json_reason(cleat_text *json, const cleat_check_section *section, const cleat_check *check) {
+    json_add(json, json_open(NULL, '{'), json_text("index", NULL), json_text("name", section->title),
+             json_text("kind", NULL), json_text("error", check->evidence), json_text("code", check->code),
+             json_text("cause", check->cause), json_open("commands", '['));
+    for (size_t i = 0; i < check->n_commands; ++i) json_add(json, json_text(NULL, check->commands[i]));
+    json_add(json, json_close(']'), json_close('}'));
 }
 
-/* `listed`: number of devices printed before. */
-static void print_not_usable(const cleat_doctor_report *report, bool json, size_t listed) {
-    size_t printed = 0;
+/* `json` NULL: as text, after `listed` devices. */
+static void print_not_usable(const cleat_doctor_report *report, cleat_text *json, size_t listed) {
+    bool begun = false;
     for (size_t s = 0; s < report->count; ++s) {
         const cleat_check_section *section = &report->sections[s];
         bool titled = false;
@@ -110,14 +86,13 @@ static void print_not_usable(const cleat_doctor_report *report, bool json, size_
             const cleat_check *check = &section->checks[c];
             if (!belongs(section, check)) continue;
             if (json) {
-                print_reason_json(section, check, listed + printed == 0);
-            } else {
-                if (printed == 0) printf("%snot usable:\n", listed ? "\n" : "");
-                if (!titled) printf("   %s\n", section->title);
-                print_reason(check);
+                add_json_reason(json, section, check);
+                continue;
             }
-            titled = true;
-            ++printed;
+            if (!begun) printf("%snot usable:\n", listed ? "\n" : "");
+            if (!titled) printf("   %s\n", section->title);
+            print_reason(check);
+            begun = titled = true;
         }
     }
 }
@@ -137,14 +112,20 @@ static cleat_status print_all(const cleat_doctor_report *report, bool json, clea
     cleat_device_facts *facts = NULL;
     size_t count = 0;
     cleat_status status = list_devices(report, &facts, &count, error);
-    if (json) printf("[");
+    cleat_text text = {.spaced = true};
+    json_add(&text, json_open(NULL, '['));
     for (size_t i = 0; i < count; ++i) {
         cleat_error failure = {0};
         query_matrix_unit(&facts[i], i, &failure);
-        (json ? print_json : print_text)(&facts[i], i, failure.text);
+        if (json)
+            add_json(&text, &facts[i], i, failure.text);
+        else
+            print_text(&facts[i], i, failure.text);
     }
-    print_not_usable(report, json, count);
-    if (json) printf("]\n");
+    print_not_usable(report, json ? &text : NULL, count);
+    json_add(&text, json_close(']'));
+    if (json) cli_print_json(&text);
+    cleat_text_free(&text);
     cleat_device_list_free(facts);
     return status;
 }

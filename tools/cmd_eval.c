@@ -40,10 +40,9 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--split", CLI_TEXT, &split, "NAME",
          "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "
          "data than those of the training)"},
-        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&device),
         LAUNCH_OPTIONS(several, "evaluate"),
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&assignments),
         {"--examples", CLI_TEXT, &examples, "FILE", "write predictions beside the truth, as JSON"},
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};

@@ -35,32 +35,23 @@ static void print_text(const request *asked, const cleat_onnx_report *report) {
                (long long)report->length);
 }
 
-static void print_json_value(const cleat_onnx_value *value) {
-    printf("{\"name\": ");
-    cli_print_json_string(value->name);
-    printf(", \"dtype\": \"%s\", \"shape\": ", value->dtype);
-    cli_print_json_string(value->shape);
-    printf("}");
+static void add_json_value(cleat_text *json, const char *name, const cleat_onnx_value *value) {
+    json_add(json, json_open(name, '{'), json_text("name", value->name), json_text("dtype", value->dtype),
+             json_text("shape", value->shape), json_close('}'));
 }
 
 static void print_json(const request *asked, const cleat_onnx_report *report) {
-    printf("{\"format\": \"onnx\", \"file\": ");
-    cli_print_json_string(asked->out);
-    printf(
-        ", \"nodes\": %zu, \"parameters\": %lld, \"bytes\": %lld, \"external_data\": %s, \"length\": ", report->nodes,
-        (long long)report->parameters, (long long)report->bytes, report->external_data ? "true" : "false");
-    if (report->length)
-        printf("%lld", (long long)report->length);
-    else
-        printf("null");
-    printf(", \"inputs\": [");
-    for (size_t i = 0; i < report->n_inputs; ++i) {
-        printf("%s", i ? ", " : "");
-        print_json_value(&report->inputs[i]);
-    }
-    printf("], \"output\": ");
-    print_json_value(&report->output);
-    printf("}\n");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("format", "onnx"), json_text("file", asked->out),
+             json_count("nodes", (int64_t)report->nodes), json_count("parameters", report->parameters),
+             json_count("bytes", report->bytes), json_bool("external_data", report->external_data),
+             report->length ? json_count("length", report->length) : json_text("length", NULL),
+             json_open("inputs", '['));
+    for (size_t i = 0; i < report->n_inputs; ++i) add_json_value(&json, NULL, &report->inputs[i]);
+    json_add(&json, json_close(']'));
+    add_json_value(&json, "output", &report->output);
+    json_add(&json, json_close('}'));
+    cli_print_json(&json);
 }
 
 static cleat_status write_onnx(const cleat_profile *profile, const request *asked, cleat_error *error) {
@@ -81,10 +72,11 @@ static cleat_status write_weights(const cleat_profile *profile, const request *a
     cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted, asked->out, &report, error);
     if (status != CLEAT_OK) return status;
     if (asked->json) {
-        printf("{\"format\": \"%s\", \"folder\": ", name);
-        cli_print_json_string(asked->out);
-        printf(", \"tensors\": %zu, \"files\": %zu, \"bytes\": %lld}\n", report.tensors, report.files,
-               (long long)report.bytes);
+        cleat_text json = {.spaced = true};
+        json_add(&json, json_open(NULL, '{'), json_text("format", name), json_text("folder", asked->out),
+                 json_count("tensors", (int64_t)report.tensors), json_count("files", (int64_t)report.files),
+                 json_count("bytes", report.bytes), json_close('}'));
+        cli_print_json(&json);
     } else {
         printf("%s: %zu tensors in %zu files, %s\n", asked->out, report.tensors, report.files,
                cleat_bytes_text(report.bytes, bytes));
@@ -141,8 +133,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "maps of the size that the exported network takes (emberformer only); default: those of the training"},
         {"--external-data", CLI_FLAG, &asked.external_data, NULL,
          "write the values of the parameters to a second file, FILE.data, as is always done above 2 GB"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&assignments),
         {"--json", CLI_FLAG, &asked.json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;

@@ -57,57 +57,46 @@ static void print_verdict(const cleat_batch_search *search) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void print_json_point(const cleat_batch_point *p) {
-    printf(
-        "{\"batch\": %lld, \"planned_bytes\": %lld, \"limit_bytes\": %lld, \"planned_fits\": %s, \"recomputed\": %s, "
-        "\"ran\": %s, ",
-        (long long)p->micro_batch_size, (long long)p->planned_bytes, (long long)p->limit_bytes,
-        p->planned_fits ? "true" : "false", p->recomputed ? "true" : "false", p->ran ? "true" : "false");
+static void add_json_point(cleat_text *json, const cleat_batch_point *p) {
+    json_add(json, json_open(NULL, '{'), json_count("batch", p->micro_batch_size),
+             json_count("planned_bytes", p->planned_bytes), json_count("limit_bytes", p->limit_bytes),
+             json_bool("planned_fits", p->planned_fits), json_bool("recomputed", p->recomputed),
+             json_bool("ran", p->ran));
     if (p->ran)
-        printf("\"ms_per_step\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"samples_per_s\": %.3f, "
-               "\"allocated_bytes\": %lld}",
-               p->ms_median, p->ms_min, p->ms_max, p->samples_per_second, (long long)p->allocated_bytes);
-    else {
-        printf("\"error\": ");
-        cli_print_json_string(p->error);
-        printf("}");
-    }
+        json_add(json, json_fixed("ms_per_step", p->ms_median, 3), json_fixed("ms_min", p->ms_min, 3),
+                 json_fixed("ms_max", p->ms_max, 3), json_fixed("samples_per_s", p->samples_per_second, 3),
+                 json_count("allocated_bytes", p->allocated_bytes));
+    else
+        json_add(json, json_text("error", p->error));
+    json_add(json, json_close('}'));
 }
 
-static void print_json_batch(const char *name, int64_t micro_batch_size) {
-    if (micro_batch_size > 0)
-        printf("\"%s\": %lld, ", name, (long long)micro_batch_size);
-    else
-        printf("\"%s\": null, ", name);
+/* Null if there is none. */
+static cleat_json_value json_batch(const char *name, int64_t micro_batch_size) {
+    return micro_batch_size > 0 ? json_count(name, micro_batch_size) : json_text(name, NULL);
 }
 
 static void print_json(const cleat_batch_search *search) {
-    printf("{\"length\": %lld, \"data_known\": %s, \"effective_batch\": %lld, ", (long long)search->length,
-           search->data_known ? "true" : "false", (long long)search->global_batch_size);
-    print_json_batch("largest", search->largest);
-    print_json_batch("best", search->best);
-    print_json_batch("cliff", search->cliff);
-    print_json_batch("recommended", search->recommended);
-    printf("\"why\": ");
-    cli_print_json_string(search->why);
-    printf(", \"points\": [");
-    for (size_t i = 0; i < search->count; ++i) {
-        if (i) printf(", ");
-        print_json_point(&search->points[i]);
-    }
-    printf("]}\n");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_count("length", search->length),
+             json_bool("data_known", search->data_known), json_count("effective_batch", search->global_batch_size),
+             json_batch("largest", search->largest), json_batch("best", search->best),
+             json_batch("cliff", search->cliff), json_batch("recommended", search->recommended),
+             json_text("why", search->why), json_open("points", '['));
+    for (size_t i = 0; i < search->count; ++i) add_json_point(&json, &search->points[i]);
+    json_add(&json, json_close(']'), json_close('}'));
+    cli_print_json(&json);
 }
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
-static int find(const cleat_profile *profile, double seconds, bool json) {
+static cleat_status find(const cleat_profile *profile, double seconds, bool json, cleat_error *error) {
     cleat_batch_search search;
-    cleat_error error = {0};
     cleat_batch_search_options options = {.seconds = seconds, .point = json ? NULL : print_row};
-    cleat_status status = cleat_profile_check_training(profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    cleat_status status = cleat_profile_check_training(profile, error);
+    if (status != CLEAT_OK) return status;
     if (!json) print_head();
-    status = cleat_find_batch(profile, &options, &search, &error);
+    status = cleat_find_batch(profile, &options, &search, error);
     if (json) {
         if (status == CLEAT_OK || search.count > 0) print_json(&search);
     } else if (status == CLEAT_OK) {
@@ -116,12 +105,30 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
                (long long)search.length, search.data_known ? "the data" : "the profile (its data do not exist)",
                (long long)search.global_batch_size);
     }
-    return cli_finish(status, &error);
+    return status;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    return cli_run_with_profile(command, argc, argv, 2,
-                                "seconds of training steps per micro-batch size (2); at least 3 steps", find);
+    const char *device = NULL;
+    bool json = false;
+    double seconds = 2;
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const cli_option options[] = {CLI_DEVICE(&device),
+                                  {"--seconds", CLI_NUMBER, &seconds, "S",
+                                   "seconds of training steps per micro-batch size (2); at least 3 steps"},
+                                  CLI_SET(&assignments),
+                                  {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
+    cleat_profile *profile = NULL;
+    cleat_error error = {0};
+    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
+    if (status == CLEAT_OK) status = find(profile, seconds, json, &error);
+    cleat_profile_destroy(profile);
+    return cli_finish(status, &error);
 }
 
 const cli_command cli_find_batch = {"find-batch",

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,41 +42,24 @@ static void print_verdict(const cleat_worker_search *search) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void print_json_member(const char *name, double value) {
-    printf(", \"%s\": ", name);
-    cli_print_json_number(value);
-}
-
-static void print_json_point(const cleat_worker_point *p) {
-    printf("{\"workers\": %d, \"beyond_cpus\": %s", p->workers, p->beyond_cpus ? "true" : "false");
-    print_json_member("supply_samples_per_s", p->supply);
-    print_json_member("batch_ms_p50", p->batch_ms_p50);
-    print_json_member("batch_ms_p95", p->batch_ms_p95);
-    print_json_member("batch_ms_max", p->batch_ms_max);
-    print_json_member("fill_ms", p->fill_ms);
-    print_json_member("step_ms", p->step_ms);
-    print_json_member("samples_per_s", p->samples_per_second);
-    print_json_member("dry_share", p->dry_share);
-    printf("}");
-}
-
 static void print_json(const cleat_worker_search *search) {
-    printf("{\"chosen\": %d, \"cpus\": %d, \"quota\": ", search->chosen, search->cpus);
-    if (search->quota > 0)
-        cli_print_json_number(search->quota);
-    else
-        printf("null");
-    print_json_member("demand_samples_per_s", search->demand);
-    print_json_member("demand_step_ms", search->demand_step_ms);
-    print_json_member("noise", search->noise);
-    printf(", \"steps\": %lld, \"verdict\": ", (long long)search->steps);
-    cli_print_json_string(search->verdict);
-    printf(", \"points\": [");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_count("chosen", search->chosen), json_count("cpus", search->cpus),
+             json_number("quota", search->quota > 0 ? search->quota : NAN),
+             json_number("demand_samples_per_s", search->demand), json_number("demand_step_ms", search->demand_step_ms),
+             json_number("noise", search->noise), json_count("steps", search->steps),
+             json_text("verdict", search->verdict), json_open("points", '['));
     for (size_t i = 0; i < search->count; ++i) {
-        if (i) printf(", ");
-        print_json_point(&search->points[i]);
+        const cleat_worker_point *p = &search->points[i];
+        json_add(&json, json_open(NULL, '{'), json_count("workers", p->workers),
+                 json_bool("beyond_cpus", p->beyond_cpus), json_number("supply_samples_per_s", p->supply),
+                 json_number("batch_ms_p50", p->batch_ms_p50), json_number("batch_ms_p95", p->batch_ms_p95),
+                 json_number("batch_ms_max", p->batch_ms_max), json_number("fill_ms", p->fill_ms),
+                 json_number("step_ms", p->step_ms), json_number("samples_per_s", p->samples_per_second),
+                 json_number("dry_share", p->dry_share), json_close('}'));
     }
-    printf("]}\n");
+    json_add(&json, json_close(']'), json_close('}'));
+    cli_print_json(&json);
 }
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
@@ -101,21 +85,16 @@ static cleat_status write_chosen(const char *path, int chosen, bool json, cleat_
     return status;
 }
 
-static int find(const cleat_profile *profile, const cleat_worker_search_options *options, bool json,
-                const char *write_to) {
+static cleat_status find(const cleat_profile *profile, const cleat_worker_search_options *options, bool json,
+                         const char *write_to, cleat_error *error) {
     cleat_worker_search search;
-    cleat_error error = {0};
-    cleat_status status = cleat_profile_check_training(profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    cleat_status status = cleat_profile_check_training(profile, error);
+    if (status != CLEAT_OK) return status;
     if (!json) print_head();
-    status = cleat_find_workers(profile, options, &search, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
-    if (json)
-        print_json(&search);
-    else
-        print_verdict(&search);
-    if (write_to) status = write_chosen(write_to, search.chosen, json, &error);
-    return cli_finish(status, &error);
+    status = cleat_find_workers(profile, options, &search, error);
+    if (status != CLEAT_OK) return status;
+    (json ? print_json : print_verdict)(&search);
+    return write_to ? write_chosen(write_to, search.chosen, json, error) : CLEAT_OK;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -129,9 +108,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--seconds", CLI_NUMBER, &seconds, "S",
          "seconds of each measurement; there are two for each number of threads (2)"},
         {"--write", CLI_FLAG, &write, NULL, "write the number into the profile; nothing else in the file changes"},
-        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_DEVICE(&device),
+        CLI_SET(&assignments),
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
@@ -147,12 +125,11 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_error error = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
     char path[CLEAT_PATH];
-    status = cleat_profile_find(words.items[0], path, sizeof path, &error);
-    exit_code = status != CLEAT_OK ? cli_finish(status, &error) : find(profile, &search, json, write ? path : NULL);
+    if (status == CLEAT_OK) status = cleat_profile_find(words.items[0], path, sizeof path, &error);
+    if (status == CLEAT_OK) status = find(profile, &search, json, write ? path : NULL, &error);
     cleat_profile_destroy(profile);
-    return exit_code;
+    return cli_finish(status, &error);
 }
 
 const cli_command cli_find_workers = {

@@ -1,4 +1,5 @@
 /* cleat monitor: shows a run while it trains, or after it. */
+#include "core/clock.h"
 #include "monitor.h"
 
 #include <langinfo.h>
@@ -75,9 +76,9 @@ static void draw(const monitor_state *state, monitor_style *style) {
 /* Waits for `seconds`; false: the user asks to leave. */
 static bool wait_for_key(double seconds) {
     struct pollfd keyboard = {.fd = STDIN_FILENO, .events = POLLIN};
-    const double end = cli_seconds() + seconds;
+    const double end = cleat_seconds() + seconds;
     char key;
-    for (double left = seconds; left > 0 && !stop; left = end - cli_seconds()) {
+    for (double left = seconds; left > 0 && !stop; left = end - cleat_seconds()) {
         if (poll(&keyboard, isatty(STDIN_FILENO) ? 1 : 0, (int)(left * 1000) + 1) <= 0) continue;
         if (read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q')) return false;
     }
@@ -115,14 +116,14 @@ static void show(watch *w, const monitor_state *state) {
 static cleat_status follow(watch *w, cleat_error *error) {
     for (;;) {
         monitor_state state;
-        const double started = cli_seconds();
+        const double started = cleat_seconds();
         cleat_status status = monitor_open(w->folder, &state, error);
         if (status) return status;
         const bool ended = has_ended(w, &state), suspect = !ended && w->gone > 0;
         if (!suspect) show(w, &state);
         monitor_close(&state);
         const double pause = suspect ? fmin(w->every, 1) : w->every;
-        if (ended || !wait_for_key(fmax(pause, 9 * (cli_seconds() - started)))) return CLEAT_OK;
+        if (ended || !wait_for_key(fmax(pause, 9 * (cleat_seconds() - started)))) return CLEAT_OK;
     }
 }
 

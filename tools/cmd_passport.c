@@ -1,4 +1,5 @@
 /* cleat passport: checks and measurements of a device, in one text that its owner can paste into an issue. */
+#include "core/clock.h"
 #include "passport.h"
 
 #include <cleat/doctor.h>
@@ -60,12 +61,12 @@ static void today(char date[16]) {
 /* --- children ------------------------------------------------------------------------------------------------- */
 
 static double left(const passport *p) {
-    return p->seconds - (cli_seconds() - p->start);
+    return p->seconds - (cleat_seconds() - p->start);
 }
 
 /* Whether the time of a stage, a share of all, is over. */
 static bool is_over(const passport *p, double share) {
-    return cli_child_stopped() || cli_seconds() - p->start > share * p->seconds;
+    return cli_child_stopped() || cleat_seconds() - p->start > share * p->seconds;
 }
 
 static void run_child(const passport *p, const char *const *words, double seconds, cli_child *child) {
@@ -123,7 +124,7 @@ static void write_failures(passport *p) {
     passport_section(&p->text, "failures");
     passport_line(&p->text, "count", "%d", p->failure_count);
     p->text.limit = PASSPORT_BYTES;
-    passport_lines(&p->text, p->failures.data);
+    passport_lines(&p->text, p->failures.lines.data);
     p->text.left_out += p->failures.left_out;
 }
 
@@ -398,7 +399,7 @@ static cleat_status refuse_existing(const char *path, cleat_error *error) {
                       path);
 }
 
-static cleat_status write_file(const char *path, const passport_text *text, cleat_error *error) {
+static cleat_status write_file(const char *path, const cleat_text *text, cleat_error *error) {
     if (text->failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the passport");
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
@@ -469,7 +470,7 @@ static cleat_status fill(passport *p, char path[1024], cleat_error *error) {
     write_failures(p);
     if (cli_child_stopped()) return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted; no passport was written");
     passport_seal(&p->text);
-    return write_file(path, &p->text, error);
+    return write_file(path, &p->text.lines, error);
 }
 
 static int make(passport *p) {
@@ -488,19 +489,19 @@ static int make(passport *p) {
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (!status)
         printf("%s: %zu bytes in %.0f s, %d failures. Read it, then paste it into an issue of cleat.\n", path,
-               p->text.size, cli_seconds() - p->start, p->failure_count);
+               p->text.lines.size, cleat_seconds() - p->start, p->failure_count);
     for (int i = 0; i < p->failure_count; ++i) free(p->known[i]);
-    passport_free(&p->failures);
-    passport_free(&p->text);
+    cleat_text_free(&p->failures.lines);
+    cleat_text_free(&p->text.lines);
     return cli_finish(status, &error);
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    passport p = {.device = "auto", .seconds = 180, .start = cli_seconds()};
+    passport p = {.device = "auto", .seconds = 180, .start = cleat_seconds()};
     const char *part = NULL;
     cli_list words = {.count = 0};
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &p.device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&p.device),
         {"--seconds", CLI_NUMBER, &p.seconds, "S",
          "total time; measurements that do not fit into it are left out (180)"},
         {"--out", CLI_TEXT, &p.out, "FILE", "file to create (cleat-passport-DEVICE-DATE.txt)"},

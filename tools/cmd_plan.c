@@ -74,10 +74,10 @@ static cleat_status plan_cards(const request *args, bool all, plan_result *plan,
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
-static void print_plan(const request *args, bool all, const plan_result *plan, cleat_error *error) {
-    if (args->json) {
-        if (!plan_print_json(plan, all)) cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the JSON text");
-    } else if (all)
+static void print_plan(const request *args, bool all, const plan_result *plan) {
+    if (args->json)
+        plan_print_json(plan, all);
+    else if (all)
         plan_print_table(plan);
     else
         plan_print_card(plan);
@@ -111,7 +111,7 @@ static int make_and_print_plan(const request *args, const cleat_profile *profile
     if (status == CLEAT_OK) {
         plan.rates = plan_find_rates(profile, steps_per_epoch(&plan));
         error = plan.rates.error;
-        print_plan(args, all, &plan, &error);
+        print_plan(args, all, &plan);
         exit_code = cli_finish(error.status, &error);
         if (exit_code == 0 && !any_fits(&plan)) exit_code = EXIT_FIT;
     }
@@ -162,8 +162,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--price", CLI_TEXT, &args.several.price, "NAME=PRICE,...", "price of each of --devices for an hour"},
         {"--batch", CLI_NUMBER, &micro_batch_size, "N", "memory of a micro-batch of N samples, at the longest length"},
         CLI_INIT(&init),
-        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&args.assignments),
         {"--json", CLI_FLAG, &args.json, NULL, "print one JSON object; with --card all, an array"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;

@@ -204,10 +204,9 @@ static int run(const cli_command *command, int argc, char **argv) {
          "PDB files; -: the standard input"},
         {"--out", CLI_TEXT, &at.out, "DIR",
          "output folder (predictions); -: print predictions.csv, which is the default for --data -"},
-        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&device),
         LAUNCH_OPTIONS(several, "predict"),
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&assignments),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;

@@ -1,6 +1,7 @@
 /* cleat profile: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
 #include "cli_compilers.h"
+#include "core/files.h"
 
 #include <cleat/profiler.h>
 #include <cleat/train.h>
@@ -12,17 +13,6 @@
 
 /* --- results -------------------------------------------------------------------------------------------------- */
 
-static bool print_file(const char *path) {
-    char block[4096];
-    size_t size;
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    while ((size = fread(block, 1, sizeof block, file)) > 0) fwrite(block, 1, size, stdout);
-    const bool is_whole = !ferror(file);
-    fclose(file);
-    return is_whole;
-}
-
 /* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
     char pattern[CLEAT_PATH + 64];
@@ -30,17 +20,24 @@ static void print_files(const char *folder, const char *ending, const char *betw
     snprintf(pattern, sizeof pattern, "%s/profile-S*%s", folder, ending);
     if (glob(pattern, 0, NULL, &found) != 0) return;
     for (size_t i = 0; i < found.gl_pathc; ++i) {
+        cleat_error error = {0};
+        char *text = NULL;
+        size_t size = 0;
         if (i) printf("%s", between);
-        if (!print_file(found.gl_pathv[i])) fprintf(stderr, "%s: cannot be read\n", found.gl_pathv[i]);
+        if (cleat_file_read(found.gl_pathv[i], &text, &size, &error) == CLEAT_OK)
+            fwrite(text, 1, size, stdout);
+        else
+            fprintf(stderr, "%s\n", error.text);
+        free(text);
     }
     globfree(&found);
 }
 
 /* The table's JSON file has no name that ends in .trace.json: "[0-9].json". */
 static void print_json(const cleat_train_report *report) {
-    printf("{\"folder\": ");
-    cli_print_json_string(report->folder);
-    printf(", \"profiles\": [\n");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder), json_open("profiles", '['));
+    cli_print_json(&json);
     print_files(report->folder, "[0-9].json", ",\n");
     printf("]}\n");
 }
@@ -106,8 +103,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                                    "steps to record, as key=value separated by commas: skip_first (0), wait (5), "
                                    "warmup (2), active (3), repeat (1)"},
                                   {"--out", CLI_TEXT, &out, "DIR", "folder of the files (runs/profile-DATE-TIME)"},
-                                  {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-                                   "override a setting of the profile; may be repeated"},
+                                  CLI_SET(&assignments),
                                   CLI_PROGRESS(&progress),
                                   {"--json", CLI_FLAG, &json, NULL, "print the summaries as one JSON object"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};

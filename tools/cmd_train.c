@@ -11,33 +11,28 @@
 
 static void print_json(const cleat_train_report *report) {
     const cleat_startup_stats *s = &report->start;
-    printf("{\"folder\": ");
-    cli_print_json_string(report->folder);
-    printf(
-        ", \"precision\": \"%s\", \"epochs\": %lld, \"steps\": %lld, \"skipped_steps\": %lld, \"best_step\": %lld, "
-        "\"seconds\": %.3f, "
-        "\"seconds_first_step\": %.3f, \"start\": {\"data\": %.6f, \"device\": %.6f, \"plan\": %.6f, \"setup\": %.6f, "
-        "\"kernels\": %.6f, \"step\": %.6f, \"programs\": %lld, \"built\": %lld, \"loaded\": %lld}, "
-        "\"stopped_early\": %s, \"last\": ",
-        cleat_dtype_name(report->storage), (long long)report->epochs, (long long)report->steps,
-        (long long)report->skipped_steps, (long long)report->best_step, report->seconds, report->seconds_first_step,
-        s->data, s->device, s->plan, s->setup, s->kernels, s->step, (long long)s->programs, (long long)s->built,
-        (long long)s->loaded, report->stopped_early ? "true" : "false");
-    cli_print_json_metrics(&report->last);
-    printf(", \"best\": ");
-    cli_print_json_metrics(&report->best);
-    printf(", \"step_seconds\": %.6g, \"epoch_seconds\": %.6g, \"run_seconds\": %.6g, \"runs_in_budget\": %lld, "
-           "\"epochs_planned\": %lld, \"memory\": {\"planned\": %lld, \"allocated\": %lld, \"peak\": %lld, "
-           "\"categories\": {",
-           report->step_seconds, report->epoch_seconds, report->run_seconds, (long long)report->runs_in_budget,
-           (long long)report->epochs_planned, (long long)report->memory.planned, (long long)report->memory.allocated,
-           (long long)report->memory.peak);
-    for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
-        printf("%s", c ? ", " : "");
-        cli_print_json_string(cleat_category_name((cleat_category)c));
-        printf(": %lld", (long long)report->memory.category_bytes[c]);
-    }
-    printf("}}}\n");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder),
+             json_text("precision", cleat_dtype_name(report->storage)), json_count("epochs", report->epochs),
+             json_count("steps", report->steps), json_count("skipped_steps", report->skipped_steps),
+             json_count("best_step", report->best_step), json_fixed("seconds", report->seconds, 3),
+             json_fixed("seconds_first_step", report->seconds_first_step, 3));
+    json_add(&json, json_open("start", '{'), json_fixed("data", s->data, 6), json_fixed("device", s->device, 6),
+             json_fixed("plan", s->plan, 6), json_fixed("setup", s->setup, 6), json_fixed("kernels", s->kernels, 6),
+             json_fixed("step", s->step, 6), json_count("programs", s->programs), json_count("built", s->built),
+             json_count("loaded", s->loaded), json_close('}'), json_bool("stopped_early", report->stopped_early));
+    cli_add_json_metrics(&json, "last", &report->last);
+    cli_add_json_metrics(&json, "best", &report->best);
+    json_add(&json, json_digits("step_seconds", report->step_seconds, 6),
+             json_digits("epoch_seconds", report->epoch_seconds, 6), json_digits("run_seconds", report->run_seconds, 6),
+             json_count("runs_in_budget", report->runs_in_budget), json_count("epochs_planned", report->epochs_planned),
+             json_open("memory", '{'), json_count("planned", report->memory.planned),
+             json_count("allocated", report->memory.allocated), json_count("peak", report->memory.peak),
+             json_open("categories", '{'));
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        json_add(&json, json_count(cleat_category_name((cleat_category)c), report->memory.category_bytes[c]));
+    json_add(&json, json_close('}'), json_close('}'), json_close('}'));
+    cli_print_json(&json);
 }
 
 static void print_evaluation(const cleat_train_report *report) {
@@ -177,11 +172,11 @@ static int train_on(const cli_command *command, const char *path, const cli_list
     if (status == CLEAT_OK) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
     if (status == CLEAT_OK) status = write_words(command, argc, argv, several, folder, given, &words, &error);
     if (status == CLEAT_OK)
-        exit_code = launch_train(&(launch_request){.ranks = ranks,
-                                                   .words = &words,
-                                                   .folder = folder,
-                                                   .restarts = (int)several->restarts,
-                                                   .shares = &profile->distribute.shares});
+        exit_code = launch_all(&(launch_request){.ranks = ranks,
+                                                 .words = &words,
+                                                 .folder = folder,
+                                                 .restarts = (int)several->restarts,
+                                                 .shares = &profile->distribute.shares});
     launch_words_free(&words);
     cleat_profile_destroy(profile);
     return status == CLEAT_OK ? exit_code : cli_finish(status, &error);
@@ -191,11 +186,10 @@ static int train_on(const cli_command *command, const char *path, const cli_list
 static int train_several(const cli_command *command, const char *path, const cli_list *assignments,
                          cleat_train_options *options, const device_options *several, bool json, int argc,
                          char **argv) {
-    launch_ranks *ranks = calloc(1, sizeof *ranks);
+    launch_ranks *ranks = NULL;
     cleat_error error = {0};
     int exit_code = 0;
-    cleat_status status = ranks ? launch_find_ranks(several->where.devices, several->where.hosts, ranks, &error)
-                                : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
+    cleat_status status = launch_find_ranks(&several->where, &ranks, &error);
     if (status != CLEAT_OK)
         exit_code = cli_finish(status, &error);
     else if (ranks->count == 1 && !several->where.hosts)
@@ -234,8 +228,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--resume-from", CLI_TEXT, &resume_from, "DIR",
          "start a new run folder from the last checkpoint of the run folder DIR, or from the checkpoint folder DIR, "
          "which is only read; the schedule of the learning rate may be another one from there on"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
-         "override a setting of the profile; may be repeated"},
+        CLI_SET(&assignments),
         {"--batch-size", CLI_TEXT, &batch_size, "N",
          "global batch size in samples per optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME",

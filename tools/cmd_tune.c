@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -68,58 +69,37 @@ static void print_summary(const cleat_tune_report *report, const char *data) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void print_json_candidate(const cleat_tune_candidate *c) {
-    printf("{\"variant\": ");
-    cli_print_json_string(c->variant);
-    if (c->seconds > 0) {
-        printf(", \"seconds\": %.6g}", c->seconds);
-        return;
-    }
-    printf(", \"seconds\": null, \"error\": ");
-    cli_print_json_string(c->error);
-    printf("}");
+static void add_json_candidate(cleat_text *json, const cleat_tune_candidate *c) {
+    json_add(json, json_open(NULL, '{'), json_text("variant", c->variant),
+             json_digits("seconds", c->seconds > 0 ? c->seconds : NAN, 6));
+    if (!(c->seconds > 0)) json_add(json, json_text("error", c->error));
+    json_add(json, json_close('}'));
 }
 
-static void print_json_node(const cleat_tune_node *node) {
-    printf("{\"node\": ");
-    cli_print_json_string(node->key);
-    printf(
-        ", \"length\": %lld, \"batch\": %lld, \"uses\": %lld, \"measured\": %s, \"default\": ", (long long)node->length,
-        (long long)node->micro_batch_size, (long long)node->uses, node->measured ? "true" : "false");
-    cli_print_json_string(node->candidates[0].variant);
-    printf(", \"chosen\": ");
-    cli_print_json_string(node->candidates[node->chosen].variant);
-    printf(", \"why\": ");
-    cli_print_json_string(node->why);
-    printf(", \"candidates\": [");
-    for (size_t i = 0; i < node->count; ++i) {
-        if (i) printf(", ");
-        print_json_candidate(&node->candidates[i]);
-    }
-    printf("]}");
+static void add_json_node(cleat_text *json, const cleat_tune_node *node) {
+    json_add(json, json_open(NULL, '{'), json_text("node", node->key), json_count("length", node->length),
+             json_count("batch", node->micro_batch_size), json_count("uses", node->uses),
+             json_bool("measured", node->measured), json_text("default", node->candidates[0].variant),
+             json_text("chosen", node->candidates[node->chosen].variant), json_text("why", node->why),
+             json_open("candidates", '['));
+    for (size_t i = 0; i < node->count; ++i) add_json_candidate(json, &node->candidates[i]);
+    json_add(json, json_close(']'), json_close('}'));
 }
 
 static void print_json(const cleat_tune_report *report) {
-    printf("{\"device\": ");
-    cli_print_json_string(report->device);
-    printf(", \"file\": ");
-    cli_print_json_string(report->path);
-    printf(", \"before\": ");
-    cli_print_json_string(report->before);
-    printf(", \"clblast\": ");
-    cli_print_json_string(report->clblast);
-    printf(", \"choices\": %zu, \"single\": %zu, \"changed\": %zu, \"data_known\": %s, \"length\": %lld, "
-           "\"micro_batches\": %lld, "
-           "\"default_seconds\": %.6g, \"tuned_seconds\": %.6g, \"default_bytes\": %lld, \"tuned_bytes\": %lld, "
-           "\"seconds\": %.3f, \"nodes\": [",
-           report->entries, report->single, changed(report), report->data_known ? "true" : "false",
-           (long long)report->length, (long long)report->micro_batches, report->default_seconds, report->tuned_seconds,
-           (long long)report->default_bytes, (long long)report->tuned_bytes, report->seconds);
-    for (size_t i = 0; i < report->count; ++i) {
-        if (i) printf(", ");
-        print_json_node(&report->nodes[i]);
-    }
-    printf("]}\n");
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("device", report->device), json_text("file", report->path),
+             json_text("before", report->before), json_text("clblast", report->clblast),
+             json_count("choices", (int64_t)report->entries), json_count("single", (int64_t)report->single),
+             json_count("changed", (int64_t)changed(report)), json_bool("data_known", report->data_known),
+             json_count("length", report->length), json_count("micro_batches", report->micro_batches),
+             json_digits("default_seconds", report->default_seconds, 6),
+             json_digits("tuned_seconds", report->tuned_seconds, 6), json_count("default_bytes", report->default_bytes),
+             json_count("tuned_bytes", report->tuned_bytes), json_fixed("seconds", report->seconds, 3),
+             json_open("nodes", '['));
+    for (size_t i = 0; i < report->count; ++i) add_json_node(&json, &report->nodes[i]);
+    json_add(&json, json_close(']'), json_close('}'));
+    cli_print_json(&json);
 }
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
@@ -184,7 +164,7 @@ static int tune_all(const tune_command *args) {
 static int run(const cli_command *command, int argc, char **argv) {
     tune_command args = {.seconds = 0.2};
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &args.device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&args.device),
         {"--seconds", CLI_NUMBER, &args.seconds, "S", "approximate seconds per kernel and kind of node (0.2)"},
         {"--ship", CLI_TEXT, &args.ship, "FILE",
          "also write the results to FILE; profiles/devices/NAME.tuned is built into the library"},

@@ -1,6 +1,7 @@
 /* cleat verify: verifies against reference trajectories that a device trains correctly: those built into the library,
  * files, or folders of published checkpoints with expected results. */
 #include "cli.h"
+#include "core/clock.h"
 
 #include <cleat/doctor.h>
 #include <cleat/verify.h>
@@ -26,16 +27,16 @@ static void print_text(const char *file, const char *precision, const cleat_veri
 }
 
 static void print_json(const char *file, const char *precision, const cleat_verify_report *report) {
-    printf("{\"file\": ");
-    cli_print_json_string(file);
-    printf(", \"precision\": \"%s\", \"failed\": %zu, \"checks\": {", precision, report->failed);
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("file", file), json_text("precision", precision),
+             json_count("failed", (int64_t)report->failed), json_open("checks", '{'));
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
-        printf("%s\"%s\": {\"deviation\": ", i ? ", " : "", item->name);
-        cli_print_json_number(item->rel_error);
-        printf(", \"tolerance\": %g, \"ok\": %s}", item->tolerance, item->ok ? "true" : "false");
+        json_add(&json, json_open(item->name, '{'), json_number("deviation", item->rel_error),
+                 json_digits("tolerance", item->tolerance, 6), json_bool("ok", item->ok), json_close('}'));
     }
-    printf("}}\n");
+    json_add(&json, json_close('}'), json_close('}'));
+    cli_print_json(&json);
 }
 
 /* --- trajectories of the library -------------------------------------------------------------------------------- */
@@ -52,17 +53,12 @@ static void print_row(const row *r, bool json) {
     const char *model = r->model ? r->model : "single operations";
     const cleat_reference_result *found = &r->result;
     if (json) {
-        printf("{\"model\": ");
-        if (r->model)
-            cli_print_json_string(r->model);
-        else
-            printf("null");
-        printf(", \"precision\": \"%s\", \"ok\": %s, \"comparisons\": %zu, \"worst\": ", r->precision,
-               r->error.status ? "false" : "true", found->comparisons);
-        cli_print_json_number(r->error.status || !found->comparisons ? NAN : found->worst);
-        printf(", \"seconds\": %.2f, \"error\": ", r->seconds);
-        cli_print_json_string(r->error.text);
-        printf("}\n");
+        cleat_text text = {.spaced = true};
+        json_add(&text, json_open(NULL, '{'), json_text("model", r->model), json_text("precision", r->precision),
+                 json_bool("ok", !r->error.status), json_count("comparisons", (int64_t)found->comparisons),
+                 json_number("worst", r->error.status || !found->comparisons ? NAN : found->worst),
+                 json_fixed("seconds", r->seconds, 2), json_text("error", r->error.text), json_close('}'));
+        cli_print_json(&text);
     } else if (r->error.status) {
         printf("  %-20s %-5s FAILED: %s\n", model, r->precision, r->error.text);
     } else if (!found->comparisons) {
@@ -78,9 +74,9 @@ static void print_row(const row *r, bool json) {
 static cleat_status verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
                                bool json, cleat_error *error) {
     row r = {.model = model, .precision = precision};
-    const double started = cli_seconds();
+    const double started = cleat_seconds();
     cleat_verify_reference(device, model, value, &r.result, &r.error);
-    r.seconds = cli_seconds() - started;
+    r.seconds = cleat_seconds() - started;
     if (r.error.status != CLEAT_ERR_NOT_SUPPORTED) print_row(&r, json);
     *error = r.error;
     return r.error.status;
@@ -143,7 +139,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     bool json = false;
     cli_list files = {.count = 0};
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        CLI_DEVICE(&device),
         {"--precision", CLI_TEXT, &precision, "TYPE",
          "f32, f16, bf16 or tf32 (files and folders: f32; without one: all)"},
         {"--model", CLI_TEXT, &model, "NAME", "only the reference training of this model.type"},

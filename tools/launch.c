@@ -1,6 +1,7 @@
 /* The supervisor of a run over several devices: starts all ranks, and when one is lost, finds out who is left and starts them
  * again from the step that was saved. */
 #include "launch.h"
+#include "core/clock.h"
 
 #include <cleat/ranks.h>
 #include <signal.h>
@@ -28,12 +29,6 @@ static launch_rank *find_rank(launch_ranks *ranks, size_t number) {
     return NULL;
 }
 
-static size_t count_ranks(const launch_ranks *ranks) {
-    size_t count = 0;
-    for (size_t i = 0; i < ranks->count; ++i) count += !ranks->items[i].failure[0];
-    return count;
-}
-
 /* The name of the run's last checkpoint, "ckpt-E005-S000123"; false: it has none, or its folder is on another machine. */
 static bool find_checkpoint(const char *folder, char name[64]) {
     char path[CLEAT_PATH + 8];
@@ -42,14 +37,6 @@ static bool find_checkpoint(const char *folder, char name[64]) {
     const bool found = file && fscanf(file, "%63s", name) == 1;
     if (file) fclose(file);
     return found;
-}
-
-static bool has_word(const launch_words *words, const char *word) {
-    const size_t length = strlen(word);
-    for (size_t i = 0; i < words->count; ++i)
-        if (strncmp(words->items[i], word, length) == 0 && (!words->items[i][length] || words->items[i][length] == '='))
-            return true;
-    return false;
 }
 
 /* Shares that were given for all devices, for those that are left; where none of these has a share, they are measured. */
@@ -76,7 +63,8 @@ static void write_shares(const launch_request *request, launch_words *words) {
 static void write_words(const supervisor *s, bool again, launch_words *words) {
     const launch_words *given = s->request->words;
     char checkpoint[64];
-    const bool resume = again && (!has_word(given, "--resume-from") || find_checkpoint(s->request->folder, checkpoint));
+    const bool resume = again && (!launch_has_option((int)given->count, given->items, "--resume-from") ||
+                                  find_checkpoint(s->request->folder, checkpoint));
     for (size_t i = 0; i < given->count; ++i) {
         if (resume && strcmp(given->items[i], "--resume-from") == 0)
             ++i;
@@ -86,7 +74,7 @@ static void write_words(const supervisor *s, bool again, launch_words *words) {
     }
     if (resume) launch_add(words, "--resume");
     words->failed = words->failed || given->failed;
-    const size_t left = count_ranks(s->request->ranks);
+    const size_t left = launch_count(s->request->ranks);
     if (left > 1 && left < s->request->ranks->count) write_shares(s->request, words);
     if (left > 1) return;
     const launch_rank *last = find_rank(s->request->ranks, 0);
@@ -99,7 +87,7 @@ static void write_words(const supervisor *s, bool again, launch_words *words) {
 /* What the ranks find in their environment. hwloc's plug-ins for drivers are slow, and some crash; MPI does not need them. */
 static void set_environment(launch_ranks *ranks) {
     char selectors[LAUNCH_RANKS * (LAUNCH_SELECTOR + 1)] = "";
-    size_t used = 0, count = count_ranks(ranks);
+    size_t used = 0, count = launch_count(ranks);
     for (size_t i = 0; i < count; ++i)
         used += (size_t)snprintf(selectors + used, sizeof selectors - used, "%s%s", i ? ";" : "",
                                  find_rank(ranks, i)->selector);
@@ -118,7 +106,7 @@ static cleat_status start(const supervisor *s, bool again, launch_job *job, clea
     write_words(s, again, &program);
     set_environment(s->request->ranks);
     launch_command(&s->mpi, s->request->ranks, &program, &command);
-    cleat_status status = launch_run(&command, count_ranks(s->request->ranks), job, error);
+    cleat_status status = launch_run(&command, launch_count(s->request->ranks), job, error);
     clear_environment();
     launch_words_free(&command);
     launch_words_free(&program);
@@ -236,7 +224,7 @@ static void print_late(const supervisor *s, const launch_job *job) {
 /* --- starting again ----------------------------------------------------------------------------------------------- */
 
 static bool may_restart(supervisor *s) {
-    const double now = cli_seconds();
+    const double now = cleat_seconds();
     size_t recent = 0;
     for (size_t i = 0; i < s->n_restarts; ++i) recent += now - s->restarts[i] < restart_seconds;
     if (recent >= (size_t)s->request->restarts) {
@@ -256,7 +244,7 @@ static bool may_restart(supervisor *s) {
 static bool choose_ranks(supervisor *s) {
     launch_ranks *ranks = s->request->ranks;
     launch_ranks *before = malloc(sizeof *before);
-    const size_t count = count_ranks(ranks);
+    const size_t count = launch_count(ranks);
     cleat_error error = {0};
     if (!before) return false;
     *before = *ranks;
@@ -271,7 +259,7 @@ static bool choose_ranks(supervisor *s) {
         ++number;
     }
     free(before);
-    const size_t left = count_ranks(ranks);
+    const size_t left = launch_count(ranks);
     if (left == 0)
         fprintf(stderr, "cleat: no device is left; `cleat doctor` says why\n");
     else
@@ -301,19 +289,7 @@ static cleat_status start_and_explain(const supervisor *s, bool again, launch_jo
     return CLEAT_OK;
 }
 
-int launch_command_once(const launch_request *request) {
-    supervisor s = {.request = request};
-    launch_job *job;
-    cleat_error error = {0};
-    int code = EXIT_FAILURE;
-    bool lost;
-    cleat_status status = prepare(&s, &job, &error);
-    if (!status) status = start_and_explain(&s, false, job, &code, &lost, &error);
-    free(job);
-    return status ? cli_finish(status, &error) : code;
-}
-
-int launch_train(const launch_request *request) {
+int launch_all(const launch_request *request) {
     supervisor s = {.request = request};
     launch_job *job;
     cleat_error error = {0};
@@ -322,7 +298,7 @@ int launch_train(const launch_request *request) {
     cleat_status status = prepare(&s, &job, &error);
     for (bool again = false; !status; again = true) {
         status = start_and_explain(&s, again, job, &code, &lost, &error);
-        if (status || !lost) break;
+        if (status || !lost || !request->folder) break;
         print_progress(&s);
         code = EXIT_RANK_LOST;
         if (!may_restart(&s)) break;

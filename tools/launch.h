@@ -55,7 +55,7 @@ bool launch_is_asked(const cli_command *command, const launch_options *options, 
 /* The command line of each rank: `argv` [argc] of `command` without the options of the supervisor. */
 cleat_status launch_rank_words(const cli_command *command, int argc, char **argv, launch_words *words,
                                cleat_error *error);
-bool launch_has_option(int argc, char **argv, const char *name);
+bool launch_has_option(int argc, char *const *argv, const char *name);
 
 /* For commands that leave no checkpoints, after cli_parse. True: the command exits with *exit_code, because the ranks have run,
  * this process was a guard of one, or the options are a mistake. False: it goes on in this process; if --devices names one
@@ -79,17 +79,13 @@ typedef struct launch_ranks {
     size_t count;
 } launch_ranks;
 
-/* Finds the ranks of --devices and --hosts, of which one may be NULL. Words of `devices`, separated by commas: a number of
+/* Finds the ranks of --devices and --hosts, of which one may be NULL; the caller frees *ranks. Words of `devices`, separated by commas: a number of
  * `cleat devices`, "gpu" (all), "cpu", "all", "auto" (all GPUs, or else a CPU), part of a name, and N*WORD. Drivers are asked
  * in child processes, but not for a single number: whether there is such a device shows when it is opened. */
-cleat_status launch_find_ranks(const char *devices, const char *hosts, launch_ranks *ranks, cleat_error *error);
+cleat_status launch_find_ranks(const launch_options *options, launch_ranks **ranks, cleat_error *error);
 
-/* The ranks of `listed` [count], devices as cleat_device_list has them, that `devices` names. */
-cleat_status launch_select(const char *devices, const cleat_device_facts *listed, size_t count, launch_ranks *ranks,
-                           cleat_error *error);
-
-/* Reads "a:2,b" with `devices` (NULL: automatic) for each host. */
-cleat_status launch_read_hosts(const char *hosts, const char *devices, launch_ranks *ranks, cleat_error *error);
+/* The number of those that take part. */
+size_t launch_count(const launch_ranks *ranks);
 
 /* --- launch_mpirun.c: the launcher of MPI ---------------------------------------------------------------------- */
 
@@ -104,9 +100,6 @@ typedef struct launch_mpi {
 /* Finds CLEAT_MPIRUN, or else mpirun or mpiexec in PATH, and asks for its version. CLEAT_ERR_NOT_SUPPORTED: there is none;
  * the error says what to install. */
 cleat_status launch_find_mpi(launch_mpi *mpi, cleat_error *error);
-
-/* The kind of a launcher by what it prints as its version; false: unknown. */
-bool launch_kind_of(const char *text, launch_kind *kind);
 
 /* Writes the command line that starts `program` [words] once for each rank that takes part. Other hosts receive the
  * variables of this process that concern cleat and OpenCL. */
@@ -183,15 +176,13 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
 typedef struct launch_request {
     launch_ranks *ranks;
     const launch_words *words;    /* the command line of a rank: program, "train", ..., --out */
-    const char *folder;           /* of the run */
+    const char *folder;           /* of the run; NULL: a command without checkpoints, which runs once */
     int restarts;                 /* allowed within ten minutes */
     const cleat_int_list *shares; /* distribute.shares; NULL: another command than train */
 } launch_request;
 
-/* Trains on all ranks. Returns the exit code. */
-int launch_train(const launch_request *request);
-/* Runs another command on all ranks, once; only `ranks` and `words` of the request are used. */
-int launch_command_once(const launch_request *request);
+/* Runs the command on all ranks. Returns the exit code. */
+int launch_all(const launch_request *request);
 
 /* --- launch_check.c: after a loss ------------------------------------------------------------------------------ */
 

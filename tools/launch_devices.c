@@ -101,8 +101,9 @@ static bool next_word(const char **list, char *word, size_t size) {
     return true;
 }
 
-cleat_status launch_select(const char *devices, const cleat_device_facts *listed, size_t count, launch_ranks *ranks,
-                           cleat_error *error) {
+/* The ranks of `listed` [count], devices as cleat_device_list has them, that `devices` names. */
+static cleat_status select_devices(const char *devices, const cleat_device_facts *listed, size_t count,
+                                   launch_ranks *ranks, cleat_error *error) {
     selection s = {.devices = devices, .listed = listed, .count = count, .ranks = ranks, .error = error};
     char text[LAUNCH_SELECTOR];
     cleat_status status = CLEAT_OK;
@@ -170,13 +171,20 @@ static cleat_status add_host(const char *hosts, const char *word, const char *de
     return status;
 }
 
-cleat_status launch_read_hosts(const char *hosts, const char *devices, launch_ranks *ranks, cleat_error *error) {
+/* Reads "a:2,b" with `devices` (NULL: automatic) for each host. */
+static cleat_status read_hosts(const char *hosts, const char *devices, launch_ranks *ranks, cleat_error *error) {
     char word[LAUNCH_HOST + 16];
     const char *list = hosts;
     cleat_status status = CLEAT_OK;
     ranks->count = 0;
     while (!status && next_word(&list, word, sizeof word)) status = add_host(hosts, word, devices, ranks, error);
     return status;
+}
+
+size_t launch_count(const launch_ranks *ranks) {
+    size_t count = 0;
+    for (size_t i = 0; i < ranks->count; ++i) count += !ranks->items[i].failure[0];
+    return count;
 }
 
 /* --- both ------------------------------------------------------------------------------------------------------- */
@@ -193,7 +201,7 @@ static cleat_status find_here(const char *devices, launch_ranks *ranks, cleat_er
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
     if (!status) {
         for (size_t i = 0; i < report->n_devices; ++i) facts[i] = report->devices[i].facts;
-        status = launch_select(devices, facts, report->n_devices, ranks, error);
+        status = select_devices(devices, facts, report->n_devices, ranks, error);
     }
     free(facts);
     cleat_doctor_free(report);
@@ -211,7 +219,18 @@ static bool find_number(const char *devices, launch_ranks *ranks) {
     return true;
 }
 
-cleat_status launch_find_ranks(const char *devices, const char *hosts, launch_ranks *ranks, cleat_error *error) {
-    if (!hosts && find_number(devices, ranks)) return CLEAT_OK;
-    return hosts ? launch_read_hosts(hosts, devices, ranks, error) : find_here(devices, ranks, error);
+cleat_status launch_find_ranks(const launch_options *options, launch_ranks **ranks, cleat_error *error) {
+    const char *devices = options->devices, *hosts = options->hosts;
+    launch_ranks *found = calloc(1, sizeof *found);
+    cleat_status status = CLEAT_OK;
+    if (!found) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
+    if (hosts)
+        status = read_hosts(hosts, devices, found, error);
+    else if (!find_number(devices, found))
+        status = find_here(devices, found, error);
+    if (status == CLEAT_OK)
+        *ranks = found;
+    else
+        free(found);
+    return status;
 }

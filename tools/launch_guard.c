@@ -1,6 +1,7 @@
 /* The guard of a rank: forks it, reports on stderr how it started and ended, and passes on the signals of the supervisor,
  * which the launcher delivers to all guards: SIGUSR2: stop the training in order, or, once the rank has ended, leave; SIGUSR1:
  * another rank is lost, so save and end soon. */
+#include "core/clock.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -92,11 +93,11 @@ static void end_rank(guard *g) {
     if (!g->alive) return;
     if (launch_process_state(g->child) == 'T') kill(g->child, SIGKILL);
     stop_rank(g);
-    if (!(g->deadline > 0)) g->deadline = cli_seconds() + seconds_to_save;
+    if (!(g->deadline > 0)) g->deadline = cleat_seconds() + seconds_to_save;
 }
 
 static void check_time(guard *g) {
-    const double now = cli_seconds();
+    const double now = cleat_seconds();
     if (!g->alive) return;
     if (launch_process_state(g->child) != 'T')
         g->stopped = 0;

@@ -1,4 +1,5 @@
 /* One start of all ranks: runs the launcher, follows what guards report, and passes on signals. */
+#include "core/clock.h"
 #include "launch.h"
 
 #include <cleat/ranks.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Seconds after which the other ranks are told that one has failed, if they have not ended by themselves; for the launcher
@@ -34,15 +34,14 @@ typedef struct runner {
 /* --- signals of the user ----------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stops;
-static volatile time_t counted; /* seconds of the monotonic clock at the last one */
+static volatile double counted; /* time of the last one */
 
 /* A signal that comes again within a second is the same wish, as for a run in this process (cli_signals.c). */
 static void on_signal(int number) {
-    struct timespec now;
+    const double now = cleat_seconds();
     (void)number;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (stops > 0 && now.tv_sec - counted <= 1) return;
-    counted = now.tv_sec;
+    if (stops > 0 && now - counted <= 1) return;
+    counted = now;
     ++stops;
 }
 
@@ -82,7 +81,7 @@ static void collect_report(void *user, const launch_report *report) {
     end->number = report->number;
     end->asked = r->asked > 0;
     if (!is_failure(end)) return;
-    if (!(r->failed > 0)) r->failed = cli_seconds();
+    if (!(r->failed > 0)) r->failed = cleat_seconds();
     if (end->by_signal || end->number == EXIT_RANK_LOST) r->job->lost = true;
 }
 
@@ -186,13 +185,13 @@ static bool is_alive(pid_t process) {
 
 /* Ranks of this machine whose guards were killed still save what they have; a hung one must not go on in the folder. */
 static void wait_for_ranks(const launch_job *job) {
-    const double end = cli_seconds() + seconds_to_save;
+    const double end = cleat_seconds() + seconds_to_save;
     char own[LAUNCH_HOST] = "";
     gethostname(own, sizeof own - 1);
     for (size_t i = 0; i < job->count; ++i) {
         const launch_end *rank = &job->ends[i];
         if (!rank->started || rank->ended || strcmp(rank->host, own) != 0) continue;
-        while (is_alive(rank->pid) && cli_seconds() < end && stops < 3) usleep(100000);
+        while (is_alive(rank->pid) && cleat_seconds() < end && stops < 3) usleep(100000);
         if (is_alive(rank->pid)) kill(rank->pid, SIGKILL);
     }
 }
@@ -206,9 +205,9 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
     catch_signals();
     cleat_status status = start(&r, command, error);
     if (status) return status;
-    r.started = cli_seconds();
+    r.started = cleat_seconds();
     while (!r.ended) {
-        const double now = cli_seconds();
+        const double now = cleat_seconds();
         if (open)
             open = read_some(&r, 100);
         else

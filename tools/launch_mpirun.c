@@ -32,7 +32,8 @@ void launch_words_free(launch_words *words) {
 
 /* --- finding the launcher ---------------------------------------------------------------------------------------- */
 
-bool launch_kind_of(const char *text, launch_kind *kind) {
+/* The kind of a launcher by what it prints as its version; false: unknown. */
+static bool find_kind(const char *text, launch_kind *kind) {
     const char *open = strstr(text, "(Open MPI) ");
     if (open) {
         *kind = atoi(open + strlen("(Open MPI) ")) < 5 ? LAUNCH_OPEN_MPI_4 : LAUNCH_OPEN_MPI_5;
@@ -66,7 +67,7 @@ static bool try_launcher(const char *program, launch_mpi *mpi, bool *found) {
     char text[2048];
     if (!read_version(program, text, sizeof text)) return false;
     *found = true;
-    if (!launch_kind_of(text, &mpi->kind)) return false;
+    if (!find_kind(text, &mpi->kind)) return false;
     snprintf(mpi->program, sizeof mpi->program, "%s", program);
     snprintf(mpi->version, sizeof mpi->version, "%.*s", (int)strcspn(text, "\n"), text);
     return true;
@@ -115,10 +116,6 @@ static bool is_forwarded(const char *variable) {
     return false;
 }
 
-static bool takes_part(const launch_rank *rank) {
-    return !rank->failure[0];
-}
-
 /* Writes "a:2,b:1" to `text`; "" if all ranks are on this machine. */
 static void join_hosts(const launch_ranks *ranks, char *text, size_t size) {
     size_t used = 0;
@@ -127,16 +124,10 @@ static void join_hosts(const launch_ranks *ranks, char *text, size_t size) {
         const char *host = ranks->items[i].host;
         int count = 0;
         for (next = i; next < ranks->count && strcmp(ranks->items[next].host, host) == 0; ++next)
-            count += takes_part(&ranks->items[next]);
+            count += !ranks->items[next].failure[0];
         if (*host && count && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s:%d", used ? "," : "", host, count);
     }
-}
-
-static size_t count_ranks(const launch_ranks *ranks) {
-    size_t count = 0;
-    for (size_t i = 0; i < ranks->count; ++i) count += takes_part(&ranks->items[i]);
-    return count;
 }
 
 /* Without a binding, or else one or two ranks would be bound to a core each; more ranks than slots are allowed, since a slot
@@ -184,7 +175,7 @@ void launch_command(const launch_mpi *mpi, const launch_ranks *ranks, const laun
     else
         add_open_mpi(mpi, hosts, words);
     launch_add(words, "-n");
-    launch_add(words, "%zu", count_ranks(ranks));
+    launch_add(words, "%zu", launch_count(ranks));
     for (size_t i = 0; i < program->count; ++i) launch_add(words, "%s", program->items[i]);
     words->failed = words->failed || program->failed;
 }

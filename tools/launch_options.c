@@ -33,7 +33,7 @@ static int words_for_supervisor(char **argv, int at) {
     return 0;
 }
 
-bool launch_has_option(int argc, char **argv, const char *name) {
+bool launch_has_option(int argc, char *const *argv, const char *name) {
     for (int i = 0; i < argc; ++i)
         if (is_option(argv[i], name)) return true;
     return false;
@@ -60,19 +60,18 @@ cleat_status launch_rank_words(const cli_command *command, int argc, char **argv
 /* --- commands without checkpoints --------------------------------------------------------------------------------- */
 
 static int run_ranks(const cli_command *command, launch_options *options, int argc, char **argv, bool *alone) {
-    launch_ranks *ranks = calloc(1, sizeof *ranks);
+    launch_ranks *ranks = NULL;
     launch_words words = {.count = 0};
     cleat_error error = {0};
     int exit_code = 0;
-    cleat_status status = ranks ? launch_find_ranks(options->devices, options->hosts, ranks, &error)
-                                : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
+    cleat_status status = launch_find_ranks(options, &ranks, &error);
     *alone = status == CLEAT_OK && ranks->count == 1 && !options->hosts;
     if (*alone) snprintf(options->selector, sizeof options->selector, "%s", ranks->items[0].selector);
     if (status == CLEAT_OK && !*alone) status = launch_rank_words(command, argc, argv, &words, &error);
     if (status != CLEAT_OK)
         exit_code = cli_finish(status, &error);
     else if (!*alone)
-        exit_code = launch_command_once(&(launch_request){.ranks = ranks, .words = &words});
+        exit_code = launch_all(&(launch_request){.ranks = ranks, .words = &words});
     launch_words_free(&words);
     free(ranks);
     return exit_code;

@@ -14,11 +14,9 @@ enum { PASSPORT_FORMAT = 2, PASSPORT_BYTES = 20 * 1024, PASSPORT_VALUE = 240 };
 enum { PASSPORT_NAMES = 8, PASSPORT_NAME = 256 };
 
 typedef struct passport_text {
-    char *data; /* zero-terminated; owned */
-    size_t size;
+    cleat_text lines;
     size_t limit;                              /* of size: PASSPORT_BYTES, unless the caller lowers it */
     size_t left_out;                           /* lines for which there was no room */
-    bool failed;                               /* out of memory */
     char names[PASSPORT_NAMES][PASSPORT_NAME]; /* of this user and this host */
     size_t name_count;
 } passport_text;
@@ -36,7 +34,6 @@ void passport_lines(passport_text *text, const char *lines);
 void passport_message(passport_text *text, const char *key, const char *message, int lines);
 /* Adds the section that proves the text complete and unchanged. */
 void passport_seal(passport_text *text);
-void passport_free(passport_text *text);
 
 /* --- passport_parts.c: what child processes print -------------------------------------------------------------- */
 

@@ -85,28 +85,14 @@ static void anonymise(const passport_text *text, char *value, size_t size) {
 
 /* --- lines ---------------------------------------------------------------------------------------------------- */
 
-static void append(passport_text *text, const char *piece) {
-    const size_t length = strlen(piece);
-    char *grown = text->failed ? NULL : realloc(text->data, text->size + length + 1);
-    if (!grown) {
-        text->failed = true;
-        return;
-    }
-    memcpy(grown + text->size, piece, length + 1);
-    text->data = grown;
-    text->size += length;
-}
-
 void passport_begin(passport_text *text, const char *comment) {
     *text = (passport_text){.limit = PASSPORT_BYTES};
     find_names(text);
-    append(text, comment);
+    cleat_text_add(&text->lines, "%s", comment);
 }
 
 void passport_section(passport_text *text, const char *name) {
-    char line[64];
-    snprintf(line, sizeof line, "\n[%s]\n", name);
-    append(text, line);
+    cleat_text_add(&text->lines, "\n[%s]\n", name);
 }
 
 /* A value is one line of printable characters without blanks at its ends, so that mail and web pages keep it. */
@@ -133,8 +119,8 @@ static void add_line(passport_text *text, const char *key, char *value, size_t s
     anonymise(text, value, size);
     cut(value);
     snprintf(line, sizeof line, "%s = %s\n", name, *value ? value : "-");
-    if (text->size + strlen(line) + SEAL_BYTES <= text->limit)
-        append(text, line);
+    if (text->lines.size + strlen(line) + SEAL_BYTES <= text->limit)
+        cleat_text_add(&text->lines, "%s", line);
     else
         ++text->left_out;
 }
@@ -200,27 +186,16 @@ static uint32_t check_sum(const char *data, size_t size) {
 
 /* The sum is that of all lines before the section, each with its newline; empty lines and comments do not count. */
 void passport_seal(passport_text *text) {
-    char line[SEAL_BYTES], *kept = malloc(text->size + 1);
-    size_t size = 0, lines = 0;
-    if (!kept || text->failed) {
-        text->failed = true;
-        free(kept);
-        return;
-    }
-    for (const char *at = text->data; *at; at += strcspn(at, "\n") + 1) {
+    cleat_text kept = {0};
+    size_t lines = 0;
+    for (const char *at = text->lines.data; at && *at; at += strcspn(at, "\n") + 1) {
         const size_t length = strcspn(at, "\n") + 1;
         if (length == 1 || *at == ';') continue;
-        memcpy(kept + size, at, length);
-        size += length;
+        cleat_text_add_bytes(&kept, at, length);
         ++lines;
     }
-    snprintf(line, sizeof line, "\n[end]\nlines = %zu\ncrc32 = %08x\nleft_out = %zu\n", lines,
-             (unsigned)check_sum(kept, size), text->left_out);
-    append(text, line);
-    free(kept);
-}
-
-void passport_free(passport_text *text) {
-    free(text->data);
-    *text = (passport_text){.data = NULL};
+    text->lines.failed |= kept.failed;
+    cleat_text_add(&text->lines, "\n[end]\nlines = %zu\ncrc32 = %08x\nleft_out = %zu\n", lines,
+                   (unsigned)check_sum(kept.data, kept.size), text->left_out);
+    cleat_text_free(&kept);
 }

@@ -61,7 +61,9 @@ const cleat_fit_way *plan_chosen_way(const cleat_fit_report *report);
 void plan_print_rates(const plan_result *plan); /* the learning rate */
 void plan_print_card(const plan_result *plan);  /* details of the only card */
 void plan_print_table(const plan_result *plan); /* one row per card */
-/* Prints an object for the only card, or an array of objects; false if out of memory. */
-bool plan_print_json(const plan_result *plan, bool array);
+/* Prints an object for the only card, or an array of objects. */
+void plan_print_json(const plan_result *plan, bool array);
+/* A number; null if it is the one that marks it as unknown (0 or -1), or is not finite. */
+cleat_json_value plan_known(const char *name, double value, double unknown);
 
 #endif

@@ -158,9 +158,7 @@ int plan_devices_run(const cli_command *command, const plan_devices_request *req
     cleat_status status = read_request(request, plan, &error);
     int exit_code = status == CLEAT_ERR_ARGUMENT ? cli_usage(command, "%s", error.text) : 0;
     if (status == CLEAT_OK) status = make_plan(plan, &error);
-    if (status == CLEAT_OK && !request->json) plan_devices_print(plan);
-    if (status == CLEAT_OK && request->json && !plan_devices_print_json(plan))
-        status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for the JSON text");
+    if (status == CLEAT_OK) (request->json ? plan_devices_print_json : plan_devices_print)(plan);
     if (exit_code == 0) exit_code = cli_finish(status, &error);
     if (exit_code == 0 && plan->report.used == 0) exit_code = EXIT_FIT;
     free(plan);

@@ -41,7 +41,6 @@ typedef struct plan_devices {
 int plan_devices_run(const cli_command *command, const plan_devices_request *request, const cleat_profile *profile);
 
 void plan_devices_print(const plan_devices *plan);
-/* Prints an object; false if out of memory. */
-bool plan_devices_print_json(const plan_devices *plan);
+void plan_devices_print_json(const plan_devices *plan);
 
 #endif

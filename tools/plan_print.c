@@ -167,21 +167,6 @@ static void print_peak(const char *name, int64_t bytes, const char *node) {
     printf("  %-26s %12s  at %s\n", name, cleat_bytes_text(bytes, text), node);
 }
 
-/* Prints the bytes that fused kernels never store, if they are a significant fraction, because estimates by
- * hand include the attention matrices. */
-static void print_fused(const cleat_fit_report *report) {
-    const int64_t worth = report->bytes / 50;
-    char every[CLI_SHORT], one[CLI_SHORT], all[CLI_SHORT], with_one[CLI_SHORT];
-    if (report->fused_largest <= worth) return;
-    printf("  fused kernels avoid storing %s that unfused operations (attention, softmax, gates) would keep for "
-           "backward, %s of it in one layer\n",
-           cleat_bytes_text(report->fused_bytes, every), cleat_bytes_text(report->fused_largest, one));
-    printf("  (estimates by hand count the attention matrix of one layer once: %s here; or of every layer, after "
-           "softmax and after dropout: %s)\n",
-           cleat_bytes_text(report->bytes + report->fused_largest, with_one),
-           cleat_bytes_text(report->bytes + 2 * report->fused_bytes, all));
-}
-
 static void print_peaks(const cleat_fit_report *report) {
     printf("\npeak memory of activations and workspace, longest length\n");
     print_peak("forward", report->forward_peak, report->forward_peak_node);
@@ -191,7 +176,6 @@ static void print_peaks(const cleat_fit_report *report) {
         if (report->peak_parts[part])
             printf("    %-24s %12s\n", cleat_peak_part_name(part), cleat_bytes_text(report->peak_parts[part], text));
     }
-    print_fused(report);
 }
 
 static void print_way(const char *name, const cleat_fit_way *way, bool chosen) {
@@ -302,23 +286,6 @@ static void print_row(const plan_card *card) {
     printf("%7.3gx\n", report->rates.within);
 }
 
-/* Prints the values of the first card on which the profile fits: the fraction per sample is the same on all
- * cards. */
-static void print_fused_share(const plan_result *plan) {
-    char every[CLI_SHORT], one[CLI_SHORT];
-    for (size_t i = 0; i < plan->count; ++i) {
-        const cleat_fit_report *report = &plan->cards[i].report;
-        const cleat_fit_way *way = plan_chosen_way(report);
-        if (!report->fits || report->fused_bytes <= 0) continue;
-        printf("  Attention matrices are never stored: unfused operations would keep %s per sample for backward, %s of "
-               "it for one\n  layer; estimates by hand count those of one layer, or all of them twice (softmax and "
-               "dropout).\n",
-               cleat_bytes_text(report->fused_bytes / way->micro_batch_size, every),
-               cleat_bytes_text(report->fused_largest / way->micro_batch_size, one));
-        return;
-    }
-}
-
 /* Prints what frozen parameters save on the first card on which the profile fits. */
 static void print_frozen_share(const plan_result *plan) {
     for (size_t i = 0; i < plan->count; ++i) {
@@ -347,6 +314,5 @@ void plan_print_table(const plan_result *plan) {
         "  Times are estimates from the rates in the card files, not measurements. within: factor by which they may be "
         "wrong, either way.\n");
     print_frozen_share(plan);
-    print_fused_share(plan);
     print_same_everywhere(plan);
 }

@@ -69,10 +69,6 @@ typedef struct cleat_fit_report {
     char forward_peak_node[CLEAT_NAME], training_peak_node[CLEAT_NAME];
     /* Parts of training_peak: stored activations, recomputed activations, gradients, workspace. */
     int64_t peak_parts[CLEAT_PEAK_PARTS];
-    /* Bytes per micro-batch and over all layers of intermediate results (attention matrices) that unfused
-     * operations would store for backward and fused kernels do not. They are not part of the plan. */
-    int64_t fused_bytes;
-    int64_t fused_largest;             /* the largest of those results, in one layer */
     int64_t steps_per_epoch;           /* 0 if the data are not known */
     double epoch_seconds, run_seconds; /* estimates without evaluation; 0 if the data are not known */
 } cleat_fit_report;

@@ -165,9 +165,6 @@ struct cleat_op {
     /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can
      * fall on the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
     bool discontinuous;
-    /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
-     * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
-    int64_t (*fused_bytes)(const cleat_node *node);
     const cleat_fusion *fusion; /* NULL: the op never does the work of its neighbours */
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;

@@ -23,20 +23,10 @@ static bool same(double a, double b) {
     return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
 }
 
-static void print_bytes(int64_t bytes, char text[32]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit < sizeof units / sizeof *units - 1; ++unit) value /= 1024;
-    snprintf(text, 32, "%.*f %s", value < 100 && value != rint(value) ? (value < 10 ? 2 : 1) : 0, value, units[unit]);
-}
-
 static void compare_bytes(comparison *all, const char *what, int64_t driver, int64_t card) {
-    char reported[32], filed[32];
+    char reported[CLEAT_BYTES_TEXT], filed[CLEAT_BYTES_TEXT];
     if (same((double)driver, (double)card)) return;
-    print_bytes(driver, reported);
-    print_bytes(card, filed);
-    differ(all, what, reported, filed);
+    differ(all, what, cleat_bytes_text(driver, reported), cleat_bytes_text(card, filed));
 }
 
 static void compare_count(comparison *all, const char *what, int32_t driver, int32_t card) {

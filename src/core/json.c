@@ -1,7 +1,9 @@
-/* JSON: strings, numbers, names. */
+/* JSON: strings, numbers, values with names. */
 #include "core/json.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 void cleat_json_add_string(cleat_text *text, const char *value) {
     cleat_text_add_bytes(text, "\"", 1);
@@ -28,28 +30,73 @@ void cleat_json_add_clean(cleat_text *text, const char *value) {
     cleat_text_free(&clean);
 }
 
+static void add_digits(cleat_text *json, double number, int digits) {
+    char text[32];
+    cleat_number_print_digits(number, digits, text);
+    cleat_text_add(json, "%s", text);
+}
+
 void cleat_json_add_number(cleat_text *text, double value) {
-    enum { DIGITS = 9 };
-    char number[32];
     if (!isfinite(value)) {
         cleat_text_add(text, "null");
     } else if (value == rint(value) && fabs(value) < 9007199254740992.0) {
         cleat_text_add(text, "%lld", (long long)value);
     } else {
-        cleat_number_print_digits(value, DIGITS, number);
-        cleat_text_add(text, "%s", number);
+        add_digits(text, value, 9);
     }
 }
 
-void cleat_json_add_name(cleat_text *text, const char *name) {
-    const char last = text->size ? text->data[text->size - 1] : '{';
-    if (last != '{' && last != '[') cleat_text_add(text, ",");
-    cleat_json_add_string(text, name);
-    cleat_text_add(text, ":");
-}
-
 /* printf would write the decimal point of the locale. */
-void cleat_json_add_time(cleat_text *text, double seconds) {
+static void add_time(cleat_text *text, double seconds) {
     const long long thousandths = llrint(seconds * 1000);
     cleat_text_add(text, "%lld.%03lld", thousandths / 1000, thousandths % 1000);
+}
+
+static int exact_digits(double number) {
+    char text[32];
+    double back;
+    cleat_number_print_digits(number, 15, text);
+    return cleat_number_parse(text, &back) && fabs(back - number) <= DBL_EPSILON * fabs(number) ? 15 : 17;
+}
+
+static void add_value(cleat_text *json, const cleat_json_value *value) {
+    const bool is_number = value->kind >= JSON_NUMBER;
+    if (value->kind == JSON_OPEN || value->kind == JSON_CLOSE)
+        cleat_text_add(json, "%c", (char)value->count);
+    else if (value->kind == JSON_COUNT)
+        cleat_text_add(json, "%lld", (long long)value->count);
+    else if (value->kind == JSON_BOOL)
+        cleat_text_add(json, value->count ? "true" : "false");
+    else if (is_number ? !isfinite(value->number) : !value->text)
+        cleat_text_add(json, "null");
+    else if (value->kind == JSON_TEXT)
+        cleat_json_add_string(json, value->text);
+    else if (value->kind == JSON_CLEAN)
+        cleat_json_add_clean(json, value->text);
+    else if (value->kind == JSON_TIME)
+        add_time(json, value->number);
+    else if (value->kind == JSON_NUMBER)
+        cleat_json_add_number(json, value->number);
+    else if (value->kind == JSON_DIGITS)
+        add_digits(json, value->number, (int)value->count);
+    else if (value->kind == JSON_FIXED)
+        cleat_text_add(json, "%.*f", (int)value->count, value->number);
+    else
+        add_digits(json, value->number, exact_digits(value->number));
+}
+
+/* A comma, unless the value is the first of its object or array or stands behind a line break or a blank; and the name. */
+static void add_name(cleat_text *json, const char *name) {
+    const char last = json->size ? json->data[json->size - 1] : '\n';
+    if (!strchr("{[\n ", last)) cleat_text_add(json, json->spaced ? ", " : ",");
+    if (!name) return;
+    cleat_json_add_string(json, name);
+    cleat_text_add(json, json->spaced ? ": " : ":");
+}
+
+void cleat_json_add_values(cleat_text *json, const cleat_json_value *values, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        if (values[i].kind != JSON_CLOSE) add_name(json, values[i].name);
+        add_value(json, &values[i]);
+    }
 }

@@ -139,3 +139,23 @@ const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]) {
     }
     return text;
 }
+
+const char *cleat_duration_text(double seconds, char text[CLEAT_DURATION_TEXT]) {
+    const bool known = seconds >= 0 && seconds < 1e9;
+    const int s = known ? (int)(seconds + 0.5) : 0;
+    if (!known)
+        snprintf(text, CLEAT_DURATION_TEXT, "?");
+    else if (seconds > 0 && seconds < 0.9995)
+        snprintf(text, CLEAT_DURATION_TEXT, "%.3g ms", seconds * 1000);
+    else if (seconds < 10)
+        snprintf(text, CLEAT_DURATION_TEXT, "%.3g s", seconds);
+    else if (s < 60)
+        snprintf(text, CLEAT_DURATION_TEXT, "%d s", s);
+    else if (s < 3600)
+        snprintf(text, CLEAT_DURATION_TEXT, "%d min %02d s", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(text, CLEAT_DURATION_TEXT, "%d h %02d min", s / 3600, s / 60 % 60);
+    else
+        snprintf(text, CLEAT_DURATION_TEXT, "%d d %02d h", s / 86400, s / 3600 % 24);
+    return text;
+}

@@ -8,6 +8,7 @@ typedef struct cleat_text {
     char *data; /* zero-terminated; NULL while empty */
     size_t size, capacity;
     bool failed; /* out of memory: later calls do nothing; the caller checks once at the end */
+    bool spaced; /* JSON with a blank after each comma and colon */
 } cleat_text;
 
 void cleat_text_add(cleat_text *text, const char *format, ...) CLEAT_PRINTF(2, 3);
@@ -20,6 +21,11 @@ void cleat_text_free(cleat_text *text);
 /* Moves the string to *out, which the caller frees with cleat_free. If memory ran out, frees it and reports
  * that. */
 cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error);
+
+/* Formats a duration for people: "350 ms", "3.25 s", "12 s", "4 min 05 s", "2 h 07 min", "3 d 04 h"; "?" if it is
+ * unknown. Returns `text`. */
+enum { CLEAT_DURATION_TEXT = 24 };
+const char *cleat_duration_text(double seconds, char text[CLEAT_DURATION_TEXT]);
 
 /* Bytes of the UTF-8 character at the start of `text`, which is zero-terminated; 0: none starts there. */
 size_t cleat_utf8_size(const char *text);

@@ -34,93 +34,48 @@ cleat_status cleat_doctor_write_text(const cleat_doctor_report *report, cleat_do
 
 /* --- JSON ------------------------------------------------------------------------------------------------------ */
 
-static void add_member(cleat_text *text, const char *name, const char *value) {
-    cleat_text_add(text, "\"%s\": ", name);
-    cleat_json_add_string(text, value);
+static void add_check_json(cleat_text *json, const cleat_check *check) {
+    json_add(json, json_open(NULL, '{'), json_text("code", check->code),
+             json_text("result", cleat_check_result_text(check->result)), json_text("evidence", check->evidence),
+             json_text("cause", check->cause), json_open("commands", '['));
+    for (size_t i = 0; i < check->n_commands; ++i) json_add(json, json_text(NULL, check->commands[i]));
+    json_add(json, json_close(']'), json_close('}'));
 }
 
-static void add_check_json(cleat_text *text, const cleat_check *check) {
-    cleat_text_add(text, "{");
-    add_member(text, "code", check->code);
-    cleat_text_add(text, ", ");
-    add_member(text, "result", cleat_check_result_text(check->result));
-    cleat_text_add(text, ", ");
-    add_member(text, "evidence", check->evidence);
-    cleat_text_add(text, ", ");
-    add_member(text, "cause", check->cause);
-    cleat_text_add(text, ", \"commands\": [");
-    for (size_t i = 0; i < check->n_commands; ++i) {
-        if (i) cleat_text_add(text, ", ");
-        cleat_json_add_string(text, check->commands[i]);
-    }
-    cleat_text_add(text, "]}");
+static void add_section_json(cleat_text *json, const cleat_check_section *section) {
+    json_add(json, json_open(NULL, '{'), json_text("section", section->name), json_text("title", section->title),
+             json_text("result", cleat_check_result_text(section->result)), json_open("checks", '['));
+    for (size_t c = 0; c < section->count; ++c) add_check_json(json, &section->checks[c]);
+    json_add(json, json_close(']'), json_close('}'));
 }
 
-static void add_section_json(cleat_text *text, const cleat_check_section *section) {
-    cleat_text_add(text, "{");
-    add_member(text, "section", section->name);
-    cleat_text_add(text, ", ");
-    add_member(text, "title", section->title);
-    cleat_text_add(text, ", ");
-    add_member(text, "result", cleat_check_result_text(section->result));
-    cleat_text_add(text, ", \"checks\": [");
-    for (size_t c = 0; c < section->count; ++c) {
-        if (c) cleat_text_add(text, ", ");
-        add_check_json(text, &section->checks[c]);
-    }
-    cleat_text_add(text, "]}");
-}
-
-static void add_device_json(cleat_text *text, const cleat_doctor_report *report) {
-    cleat_text_add(text, "\"device\": ");
-    if (!report->usable) {
-        cleat_text_add(text, "null");
-        return;
-    }
-    cleat_text_add(text, "{\"index\": %zu, ", report->device_index);
-    add_member(text, "name", report->device.name);
-    cleat_text_add(text, ", ");
-    add_member(text, "platform", report->device.platform);
-    cleat_text_add(text, ", ");
-    add_member(text, "driver", report->device.driver);
-    cleat_text_add(text, "}");
-}
-
-static void add_devices_json(cleat_text *text, const cleat_doctor_report *report) {
-    cleat_text_add(text, "\"devices\": [");
+static void add_devices_json(cleat_text *json, const cleat_doctor_report *report) {
+    const cleat_device_facts *facts = &report->device;
+    if (report->usable)
+        json_add(json, json_open("device", '{'), json_count("index", (int64_t)report->device_index),
+                 json_text("name", facts->name), json_text("platform", facts->platform),
+                 json_text("driver", facts->driver), json_close('}'));
+    else
+        json_add(json, json_text("device", NULL));
+    json_add(json, json_open("devices", '['));
     for (size_t i = 0; i < report->n_devices; ++i) {
-        cleat_text_add(text, "%s{\"index\": %zu, ", i ? ", " : "", i);
-        add_member(text, "name", report->devices[i].facts.name);
-        cleat_text_add(text, ", ");
-        add_member(text, "platform", report->devices[i].facts.platform);
-        cleat_text_add(text, ", \"failure\": ");
-        if (report->devices[i].failure[0])
-            cleat_json_add_string(text, report->devices[i].failure);
-        else
-            cleat_text_add(text, "null");
-        cleat_text_add(text, "}");
+        facts = &report->devices[i].facts;
+        json_add(json, json_open(NULL, '{'), json_count("index", (int64_t)i), json_text("name", facts->name),
+                 json_text("platform", facts->platform), json_some("failure", report->devices[i].failure),
+                 json_close('}'));
     }
-    cleat_text_add(text, "]");
+    json_add(json, json_close(']'));
 }
 
 cleat_status cleat_doctor_write_json(const cleat_doctor_report *report, cleat_doctor_write_fn write, void *user,
                                      cleat_error *error) {
-    cleat_text text = {0};
-    char seconds[32];
-    cleat_number_print_digits(report->seconds, 3, seconds);
-    cleat_text_add(&text, "{");
-    add_member(&text, "cleat", cleat_version());
-    cleat_text_add(&text, ", ");
-    add_member(&text, "result", cleat_check_result_text(report->result));
-    cleat_text_add(&text, ", \"usable\": %s, ", report->usable ? "true" : "false");
-    add_device_json(&text, report);
-    cleat_text_add(&text, ", ");
-    add_devices_json(&text, report);
-    cleat_text_add(&text, ", \"seconds\": %s, \"sections\": [", seconds);
-    for (size_t s = 0; s < report->count; ++s) {
-        if (s) cleat_text_add(&text, ", ");
-        add_section_json(&text, &report->sections[s]);
-    }
-    cleat_text_add(&text, "]}\n");
-    return write_all(&text, write, user, error);
+    cleat_text json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("cleat", cleat_version()),
+             json_text("result", cleat_check_result_text(report->result)), json_bool("usable", report->usable));
+    add_devices_json(&json, report);
+    json_add(&json, json_digits("seconds", report->seconds, 3), json_open("sections", '['));
+    for (size_t s = 0; s < report->count; ++s) add_section_json(&json, &report->sections[s]);
+    json_add(&json, json_close(']'), json_close('}'));
+    cleat_text_add(&json, "\n");
+    return write_all(&json, write, user, error);
 }

@@ -164,7 +164,6 @@ static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report 
     snprintf(report->forward_peak_node, CLEAT_NAME, "%s", memory.forward_peak_node->name);
     snprintf(report->training_peak_node, CLEAT_NAME, "%s", memory.training_peak_node->name);
     for (int i = 0; i < CLEAT_PEAK_PARTS; ++i) report->peak_parts[i] = memory.parts[i];
-    cleat_graph_fused(longest->graph, &report->fused_bytes, &report->fused_largest);
     return CLEAT_OK;
 }
 

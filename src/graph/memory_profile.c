@@ -132,13 +132,3 @@ cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t index, int64_
     cleat_lifetimes_clear(&lifetimes);
     return status;
 }
-
-void cleat_graph_fused(const cleat_graph *graph, int64_t *sum, int64_t *largest) {
-    *sum = *largest = 0;
-    for (size_t i = 0; i < forward_nodes(graph); ++i) {
-        const cleat_node *node = graph->nodes[i];
-        int64_t bytes = node->op->fused_bytes ? node->op->fused_bytes(node) : 0;
-        *sum += bytes;
-        if (bytes > *largest) *largest = bytes;
-    }
-}

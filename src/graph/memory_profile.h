@@ -36,8 +36,4 @@ cleat_status cleat_graph_live(const cleat_plan *plan, size_t graph, int64_t *liv
 cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t graph, int64_t (*parts)[CLEAT_PEAK_PARTS_COUNT],
                                     cleat_error *error);
 
-/* Bytes of intermediate results that the kernels of forward nodes never store (cleat_op.fused_bytes): the sum
- * over all nodes, and the largest. */
-void cleat_graph_fused(const cleat_graph *graph, int64_t *sum, int64_t *largest);
-
 #endif

@@ -196,33 +196,23 @@ static int64_t step_now(const cleat_monitor *monitor) {
 static void write_sample(cleat_monitor *monitor) {
     const double step = (double)step_now(monitor);
     cleat_text text = {0};
-    cleat_text_add(&text, "{\"kind\":\"sample\",\"time\":");
-    cleat_json_add_time(&text, cleat_wall_seconds());
-    cleat_text_add(&text, ",\"step\":%lld,\"epoch\":", (long long)step);
-    cleat_json_add_number(&text, step / monitor->config.steps_per_epoch);
-    cleat_text_add(&text, ",\"values\":{");
-    for (size_t i = 0; i < CLEAT_OWN_GAUGES; ++i) {
-        cleat_json_add_name(&text, cleat_own_gauges[i].name);
-        cleat_json_add_number(&text, monitor->own[i]);
-    }
-    for (size_t i = 0; i < monitor->config.n_gauges; ++i) {
-        cleat_json_add_name(&text, monitor->config.gauges[i].name);
-        cleat_json_add_number(&text, monitor->gauges[i]);
-    }
-    cleat_text_add(&text, "}}");
+    json_add(&text, json_open(NULL, '{'), json_text("kind", "sample"), json_time("time", cleat_wall_seconds()),
+             json_count("step", step_now(monitor)), json_number("epoch", step / monitor->config.steps_per_epoch),
+             json_open("values", '{'));
+    for (size_t i = 0; i < CLEAT_OWN_GAUGES; ++i)
+        json_add(&text, json_number(cleat_own_gauges[i].name, monitor->own[i]));
+    for (size_t i = 0; i < monitor->config.n_gauges; ++i)
+        json_add(&text, json_number(monitor->config.gauges[i].name, monitor->gauges[i]));
+    json_add(&text, json_close('}'), json_close('}'));
     cleat_journal_write(monitor->config.journal, &text);
 }
 
 void cleat_monitor_begin_event(cleat_text *record, int64_t step, const char *what, const char *name, const char *text,
                                const char *command) {
-    const char *const fields[][2] = {{"what", what}, {"name", name}, {"text", text}, {"command", command}};
-    cleat_text_add(record, "{\"kind\":\"event\",\"time\":");
-    cleat_json_add_time(record, cleat_wall_seconds());
-    cleat_text_add(record, ",\"step\":%lld", (long long)step);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; ++i) {
-        cleat_json_add_name(record, fields[i][0]);
-        cleat_json_add_clean(record, fields[i][1]); /* texts with paths; they may be cut within a character */
-    }
+    /* texts with paths; they may be cut within a character */
+    json_add(record, json_open(NULL, '{'), json_text("kind", "event"), json_time("time", cleat_wall_seconds()),
+             json_count("step", step), json_clean("what", what), json_clean("name", name), json_clean("text", text),
+             json_clean("command", command));
 }
 
 void cleat_monitor_write_event(cleat_journal *journal, int64_t step, const char *what, const char *name,

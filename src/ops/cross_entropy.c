@@ -47,11 +47,6 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 25);
 }
 
-/* The log-softmax of x. */
-static int64_t fused_bytes(const cleat_node *node) {
-    return cleat_tensor_bytes(node->in[X]);
-}
-
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
@@ -167,8 +162,7 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
                                        .backward = backward,
                                        .cost = cost,
                                        .variants = variants,
-                                       .define = define,
-                                       .fused_bytes = fused_bytes};
+                                       .define = define};
 
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                   cleat_tensor *sample_weight, float label_smoothing) {

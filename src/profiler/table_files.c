@@ -69,79 +69,64 @@ void cleat_table_csv(const cleat_analysis *analysis, cleat_text *text) {
 
 /* --- JSON --- */
 
-static void add_member(cleat_text *text, const char *name, double value) {
-    cleat_text_add(text, ", \"%s\": ", name);
-    cleat_json_add_number(text, value);
-}
-
 static void add_json_row(const cleat_analysis *analysis, const char *kind, const cleat_profile_row *row,
                          cleat_text *text) {
-    const char *bound = cleat_profile_row_bound(row);
-    cleat_text_add(text, "{\"%s\": ", kind);
-    cleat_json_add_clean(text, row->name);
-    add_member(text, "calls", per_step(analysis, (double)row->calls));
-    add_member(text, "seconds", per_step(analysis, row->seconds));
-    add_member(text, "share", share(analysis, row->seconds));
-    add_member(text, "gflops", rate(row->flops, row->seconds));
-    add_member(text, "gbytes", rate(row->bytes, row->seconds));
-    cleat_text_add(text, bound ? ", \"bound\": \"%s\"" : ", \"bound\": null", bound);
-    add_member(text, "roof_share", roof_share(row));
-    add_member(text, "saves", saves(analysis, row));
-    cleat_text_add(text, "}");
+    json_add(text, json_open(NULL, '{'), json_clean(kind, row->name),
+             json_number("calls", per_step(analysis, (double)row->calls)),
+             json_number("seconds", per_step(analysis, row->seconds)),
+             json_number("share", share(analysis, row->seconds)), json_number("gflops", rate(row->flops, row->seconds)),
+             json_number("gbytes", rate(row->bytes, row->seconds)), json_text("bound", cleat_profile_row_bound(row)),
+             json_number("roof_share", roof_share(row)), json_number("saves", saves(analysis, row)), json_close('}'));
 }
 
 static void add_json_rows(const cleat_analysis *analysis, const char *name, const char *kind,
                           const cleat_profile_rows *table, cleat_text *text) {
-    cleat_text_add(text, ",\n\"%s\": [", name);
+    cleat_text_add(text, ",\n");
+    json_add(text, json_open(name, '['));
     for (size_t i = 0; i < table->count; ++i) {
         cleat_text_add(text, i ? ",\n  " : "\n  ");
         add_json_row(analysis, kind, &table->rows[i], text);
     }
-    cleat_text_add(text, "]");
+    json_add(text, json_close(']'));
 }
 
 static void add_json_head(const cleat_analysis *analysis, cleat_text *text) {
     const cleat_recording *recording = analysis->recording;
     const cleat_rates *rates = recording->rates;
-    cleat_text_add(text, "{\"step\": %lld, \"steps\": %zu, \"device\": ", (long long)analysis->first_step,
-                   analysis->active);
-    cleat_json_add_clean(text, recording->session->work->plan->facts.name);
-    cleat_text_add(text, ", \"precision\": \"%s\"", cleat_dtype_name(recording->session->work->storage));
-    add_member(text, "profiled_step_seconds", cleat_analysis_step(analysis));
-    add_member(text, "unprofiled_step_seconds", recording->unprofiled_seconds);
-    if (!rates) {
-        cleat_text_add(text, ",\n\"rates\": null");
-        return;
-    }
-    cleat_text_add(text, ",\n\"rates\": {\"flops\": ");
-    cleat_json_add_number(text, rates->flops);
-    add_member(text, "matrix_flops", rates->matrix_flops > 0 ? rates->matrix_flops : NAN);
-    add_member(text, "bytes", rates->bytes);
-    add_member(text, "launch_seconds", rates->launch_seconds);
-    cleat_text_add(text, ", \"source\": ");
-    cleat_json_add_clean(text, rates->source);
-    cleat_text_add(text, "}");
+    json_add(text, json_open(NULL, '{'), json_count("step", analysis->first_step),
+             json_count("steps", (int64_t)analysis->active),
+             json_clean("device", recording->session->work->plan->facts.name),
+             json_text("precision", cleat_dtype_name(recording->session->work->storage)),
+             json_number("profiled_step_seconds", cleat_analysis_step(analysis)),
+             json_number("unprofiled_step_seconds", recording->unprofiled_seconds));
+    cleat_text_add(text, ",\n");
+    if (rates)
+        json_add(text, json_open("rates", '{'), json_number("flops", rates->flops),
+                 json_number("matrix_flops", rates->matrix_flops > 0 ? rates->matrix_flops : NAN),
+                 json_number("bytes", rates->bytes), json_number("launch_seconds", rates->launch_seconds),
+                 json_clean("source", rates->source), json_close('}'));
+    else
+        json_add(text, json_text("rates", NULL));
 }
 
 static void add_json_phases(const cleat_analysis *analysis, cleat_text *text) {
-    cleat_text_add(text, ",\n\"phases\": {");
-    for (int p = 0; p < CLEAT_PARTS; ++p) {
-        cleat_text_add(text, "%s\"%s\": ", p ? ", " : "", cleat_part_name((cleat_part)p));
-        cleat_json_add_number(text, per_step(analysis, analysis->parts[p]));
-    }
-    cleat_text_add(text, "}");
+    cleat_text_add(text, ",\n");
+    json_add(text, json_open("phases", '{'));
+    for (int p = 0; p < CLEAT_PARTS; ++p)
+        json_add(text, json_number(cleat_part_name((cleat_part)p), per_step(analysis, analysis->parts[p])));
+    json_add(text, json_close('}'));
 }
 
 static void add_json_idle(const cleat_analysis *analysis, cleat_text *text) {
-    cleat_text_add(text, ",\n\"idle\": [");
+    cleat_text_add(text, ",\n");
+    json_add(text, json_open("idle", '['));
     for (size_t g = 0; g < analysis->n_gaps; ++g) {
         const cleat_gap *gap = &analysis->gaps[g];
-        cleat_text_add(text, "%s{\"start\": ", g ? ", " : "");
-        cleat_json_add_number(text, 1e-9 * (double)(gap->start - analysis->begin));
-        add_member(text, "seconds", 1e-9 * (double)(gap->end - gap->start));
-        cleat_text_add(text, ", \"host\": \"%s\"}", gap->host);
+        json_add(text, json_open(NULL, '{'), json_number("start", 1e-9 * (double)(gap->start - analysis->begin)),
+                 json_number("seconds", 1e-9 * (double)(gap->end - gap->start)), json_text("host", gap->host),
+                 json_close('}'));
     }
-    cleat_text_add(text, "]");
+    json_add(text, json_close(']'));
 }
 
 static int64_t live(const cleat_memory_point *point) {
@@ -160,27 +145,29 @@ static void add_timeline(const cleat_analysis *analysis, cleat_text *text) {
         for (size_t k = i + 1; k < i + merged && k < count; ++k)
             if (live(&analysis->points[k]) > live(most)) most = &analysis->points[k];
         int64_t workspace = most->parts[CLEAT_PEAK_WORKSPACE];
-        cleat_text_add(text, "%s[", i ? ", " : "");
-        cleat_json_add_number(text, 1e-9 * (double)(most->start - analysis->begin));
-        cleat_text_add(text, ", %lld, %lld]", (long long)(live(most) - workspace), (long long)workspace);
+        json_add(text, json_open(NULL, '['), json_number(NULL, 1e-9 * (double)(most->start - analysis->begin)),
+                 json_count(NULL, live(most) - workspace), json_count(NULL, workspace), json_close(']'));
     }
 }
 
 static void add_json_memory(const cleat_analysis *analysis, cleat_text *text) {
     const cleat_plan *plan = analysis->recording->session->work->plan;
-    cleat_text_add(text, ",\n\"memory\": {\"planned\": %lld, \"forward_peak\": %lld, \"evaluation_peak\": ",
-                   (long long)cleat_plan_bytes(plan), (long long)analysis->memory.forward_peak);
-    cleat_json_add_number(text, analysis->evaluation_peak > 0 ? (double)analysis->evaluation_peak : NAN);
-    cleat_text_add(text, ", \"step_peak\": %lld, \"persistent\": {", (long long)analysis->memory.training_peak);
+    cleat_text_add(text, ",\n");
+    json_add(text, json_open("memory", '{'), json_count("planned", cleat_plan_bytes(plan)),
+             json_count("forward_peak", analysis->memory.forward_peak),
+             json_number("evaluation_peak", analysis->evaluation_peak > 0 ? (double)analysis->evaluation_peak : NAN),
+             json_count("step_peak", analysis->memory.training_peak), json_open("persistent", '{'));
     for (int c = 0; c < CLEAT_BYTES_ARENA; ++c)
-        cleat_text_add(text, "%s\"%s\": %lld", c ? ", " : "", cleat_category_name((cleat_category)c),
-                       (long long)cleat_plan_category_bytes(plan, (cleat_category)c));
-    cleat_text_add(text, "},\n  \"timeline\": [");
+        json_add(text, json_count(cleat_category_name((cleat_category)c),
+                                  cleat_plan_category_bytes(plan, (cleat_category)c)));
+    cleat_text_add(text, "},\n  ");
+    json_add(text, json_open("timeline", '['));
     add_timeline(analysis, text);
-    cleat_text_add(text, "]}");
+    json_add(text, json_close(']'), json_close('}'));
 }
 
 void cleat_table_json(const cleat_analysis *analysis, cleat_text *text) {
+    text->spaced = true;
     add_json_head(analysis, text);
     add_json_phases(analysis, text);
     add_json_rows(analysis, "kernels", "kernel", &analysis->kernels, text);

@@ -99,20 +99,9 @@ const char *cleat_show_number(double value, char text[CLEAT_SHOWN]) {
 }
 
 const char *cleat_show_duration(double seconds, char text[CLEAT_SHOWN]) {
+    char shown[CLEAT_DURATION_TEXT];
     if (!(seconds >= 0 && seconds < 1e9)) return show_unknown(text);
-    long long s = (long long)(seconds + 0.5);
-    if (seconds < 0.9995)
-        snprintf(text, CLEAT_SHOWN, "%.3g ms", seconds * 1000);
-    else if (seconds < 10)
-        snprintf(text, CLEAT_SHOWN, "%.3g s", seconds);
-    else if (s < 60)
-        snprintf(text, CLEAT_SHOWN, "%lld s", s);
-    else if (s < 3600)
-        snprintf(text, CLEAT_SHOWN, "%lld min %02lld s", s / 60, s % 60);
-    else if (s < 86400)
-        snprintf(text, CLEAT_SHOWN, "%lld h %02lld min", s / 3600, s / 60 % 60);
-    else
-        snprintf(text, CLEAT_SHOWN, "%lld d %02lld h", s / 86400, s / 3600 % 24);
+    snprintf(text, CLEAT_SHOWN, "%s", cleat_duration_text(seconds, shown));
     return text;
 }
 

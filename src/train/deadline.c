@@ -2,6 +2,8 @@
  * decides when the run must stop. */
 #include "train/deadline.h"
 
+#include "core/text.h"
+
 #include <stdio.h>
 
 /* `reserve`: fraction of the budget kept for what forecasts cannot predict. `disk_bytes_per_second`:
@@ -70,15 +72,6 @@ void cleat_deadline_queued(cleat_deadline *deadline, cleat_step_work step) {
 
 /* --- forecast and schedule ------------------------------------------------------------------------------------ */
 
-/* Formats a duration for the user; below a minute with a fraction. */
-static const char *duration(double seconds, char text[24]) {
-    if (seconds < 60)
-        snprintf(text, 24, "%.3g s", seconds);
-    else
-        cleat_duration_text(seconds, text);
-    return text;
-}
-
 static cleat_time_forecast compute_forecast(const cleat_deadline *deadline, const cleat_run_clock *clock,
                                             const cleat_schedule *schedule, int64_t steps) {
     cleat_schedule_shape shape = deadline->shape;
@@ -90,20 +83,22 @@ static cleat_time_forecast compute_forecast(const cleat_deadline *deadline, cons
 
 static void print_forecast(cleat_run *run, const cleat_time_forecast *made, const cleat_budget *limits,
                            int64_t epochs) {
-    char epoch[24], whole[24], budget[24], session[24], text[384];
+    char epoch[CLEAT_DURATION_TEXT], whole[CLEAT_DURATION_TEXT], budget[CLEAT_DURATION_TEXT],
+        session[CLEAT_DURATION_TEXT], text[384];
     int used = snprintf(text, sizeof text, "an epoch takes %s, the run %s (%lld epochs)",
-                        duration(made->epoch_seconds, epoch), duration(made->run_seconds, whole), (long long)epochs);
+                        cleat_duration_text(made->epoch_seconds, epoch), cleat_duration_text(made->run_seconds, whole),
+                        (long long)epochs);
     if (made->runs > 0)
         used += snprintf(text + used, sizeof text - (size_t)used,
                          "; a budget of %s is enough for %lld such run%s, with %.0f %% in reserve",
-                         duration(limits->seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
-                         100 * reserve);
+                         cleat_duration_text(limits->seconds, budget), (long long)made->runs,
+                         made->runs == 1 ? "" : "s", 100 * reserve);
     if (limits->session > 0 && made->sessions > 0)
         snprintf(text + used, sizeof text - (size_t)used, "; sessions of %s: about %lld more after this one",
-                 duration(limits->session, session), (long long)made->sessions);
+                 cleat_duration_text(limits->session, session), (long long)made->sessions);
     else if (limits->session > 0)
         snprintf(text + used, sizeof text - (size_t)used, "; this session of %s is long enough",
-                 duration(limits->session, session));
+                 cleat_duration_text(limits->session, session));
     cleat_run_print(run, text);
 }
 
@@ -111,7 +106,7 @@ static void print_shortage(cleat_run *run, const cleat_time_forecast *made, doub
                            int64_t epochs) {
     char end[24], budget[24], text[256];
     int used = snprintf(text, sizeof text, "%lld epochs would take %s, the budget is %s: ", (long long)wanted,
-                        duration(made->end_seconds, end), duration(seconds, budget));
+                        cleat_duration_text(made->end_seconds, end), cleat_duration_text(seconds, budget));
     if (epochs < wanted)
         snprintf(text + used, sizeof text - (size_t)used,
                  "the schedule is shortened to %lld epochs, including the learning rate", (long long)epochs);
@@ -183,6 +178,6 @@ cleat_status cleat_deadline_check_resumed(const cleat_deadline *deadline, const 
     return cleat_fail(error, CLEAT_ERR_TIME_UP,
                       "%s: %s of the budget of %s are used, and the rest is too short for another step; with a larger "
                       "--time-budget (run.time_budget), --resume continues from step %lld of %s",
-                      cleat_status_text(CLEAT_ERR_TIME_UP), duration(used, spent), duration(budget, whole),
-                      (long long)state->step, folder);
+                      cleat_status_text(CLEAT_ERR_TIME_UP), cleat_duration_text(used, spent),
+                      cleat_duration_text(budget, whole), (long long)state->step, folder);
 }

@@ -115,14 +115,9 @@ static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat
 cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
                                      const cleat_metric *metrics, size_t count, cleat_error *error) {
     cleat_text line = {0};
-    cleat_text_add(&line, "{\"kind\":\"%s\",\"epoch\":%lld,\"step\":%lld", kind, (long long)epoch, (long long)step);
-    for (size_t i = 0; i < count; ++i) {
-        char digits[32] = "null";
-        if (isfinite(metrics[i].value)) cleat_number_print_digits(metrics[i].value, FLOAT_DIGITS, digits);
-        cleat_text_add(&line, ",");
-        cleat_json_add_string(&line, metrics[i].name);
-        cleat_text_add(&line, ":%s", digits);
-    }
+    json_add(&line, json_open(NULL, '{'), json_text("kind", kind), json_count("epoch", epoch),
+             json_count("step", step));
+    for (size_t i = 0; i < count; ++i) json_add(&line, json_digits(metrics[i].name, metrics[i].value, FLOAT_DIGITS));
     cleat_text_add(&line, "}\n");
     cleat_status status =
         line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "the metrics log: out of memory") : append(log, &line, error);

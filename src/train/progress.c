@@ -1,6 +1,8 @@
 /* Progress: a bar or lines, passed to a callback. */
 #include "train/progress.h"
 
+#include "core/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,23 +12,6 @@ enum { LINE = 512, BAR = 20 };
 static const double seconds_between_bars = 0.1;
 /* Of lines: this part of the time since the start, so that twelve hours give a thousand lines. */
 static const double part_between_lines = 1.0 / 60, min_between_lines = 5, max_between_lines = 60;
-
-void cleat_duration_text(double seconds, char text[24]) {
-    if (!(seconds >= 0 && seconds < 1e8)) {
-        snprintf(text, 24, "?");
-        return;
-    }
-    int64_t s = (int64_t)(seconds + 0.5);
-    int day = (int)(s / 86400), hour = (int)(s / 3600), minute = (int)(s / 60);
-    if (s < 60)
-        snprintf(text, 24, "%d s", (int)s);
-    else if (minute < 60)
-        snprintf(text, 24, "%d min %02d s", minute, (int)(s % 60));
-    else if (hour < 24)
-        snprintf(text, 24, "%d h %02d min", hour, minute % 60);
-    else
-        snprintf(text, 24, "%d d %02d h", day, hour % 24);
-}
 
 static int usable_width(int width) {
     if (width < 20) return 80; /* unknown width */
@@ -52,12 +37,12 @@ static double percent(const cleat_progress *progress, int64_t step) {
 /* The steps since `earlier`, which is half of this process or more, but neither the first results nor what preceded
  * them: compilation, and warming up. */
 static void remaining_text(const cleat_progress *progress, int64_t step, double now, char text[32]) {
-    char duration[24];
+    char duration[CLEAT_DURATION_TEXT];
     const cleat_progress_mark *from = &progress->earlier;
     *text = 0;
     if (!progress->has_marks || step <= from->step) return;
-    cleat_duration_text((now - from->time) / (double)(step - from->step) * (double)(progress->total - step), duration);
-    snprintf(text, 32, "  ETA %s", duration);
+    const double left = (now - from->time) / (double)(step - from->step) * (double)(progress->total - step);
+    snprintf(text, 32, "  ETA %s", cleat_duration_text(rint(left), duration));
 }
 
 /* Moves the start of the measured steps on to the latest mark, once as many steps have followed that. */

@@ -39,7 +39,4 @@ void cleat_progress_line(cleat_progress *progress, const char *text);
 /* Ends the bar and moves the cursor to a new line. */
 void cleat_progress_end(cleat_progress *progress);
 
-/* "3 s", "4 min 05 s", "2 h 07 min", "3 d 04 h". `text` [24]. */
-void cleat_duration_text(double seconds, char text[24]);
-
 #endif

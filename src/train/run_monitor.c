@@ -174,15 +174,10 @@ void cleat_run_monitor_end(cleat_run_monitor *monitor, int64_t step, cleat_statu
     cleat_text text = {0};
     cleat_run_monitor_stop(monitor);
     if (!monitor->journal) return;
-    cleat_text_add(&text, "{\"kind\":\"end\",\"time\":");
-    cleat_json_add_time(&text, cleat_wall_seconds());
-    cleat_text_add(&text, ",\"step\":%lld,\"status\":", (long long)step);
-    cleat_json_add_string(&text, cleat_status_text(status));
-    cleat_json_add_name(&text, "text");
-    cleat_json_add_clean(&text, message); /* may be cut within a character */
-    cleat_json_add_name(&text, "seconds");
-    cleat_json_add_number(&text, seconds);
-    cleat_text_add(&text, "}");
+    json_add(&text, json_open(NULL, '{'), json_text("kind", "end"), json_time("time", cleat_wall_seconds()),
+             json_count("step", step), json_text("status", cleat_status_text(status)),
+             json_clean("text", message), /* may be cut within a character */
+             json_number("seconds", seconds), json_close('}'));
     cleat_journal_write(monitor->journal, &text);
     cleat_journal_close(monitor->journal);
     monitor->journal = NULL;

@@ -13,32 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_text(cleat_text *text, const char *name, const char *value) {
-    cleat_json_add_name(text, name);
-    if (value)
-        cleat_json_add_clean(text, value); /* a path or a name of a driver may be anything */
-    else
-        cleat_text_add(text, "null");
-}
-
-static void add_number(cleat_text *text, const char *name, double value) {
-    cleat_json_add_name(text, name);
-    cleat_json_add_number(text, value);
-}
-
 /* A number whose 0 means that it is unknown. */
-static void add_known(cleat_text *text, const char *name, double value) {
-    add_number(text, name, value > 0 ? value : NAN);
-}
-
-static void add_bool(cleat_text *text, const char *name, bool value) {
-    cleat_json_add_name(text, name);
-    cleat_text_add(text, value ? "true" : "false");
-}
-
-static void open_object(cleat_text *text, const char *name) {
-    cleat_json_add_name(text, name);
-    cleat_text_add(text, "{");
+static cleat_json_value json_known(const char *name, double value) {
+    return json_number(name, value > 0 ? value : NAN);
 }
 
 /* --- the machine ---------------------------------------------------------------------------------------------- */
@@ -62,28 +39,20 @@ static const char *vendor_text(cleat_vendor vendor) {
 }
 
 static void add_device(cleat_text *text, const cleat_device_facts *facts) {
-    open_object(text, "device");
-    add_text(text, "name", facts->name);
-    add_text(text, "platform", facts->platform);
-    add_text(text, "driver", facts->driver);
-    add_text(text, "kind", cleat_device_kind_text(facts->kind));
-    add_text(text, "vendor", vendor_text(facts->vendor));
-    add_number(text, "compute_units", facts->compute_units);
-    add_known(text, "memory_total", (double)facts->memory_total);
-    add_known(text, "memory_free", (double)facts->memory_free);
-    add_text(text, "memory_source", facts->memory_source[0] ? facts->memory_source : NULL);
-    cleat_text_add(text, "}");
+    json_add(text, json_open("device", '{'), json_clean("name", facts->name), json_clean("platform", facts->platform),
+             json_clean("driver", facts->driver), json_text("kind", cleat_device_kind_text(facts->kind)),
+             json_text("vendor", vendor_text(facts->vendor)), json_count("compute_units", facts->compute_units),
+             json_known("memory_total", (double)facts->memory_total),
+             json_known("memory_free", (double)facts->memory_free),
+             json_clean("memory_source", facts->memory_source[0] ? facts->memory_source : NULL), json_close('}'));
 }
 
 static void add_cpus(cleat_text *text) {
     double quota = NAN;
     char source[64] = "";
     const bool has_quota = cleat_cgroup_cpus("", &quota, source, sizeof source);
-    open_object(text, "cpus");
-    add_number(text, "allowed", cleat_cpus());
-    add_number(text, "quota", quota);
-    add_text(text, "quota_source", has_quota ? source : NULL);
-    cleat_text_add(text, "}");
+    json_add(text, json_open("cpus", '{'), json_count("allowed", cleat_cpus()), json_number("quota", quota),
+             json_clean("quota_source", has_quota ? source : NULL), json_close('}'));
 }
 
 /* --- the run -------------------------------------------------------------------------------------------------- */
@@ -97,43 +66,30 @@ static int64_t count_parameters(const cleat_store *store) {
 
 static void add_model(cleat_text *text, const cleat_run_parts *parts) {
     const cleat_profile *profile = parts->settings->profile;
-    open_object(text, "model");
-    add_text(text, "family", cleat_model_name(parts->engine->model));
-    add_number(text, "parameters", (double)count_parameters(parts->engine->session->work->store));
-    add_text(text, "metric", profile->run.metric);
-    add_bool(text, "ascends", cleat_profile_metric_ascends(profile));
-    add_text(text, "precision", cleat_dtype_name(parts->engine->session->work->storage));
-    cleat_text_add(text, "}");
+    json_add(text, json_open("model", '{'), json_text("family", cleat_model_name(parts->engine->model)),
+             json_count("parameters", count_parameters(parts->engine->session->work->store)),
+             json_clean("metric", profile->run.metric), json_bool("ascends", cleat_profile_metric_ascends(profile)),
+             json_text("precision", cleat_dtype_name(parts->engine->session->work->storage)), json_close('}'));
 }
 
 void cleat_run_record_schedule(const cleat_schedule *schedule, cleat_text *text) {
-    open_object(text, "schedule");
-    add_number(text, "epochs", (double)schedule->epochs);
-    add_number(text, "steps_per_epoch", (double)schedule->steps_per_epoch);
-    add_number(text, "total_steps", (double)schedule->total_steps);
-    cleat_text_add(text, "}");
+    json_add(text, json_open("schedule", '{'), json_count("epochs", schedule->epochs),
+             json_count("steps_per_epoch", schedule->steps_per_epoch), json_count("total_steps", schedule->total_steps),
+             json_close('}'));
 }
 
 static void add_plan(cleat_text *text, const cleat_workload *work) {
-    open_object(text, "plan");
-    add_number(text, "bytes", (double)cleat_plan_bytes(work->plan));
-    open_object(text, "categories");
+    json_add(text, json_open("plan", '{'), json_count("bytes", cleat_plan_bytes(work->plan)),
+             json_open("categories", '{'));
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
-        add_number(text, cleat_category_name((cleat_category)c),
-                   (double)cleat_plan_category_bytes(work->plan, (cleat_category)c));
-    cleat_text_add(text, "}");
-    cleat_json_add_name(text, "micro_batches");
-    cleat_text_add(text, "[");
-    for (size_t b = 0; b < work->n_buckets; ++b) {
-        cleat_text_add(text, b ? ",{" : "{");
-        add_number(text, "length", (double)work->buckets[b].length);
-        add_number(text, "global", (double)work->buckets[b].global_batch_size);
-        add_number(text, "micro", (double)work->buckets[b].micro_batch_size);
-        cleat_text_add(text, "}");
-    }
-    cleat_text_add(text, "]");
-    add_number(text, "recompute", work->recompute);
-    cleat_text_add(text, "}");
+        json_add(text, json_count(cleat_category_name((cleat_category)c),
+                                  cleat_plan_category_bytes(work->plan, (cleat_category)c)));
+    json_add(text, json_close('}'), json_open("micro_batches", '['));
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        json_add(text, json_open(NULL, '{'), json_count("length", work->buckets[b].length),
+                 json_count("global", work->buckets[b].global_batch_size),
+                 json_count("micro", work->buckets[b].micro_batch_size), json_close('}'));
+    json_add(text, json_close(']'), json_number("recompute", work->recompute), json_close('}'));
 }
 
 /* --- expected speed ------------------------------------------------------------------------------------------- */
@@ -161,28 +117,21 @@ cleat_status cleat_run_forecast(const cleat_run_monitor *monitor, const cleat_ru
 
 static void add_rates(cleat_text *text, const cleat_engine *engine) {
     const cleat_rates *rates = &engine->rates;
-    if (!engine->has_rates) {
-        add_text(text, "rates", NULL);
-        return;
-    }
-    open_object(text, "rates");
-    add_number(text, "flops", rates->flops);
-    add_known(text, "matrix_flops", rates->matrix_flops);
-    add_number(text, "bytes", rates->bytes);
-    add_number(text, "launch_seconds", rates->launch_seconds);
-    add_text(text, "source", rates->source);
-    cleat_text_add(text, "}");
+    if (engine->has_rates)
+        json_add(text, json_open("rates", '{'), json_number("flops", rates->flops),
+                 json_known("matrix_flops", rates->matrix_flops), json_number("bytes", rates->bytes),
+                 json_number("launch_seconds", rates->launch_seconds), json_clean("source", rates->source),
+                 json_close('}'));
+    else
+        json_add(text, json_text("rates", NULL));
 }
 
 static void add_forecast(cleat_text *text, const cleat_step_forecast *forecast) {
-    if (isnan(forecast->seconds)) {
-        add_text(text, "forecast", NULL);
-        return;
-    }
-    open_object(text, "forecast");
-    add_number(text, "step_seconds", forecast->seconds);
-    add_text(text, "source", "roofline estimate at measured rates");
-    cleat_text_add(text, "}");
+    if (isnan(forecast->seconds))
+        json_add(text, json_text("forecast", NULL));
+    else
+        json_add(text, json_open("forecast", '{'), json_number("step_seconds", forecast->seconds),
+                 json_text("source", "roofline estimate at measured rates"), json_close('}'));
 }
 
 /* --- what became of every `auto` ------------------------------------------------------------------------------ */
@@ -275,9 +224,7 @@ static const char *chosen_elsewhere(const cleat_run_parts *parts, const char *ke
 
 static void add_auto(cleat_text *text, const cleat_run_parts *parts) {
     char key[128], given[CLEAT_PROFILE_TEXT], became[CLEAT_PATH], why[WHY];
-    bool first = true;
-    cleat_json_add_name(text, "auto");
-    cleat_text_add(text, "[");
+    json_add(text, json_open("auto", '['));
     for (size_t i = 0; cleat_profile_key(parts->settings->profile, i, key, sizeof key); ++i) {
         const char *elsewhere = chosen_elsewhere(parts, key);
         if (cleat_profile_get(parts->settings->profile, key, given, sizeof given, NULL) || strcmp(given, "auto") != 0)
@@ -290,47 +237,31 @@ static void add_auto(cleat_text *text, const cleat_run_parts *parts) {
         *why = 0;
         for (size_t r = 0; r < sizeof reasons / sizeof reasons[0]; ++r)
             if (strcmp(reasons[r].key, key) == 0) reasons[r].write(parts, why);
-        cleat_text_add(text, first ? "{" : ",{");
-        first = false;
-        add_text(text, "key", key);
-        add_text(text, "given", given);
-        add_text(text, "became", became);
-        add_text(text, "why", why);
-        cleat_text_add(text, "}");
+        json_add(text, json_open(NULL, '{'), json_text("key", key), json_clean("given", given),
+                 json_clean("became", became), json_clean("why", why), json_close('}'));
     }
-    cleat_text_add(text, "]");
+    json_add(text, json_close(']'));
 }
 
 /* --- the record ----------------------------------------------------------------------------------------------- */
 
-static void add_gauge(cleat_text *text, const cleat_gauge *gauge, bool first) {
-    cleat_text_add(text, first ? "{" : ",{");
-    add_text(text, "name", gauge->name);
-    add_text(text, "unit", gauge->unit);
-    add_text(text, "source", gauge->source);
-    add_text(text, "meaning", gauge->meaning);
-    cleat_text_add(text, "}");
-}
-
 static void add_gauges(cleat_text *text, const cleat_run_monitor *monitor) {
-    cleat_json_add_name(text, "figures");
-    cleat_text_add(text, "[");
-    for (size_t i = 0; i < CLEAT_OWN_GAUGES; ++i) add_gauge(text, &cleat_own_gauges[i], i == 0);
-    for (size_t i = 0; i < CLEAT_ROUTE_FIGURES; ++i) add_gauge(text, &monitor->gauges[i], false);
-    cleat_text_add(text, "]");
+    json_add(text, json_open("figures", '['));
+    for (size_t i = 0; i < CLEAT_OWN_GAUGES + CLEAT_ROUTE_FIGURES; ++i) {
+        const cleat_gauge *gauge = i < CLEAT_OWN_GAUGES ? &cleat_own_gauges[i] : &monitor->gauges[i - CLEAT_OWN_GAUGES];
+        json_add(text, json_open(NULL, '{'), json_clean("name", gauge->name), json_clean("unit", gauge->unit),
+                 json_clean("source", gauge->source), json_clean("meaning", gauge->meaning), json_close('}'));
+    }
+    json_add(text, json_close(']'));
 }
 
 void cleat_run_start_record(const cleat_run_monitor *monitor, const cleat_run_parts *parts,
                             const cleat_step_forecast *forecast, cleat_text *text) {
     char host[256] = "";
     if (gethostname(host, sizeof host - 1)) *host = 0;
-    cleat_text_add(text, "{\"kind\":\"start\",\"time\":");
-    cleat_json_add_time(text, cleat_wall_seconds());
-    add_number(text, "step", (double)parts->before);
-    add_text(text, "cleat", cleat_version());
-    add_number(text, "pid", getpid());
-    add_text(text, "host", host[0] ? host : NULL);
-    add_text(text, "command", parts->run->options->command);
+    json_add(text, json_open(NULL, '{'), json_text("kind", "start"), json_time("time", cleat_wall_seconds()),
+             json_count("step", parts->before), json_text("cleat", cleat_version()), json_count("pid", getpid()),
+             json_clean("host", host[0] ? host : NULL), json_clean("command", parts->run->options->command));
     add_device(text, cleat_device_get_facts(parts->engine->device));
     add_cpus(text);
     add_model(text, parts);
@@ -340,5 +271,5 @@ void cleat_run_start_record(const cleat_run_monitor *monitor, const cleat_run_pa
     add_forecast(text, forecast);
     add_auto(text, parts);
     add_gauges(text, monitor);
-    cleat_text_add(text, "}");
+    json_add(text, json_close('}'));
 }

@@ -194,20 +194,20 @@ static void differences_are_told(void **state) {
     assert_int_equal(cleat_card_differences(&card, &device, text, sizeof text), 0);
     device.memory_total = (int64_t)(15.6 * GiB);
     assert_int_equal(cleat_card_differences(&card, &device, text, sizeof text), 1);
-    assert_string_equal(text, "memory 15.6 GiB, but 14.6 GiB in the card file");
+    assert_string_equal(text, "memory 15.60 GiB, but 14.56 GiB in the card file");
     device.half_extension = true;
     device.compute_units = 38;
     device.local_memory = 64 * 1024;
     device.max_allocation = 2048LL << 20;
     device.alignment = 256;
     assert_int_equal(cleat_card_differences(&card, &device, text, sizeof text), 6);
-    expect_contains(text, "; largest allocation 2 GiB, but 3.64 GiB in the card file");
-    expect_contains(text, "; alignment 256 B, but 512 B in the card file");
-    expect_contains(text, "; local memory 64 KiB, but 48 KiB in the card file");
+    expect_contains(text, "; largest allocation 2.00 GiB, but 3.64 GiB in the card file");
+    expect_contains(text, "; alignment 256 bytes, but 512 bytes in the card file");
+    expect_contains(text, "; local memory 64.00 KiB, but 48.00 KiB in the card file");
     expect_contains(text, "; compute units 38, but 40 in the card file");
     expect_contains(text, "; cl_khr_fp16 yes, but no in the card file");
     assert_int_equal(cleat_card_differences(&card, &device, tiny, sizeof tiny), 6);
-    assert_string_equal(tiny, "memory 15.6 GiB");
+    assert_string_equal(tiny, "memory 15.60 Gi");
     assert_int_equal(cleat_card_differences(&card, &device, NULL, 0), 6);
 }
 

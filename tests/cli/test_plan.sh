@@ -18,7 +18,7 @@ check_members() {
     local name
     for name in card present device fits reason recompute stored recomputed micro_batch_asked effective_batch limit data_known buckets parameters trained_parameters full_bytes \
         bytes share_of_limit category_bytes activations_and_workspace fixed_bytes bytes_per_sample slabs largest_slab arena_bytes \
-        lower_bound forward_peak training_peak stored_activations fused_bytes fused_largest step_seconds samples_per_second \
+        lower_bound forward_peak training_peak stored_activations step_seconds samples_per_second \
         steps_per_epoch epoch_seconds run_seconds rates source precision f32_arena_bytes; do
         says out "\"$name\":"
     done
@@ -35,9 +35,6 @@ test_profiles() {
         says out "$scratch/nowhere does not exist"
         says out "activations and workspace"
         says out "forward + backward"
-        case $profile in
-        */rna*.ini) says out "fused kernels avoid storing" ;; # attention matrices, mostly
-        esac
         says out "estimate from: card file t4"
         says out "sqrt: base x sqrt(global batch / base batch)"
         says out "<- this profile"

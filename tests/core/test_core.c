@@ -697,13 +697,31 @@ static void strings_of_json_are_quoted(void **state) {
     cleat_text_free(&text);
 }
 
+static void documents_of_json_have_commas(void **state) {
+    static const char *const expected[] = {
+        "{\"a\":[1,null,{}],\"b\":{\"t\":true,\"n\":null,\"e\":null},\"x\":0.25,\"d\":0.33,\"f\":2.50,\"y\":0."
+        "33333333333333331}\n[]",
+        "{\"a\": [1, null, {}], \"b\": {\"t\": true, \"n\": null, \"e\": null}, \"x\": 0.25, \"d\": 0.33, \"f\": 2.50, "
+        "\"y\": 0.33333333333333331}\n[]"};
+    (void)state;
+    for (int spaced = 0; spaced < 2; ++spaced) {
+        cleat_text text = {.spaced = spaced};
+        json_add(&text, json_open(NULL, '{'), json_open("a", '['), json_count(NULL, 1), json_text(NULL, NULL),
+                 json_open(NULL, '{'), json_close('}'), json_close(']'), json_open("b", '{'), json_bool("t", true),
+                 json_number("n", NAN), json_some("e", ""), json_close('}'), json_number("x", 0.25),
+                 json_digits("d", 1 / 3.0, 2), json_fixed("f", 2.5, 2), json_exact("y", 1 / 3.0), json_close('}'));
+        cleat_text_add(&text, "\n");
+        json_add(&text, json_open(NULL, '['), json_close(']'));
+        assert_string_equal(text.data, expected[spaced]);
+        cleat_text_free(&text);
+    }
+}
+
 static void times_of_json_have_milliseconds(void **state) {
     (void)state;
     cleat_text text = {0};
-    cleat_json_add_time(&text, 1764.5678);
-    cleat_text_add(&text, " ");
-    cleat_json_add_time(&text, 0.0009);
-    assert_string_equal(text.data, "1764.568 0.001");
+    json_add(&text, json_open(NULL, '['), json_time(NULL, 1764.5678), json_time(NULL, 0.0009), json_close(']'));
+    assert_string_equal(text.data, "[1764.568,0.001]");
     cleat_text_free(&text);
 }
 
@@ -711,6 +729,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
         cmocka_unit_test(strings_of_json_are_quoted),
+        cmocka_unit_test(documents_of_json_have_commas),
         cmocka_unit_test(times_of_json_have_milliseconds),
         cmocka_unit_test(error_may_be_null),
         cmocka_unit_test(error_text_is_cut),

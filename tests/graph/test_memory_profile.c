@@ -115,15 +115,8 @@ static void link_backward_in_place(cleat_graph *graph, cleat_node *node, cleat_t
     link_backward_by(graph, &link_grad_in_place, node, dout[0]);
 }
 
-static int64_t link_fused(const cleat_node *node) {
-    return 10 * *(const int64_t *)(const void *)node->attr;
-}
-
-static const cleat_op chain_link = {.name = "link",
-                                    .infer = infer_link,
-                                    .backward = link_backward,
-                                    .variants = forward_variants,
-                                    .fused_bytes = link_fused};
+static const cleat_op chain_link = {
+    .name = "link", .infer = infer_link, .backward = link_backward, .variants = forward_variants};
 static const cleat_op link_in_place = {
     .name = "link", .infer = infer_link, .backward = link_backward_in_place, .variants = forward_variants};
 
@@ -198,22 +191,6 @@ static void test_recomputed(void **state) {
     f = check(&w);
     assert_int_equal(f.parts[CLEAT_PEAK_RECOMPUTED], 0);
     assert_int_equal(f.forward_peak, 6 * 256);
-    world_destroy(&w);
-}
-
-static void test_fused(void **state) {
-    int64_t sum = -1, largest = -1;
-    (void)state;
-    /* recomputed copies and gradients do not count */
-    world w = chain(&chain_link, (int64_t[]){1, 7, 2, 5, 3, 1}, 6, 2, 1);
-    cleat_graph_fused(w.graph, &sum, &largest);
-    assert_int_equal(sum, 10 * (1 + 7 + 2 + 5 + 3 + 1));
-    assert_int_equal(largest, 70);
-    world_destroy(&w);
-    w = chain(&link_in_place, (int64_t[]){1, 7}, 2, 0, 0);
-    cleat_graph_fused(w.graph, &sum, &largest);
-    assert_int_equal(sum, 0);
-    assert_int_equal(largest, 0);
     world_destroy(&w);
 }
 
@@ -292,11 +269,10 @@ static void test_failed_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward_only),       cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_recomputed),         cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_random_graphs),      cmocka_unit_test(test_transformers),
-        cmocka_unit_test(test_wrong_graph),        cmocka_unit_test(test_empty_graph),
-        cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_forward_only), cmocka_unit_test(test_backward),
+        cmocka_unit_test(test_recomputed),   cmocka_unit_test(test_random_graphs),
+        cmocka_unit_test(test_transformers), cmocka_unit_test(test_wrong_graph),
+        cmocka_unit_test(test_empty_graph),  cmocka_unit_test(test_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 #include "harness.h"
 
 #include "cleat/ops.h"
-#include "graph/memory_profile.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -241,27 +240,7 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
-/* Two layers: fusion avoids storing the probabilities [B, H, L, L] of each. */
-static void test_fused_bytes(void **state) {
-    (void)state;
-    const struct {
-        cleat_dtype dtype;
-        int64_t bytes;
-    } types[] = {{CLEAT_F32, 4}, {CLEAT_BF16, 2}};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
-        int64_t sum = 0, largest = 0;
-        cleat_graph *graph = op_graph();
-        cleat_attention(graph, cleat_input(graph, "a", types[i].dtype, 3, (int64_t[]){3, 50, 24}), NULL, 4);
-        cleat_attention(graph, cleat_input(graph, "b", types[i].dtype, 3, (int64_t[]){3, 20, 24}), NULL, 2);
-        cleat_graph_fused(graph, &sum, &largest);
-        assert_int_equal(largest, 3 * 4 * 50 * 50 * types[i].bytes);
-        assert_int_equal(sum, largest + 3 * 2 * 20 * 20 * types[i].bytes);
-        op_graph_end(graph);
-    }
-}
-
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit),
-                                       cmocka_unit_test(test_fused_bytes)};
-    return op_main(tests, sizeof tests / sizeof tests[0], extra, 2);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit)};
+    return op_main(tests, sizeof tests / sizeof tests[0], extra, 1);
 }

@@ -2,7 +2,6 @@
 #include "harness.h"
 
 #include "cleat/ops.h"
-#include "graph/memory_profile.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -168,7 +167,7 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
-/* Statistics have the size of the queries, probabilities of all pairs; no node exists for a gradient that is
+/* Statistics have the size of the queries; no node exists for a gradient that is
  * not required. */
 static void test_gradients_nobody_wants(void **state) {
     (void)state;
@@ -179,9 +178,6 @@ static void test_gradients_nobody_wants(void **state) {
     assert_non_null(y);
     const int64_t lse[] = {2, 2, 3};
     assert_memory_equal(y->producer->out[1]->shape, lse, sizeof lse);
-    int64_t sum = 0, largest = 0;
-    cleat_graph_fused(graph, &sum, &largest);
-    assert_int_equal(sum, 2 * 2 * 3 * 5 * 4);
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 3, (int64_t[]){2, 3, 8});
     cleat_backward_from(graph, &y, &dy, 1);
     assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);

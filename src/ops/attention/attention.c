@@ -597,12 +597,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-/* The probabilities, which are not stored: T [B, H, L, S]. */
-static int64_t fused_bytes(const cleat_node *node) {
-    problem p = cleat_attention_problem_of(node);
-    return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);
-}
-
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                              {.name = NULL}};
 
@@ -613,7 +607,6 @@ static const cleat_op attention = {.name = "attention",
                                    .cost = cost,
                                    .variants = variants,
                                    .define = cleat_attention_define,
-                                   .fused_bytes = fused_bytes,
                                    .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
                                    .attributes = attributes};
 

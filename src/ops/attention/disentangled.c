@@ -184,13 +184,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-/* The probabilities and the two gathered terms of the score, which are not stored: T [B, H, L, L] each. */
-static int64_t fused_bytes(const cleat_node *node) {
-    const problem p = cleat_disentangled_problem_of(node);
-    const int tensors = 1 + (node->in[CLEAT_DIS_POS_KEYS] != NULL) + (node->in[CLEAT_DIS_POS_QUERIES] != NULL);
-    return tensors * p.batch * p.heads * p.length * p.length * cleat_dtype_size(node->in[CLEAT_DIS_QKV]->dtype);
-}
-
 static const cleat_op disentangled_attention = {
     .name = "disentangled_attention",
     .optional_inputs = CLEAT_IN(CLEAT_DIS_POS_KEYS) | CLEAT_IN(CLEAT_DIS_POS_QUERIES) | CLEAT_IN(CLEAT_DIS_LENGTHS),
@@ -198,7 +191,6 @@ static const cleat_op disentangled_attention = {
     .backward = backward,
     .cost = cost,
     .variants = cleat_disentangled_variants,
-    .fused_bytes = fused_bytes,
     .autocast_inputs = CLEAT_IN(CLEAT_DIS_QKV) | CLEAT_IN(CLEAT_DIS_POS_KEYS) | CLEAT_IN(CLEAT_DIS_POS_QUERIES)};
 
 cleat_tensor *cleat_disentangled_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *pos_keys,

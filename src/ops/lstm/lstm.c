@@ -40,18 +40,10 @@ static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 1, 1, 100);
 }
 
-/* tanh(c), which is not stored. */
-static int64_t fused_bytes(const cleat_node *node) {
-    return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
-}
-
 /* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
  * step are neither written nor read again. */
-static const cleat_op lstm_layer = {.name = "lstm_layer",
-                                    .cost = cost,
-                                    .variants = cleat_lstm_layer_variants,
-                                    .define = cleat_lstm_define,
-                                    .fused_bytes = fused_bytes};
+static const cleat_op lstm_layer = {
+    .name = "lstm_layer", .cost = cost, .variants = cleat_lstm_layer_variants, .define = cleat_lstm_define};
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
@@ -198,7 +190,6 @@ static const cleat_op lstm = {.name = "lstm",
                               .variants = cleat_lstm_variants,
                               .define = cleat_lstm_define,
                               .inplace_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS),
-                              .fused_bytes = fused_bytes,
                               .fusion = &(const cleat_fusion){.producer = fuse_producer},
                               .autocast_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS) | CLEAT_IN(CLEAT_LSTM_WEIGHT),
                               .weight_inputs = CLEAT_IN(CLEAT_LSTM_WEIGHT)};

@@ -7,14 +7,22 @@ from typing import Any, Dict, List, Mapping, Optional
 from ._tables import Get, fail, fractions, need, read_classes, read_csv, same_count, splits, write_csv
 
 
-def _table_of(folder: pathlib.Path, text_column: str, id_column: str, texts: Any) -> pathlib.Path:
-    """Texts to predict, numbered from 0 if there is a column for it."""
-    header = [text_column] + ([id_column] if id_column else [])
-    write_csv(folder / "inputs.csv", header, ([text, i][: len(header)] for i, text in enumerate(texts)))
-    return folder / "inputs.csv"
+class _Table:
+    @staticmethod
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        """Texts to predict, numbered from 0 if there is a column for it."""
+        header = [get("data.text_column")] + ([get("data.id_column")] if get("data.id_column") else [])
+        write_csv(folder / "inputs.csv", header, ([text, i][: len(header)] for i, text in enumerate(inputs)))
+        return folder / "inputs.csv"
 
 
-class Texts:
+def _settings(folder: pathlib.Path, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+    """Settings of a folder whose files have the names that the reader looks for."""
+    files = {f"data.{split}_file": "" for split in ("train", "val", "test")}
+    return {"data.path": str(folder), **files, **fractions(validation, get)}
+
+
+class Texts(_Table):
     """Keys: texts [N] (str), labels [N]."""
 
     @staticmethod
@@ -24,23 +32,14 @@ class Texts:
             need(part, f"{split} data of texts", ["texts", "labels"])
             same_count(f"{split} data", texts=len(part["texts"]), labels=len(part["labels"]))
             write_csv(folder / f"{split}.csv", header, zip(part["texts"], part["labels"]))
-        return {
-            "data.path": str(folder),
-            "data.id_column": "",
-            **{f"data.{split}_file": "" for split in ("train", "val", "test")},
-            **fractions(validation, get),
-        }
-
-    @staticmethod
-    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
-        return _table_of(folder, get("data.text_column"), get("data.id_column"), inputs)
+        return {"data.id_column": "", **_settings(folder, validation, get)}
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
         return read_classes(folder, probabilities)
 
 
-class Masked:
+class Masked(_Table):
     """Key: texts [N] (str), to predict with mask tokens in them."""
 
     @staticmethod
@@ -49,16 +48,7 @@ class Masked:
             need(part, f"{split} data of texts", ["texts"])
             same_count(f"{split} data", texts=len(part["texts"]))
             write_csv(folder / f"{split}.csv", [get("data.text_column")], ([text] for text in part["texts"]))
-        return {
-            "data.path": str(folder),
-            "data.id_column": "",
-            **{f"data.{split}_file": "" for split in ("train", "val", "test")},
-            **fractions(validation, get),
-        }
-
-    @staticmethod
-    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
-        return _table_of(folder, get("data.text_column"), get("data.id_column"), inputs)
+        return {"data.id_column": "", **_settings(folder, validation, get)}
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
@@ -95,11 +85,7 @@ class Tags:
             need(part, f"{split} data of sentences", ["sentences", "tags"])
             same_count(f"{split} data", sentences=len(part["sentences"]), tags=len(part["tags"]))
             _write_conll(folder / f"{split}.conll", part["sentences"], part["tags"])
-        return {
-            "data.path": str(folder),
-            **{f"data.{split}_file": "" for split in ("train", "val", "test")},
-            **fractions(validation, get),
-        }
+        return _settings(folder, validation, get)
 
     @staticmethod
     def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
