@@ -1,8 +1,8 @@
 /* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched.
- * Not needed to use the operations of ops.h, which are written against this header: src/ops/gelu.c is a
- * short one.
+ * Not needed to use the operations of ops.h, which are written against this header: src/ops/softmax.c is
+ * a short one.
  *
- * An operation is a static const cleat_op. A function like cleat_gelu calls cleat_emit, which appends a
+ * An operation is a static const cleat_op. A function like cleat_softmax calls cleat_emit, which appends a
  * cleat_node and calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and
  * `workspace` of the variants; cleat_exec_create calls `bind` of the one that was chosen.
  *
