@@ -194,6 +194,9 @@ struct cleat_op {
  * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so that their struct has no gaps between members. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
+static inline cleat_tensor *cleat_first_output(const cleat_node *emitted) {
+    return emitted ? emitted->out[0] : NULL;
+}
 
 /* For infer: makes output `i` a new activation of this shape and dtype. */
 CLEAT_API cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,

@@ -63,16 +63,9 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 }
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
     const cleat_function *f = function_of(node);
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [KEPT] = f->keeps_y ? node->out[0] : node->in[0]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &f->grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(int32_t),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &f->grad, in, GRAD_IN, &node->in[0], 1);
 }
 
 /* In halves, a linear layer that does the GELU computes it from a sum that is not rounded yet, which nobody has later. */
@@ -164,8 +157,7 @@ const cleat_function cleat_functions[POINTWISE_END] = {
 };
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, int32_t number) {
-    cleat_node *node = cleat_emit(graph, &cleat_functions[number].op, &number, sizeof number, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &cleat_functions[number].op, &number, sizeof number, &x, 1));
 }
 
 cleat_tensor *cleat_sigmoid(cleat_graph *graph, cleat_tensor *x) {

@@ -157,10 +157,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
                 (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
                 (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
     if (fits) return CLEAT_OK;
-    char dy[96], gradient[96];
-    cleat_tensor_describe(p.a, dy, sizeof dy);
-    cleat_tensor_describe(out, gradient, sizeof gradient);
-    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", dy, gradient);
+    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", CLEAT_DESCRIBED(p.a),
+                            CLEAT_DESCRIBED(out));
 }
 
 /* dW and dx may overwrite their accum, y the residual. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
@@ -256,15 +254,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || weight->rank != 2 || weight->dtype != x->dtype ||
-        weight->shape[1] != cleat_width(x)) {
-        char text_x[96], text_weight[96];
-        cleat_tensor_describe(x, text_x, sizeof text_x);
-        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        weight->shape[1] != cleat_width(x))
         return cleat_infer_fail(
             node, error,
             "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in the last dimension of x",
-            text_x, text_weight);
-    }
+            CLEAT_DESCRIBED(x), CLEAT_DESCRIBED(weight));
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
     if (cleat_rows(x) > CLEAT_MAX_ROWS || fan_out > CLEAT_MAX_ROWS || weight->shape[1] > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "a dimension is larger than %d", CLEAT_MAX_ROWS);
@@ -303,7 +297,6 @@ const cleat_op cleat_linear_op = {.name = "linear",
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias, [RESIDUAL] = residual};
-    cleat_node *node =
-        cleat_emit(graph, &cleat_linear_op, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(
+        cleat_emit(graph, &cleat_linear_op, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN));
 }
