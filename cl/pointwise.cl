@@ -4,7 +4,8 @@
  *
  * A function is defined by value_of(x) and slope_of(kept), its derivative as a function of x or of y: whichever
  * src/ops/pointwise.c keeps for the gradient. y may be x, dx may be any of its inputs. */
-#include "lib/common.clh"
+#include "lib/gelu.clh"
+#include "lib/relu.clh"
 #include "lib/shared_numbers.clh"
 #include "lib/sigmoid.clh"
 
@@ -34,7 +35,21 @@ static inline floatv slope_of(floatv x) {
     const floatv s = sigmoid_of(x);
     return s * fma(x, 1.0f - s, (floatv)(1.0f));
 }
+#elif FUNCTION == POINTWISE_RELU
+#define value_of relu_of
+#elif FUNCTION == POINTWISE_GELU
+#define value_of gelu_of
+#define slope_of gelu_slope
 #endif
+
+/* before + dy f'. The dy that ReLU does not let through may be infinite. */
+static inline floatv add_grad(floatv before, floatv dy, floatv kept) {
+#if FUNCTION == POINTWISE_RELU
+    return before + relu_pass(dy, kept);
+#else
+    return fma(dy, slope_of(kept), before);
+#endif
+}
 
 __kernel void pointwise_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     FOR_VECTORS(s, n) STOREV(value_of(LOADV(AT(x), s.at)), AT(y), s.at);
@@ -50,12 +65,12 @@ __kernel void pointwise_backward(TENSOR(const T, dy), TENSOR(const T, kept), TEN
                                  const ulong n) {
     FOR_VECTORS(s, n) {
         floatv before = HAS(accum) ? LOADV(AT(accum), s.at) : (floatv)(0.0f);
-        STOREV(fma(LOADV(AT(dy), s.at), slope_of(LOADV(AT(kept), s.at)), before), AT(dx), s.at);
+        STOREV(add_grad(before, LOADV(AT(dy), s.at), LOADV(AT(kept), s.at)), AT(dx), s.at);
     }
     if (OWNS_TAIL(n)) {
         ulong i = TAIL_AT(n);
         int rest = (int)(n - i);
         floatv before = HAS(accum) ? LOADN(AT(accum), i, rest) : (floatv)(0.0f);
-        STOREN(fma(LOADN(AT(dy), i, rest), slope_of(LOADN(AT(kept), i, rest)), before), AT(dx), i, rest);
+        STOREN(add_grad(before, LOADN(AT(dy), i, rest), LOADN(AT(kept), i, rest)), AT(dx), i, rest);
     }
 }

@@ -1,8 +1,8 @@
 /* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched.
- * Not needed to use the operations of ops.h, which are written against this header: src/ops/gelu.c is a
- * short one.
+ * Not needed to use the operations of ops.h, which are written against this header: src/ops/softmax.c is
+ * a short one.
  *
- * An operation is a static const cleat_op. A function like cleat_gelu calls cleat_emit, which appends a
+ * An operation is a static const cleat_op. A function like cleat_softmax calls cleat_emit, which appends a
  * cleat_node and calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and
  * `workspace` of the variants; cleat_exec_create calls `bind` of the one that was chosen.
  *
@@ -190,6 +190,9 @@ struct cleat_op {
  * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so that their struct has no gaps between members. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
+static inline cleat_tensor *cleat_first_output(const cleat_node *emitted) {
+    return emitted ? emitted->out[0] : NULL;
+}
 
 /* For infer: makes output `i` a new activation of this shape and dtype. */
 CLEAT_API cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,

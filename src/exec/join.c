@@ -111,7 +111,7 @@ static cleat_status keep_copy(cleat_exec *exec, const char *text, const char **k
     return status;
 }
 
-/* "linear/linear.cl*4+gelu.cl" */
+/* "linear/linear.cl*4+pointwise.cl" */
 static void print_files(const cleat_program_key *parts, size_t count, char *text, size_t size) {
     size_t used = 0;
     for (size_t i = 0, same; i < count && used < size; i += same) {

@@ -164,6 +164,12 @@ bool cleat_graph_owns(const cleat_graph *graph, const cleat_tensor *tensor);
 
 /* Writes type and shape as text: "f32 [2, 512, 256]". */
 void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
+/* The same, as an argument of the call that prints it. */
+#define CLEAT_DESCRIBED(tensor) cleat_described(tensor, (char[96]){0})
+static inline const char *cleat_described(const cleat_tensor *tensor, char *text) {
+    cleat_tensor_describe(tensor, text, 96);
+    return text;
+}
 
 /* Product of all dimensions but the last, and the last dimension: most ops treat a tensor as
  * [rows, width]. */

@@ -4,7 +4,6 @@
  * balanced class weights are w[c] = N / (C n[c]), whose mean over the training data is 1. */
 #include "models/published/text.h"
 #include "cleat/ops.h"
-#include "core/cpus.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/text/set.h"
@@ -24,8 +23,6 @@ extern const cleat_model_class cleat_text_classifier, cleat_text_tagger;
 /* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, LABELS, TYPES };
 
-enum { MAX_ENCODERS = 16 };
-
 static bool is_tagger(const cleat_model *model) {
     return model->type == &cleat_text_tagger;
 }
@@ -44,60 +41,32 @@ typedef struct text_settings { /* begins as a cleat_text_model_settings */
 #define RECORD text_settings
 #include "ini/rows.h"
 
-static const char *const encoding_names[] = {"error", "replace", NULL};
 static const char *const tag_names[] = {"error", "repair", NULL};
 
-#define FILE_ROWS                                                                                                      \
-    PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
-        TEST_FRACTION_ROW(data.test_fraction), BUCKETS_ROW(common), LIMIT_ROW(common), MIN_LENGTH_ROW(common),         \
-        {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,                                                             \
-         .help = "Training file in data.path; empty: the file with train in its name."},                               \
-        {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,                                                               \
-         .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},       \
-    {                                                                                                                  \
-        AT(data, test_file), TEXT(0, 255, ""), COMPUTES,                                                               \
-            .help = "Test file; empty: the file with test in its name, if any."                                        \
-    }
 #define TOKEN_ROWS                                                                                                     \
     {AT(data, labels), TEXT(0, 1023, ""), COMPUTES,                                                                    \
      .help =                                                                                                           \
          "Classes, or entity types, in order: words, or names in double quotes; empty: those of the training split."}, \
-        {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                            \
-         .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "    \
-                 "training texts."},                                                                                   \
-        {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES,                                                    \
-         .help = "Number of tokens in a learned vocabulary."},                                                         \
-        {AT(data, lowercase), BOOL("true"), SHAPES,                                                                    \
-         .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},                    \
-    {                                                                                                                  \
+        TEXT_VOCABULARY_ROWS, {                                                                                        \
         AT(data, word_dropout), FLOAT(0, 0.9, "0"), COMPUTES,                                                          \
             .help = "Training: probability of replacing a token by [UNK] (word dropout)."                              \
     }
-#define INVALID_ROW                                                                                                    \
-    {                                                                                                                  \
-        FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,                    \
-            .help = "Invalid UTF-8 bytes: report an error, or drop them."                                              \
-    }
-#define CACHE_ROW                                                                                                      \
-    { AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder." }
 
 static const cleat_key classifier_keys[] = {
     ENCODER_ROWS(encoder),
     {FIELD(model, pooling, pooling), CHOICE(cleat_text_pooling_names, "mean"), SHAPES,
      .help = "Pooling of token features for classification: mean of all tokens, or the first token; network = cleat."},
     TEXT_NETWORK_ROWS(network),
-    FILE_ROWS,
-    {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
+    TEXT_FILE_ROWS,
+    TEXT_COLUMN_ROW,
     {AT(data, text_pair_column), TEXT(0, 127, ""), COMPUTES, .later = true,
      .help = "Column of the second text of a pair, such as a hypothesis or an answer; empty: single texts."},
     {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
-    {AT(data, id_column), TEXT(0, 127, ""),
-     .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."},
+    TEXT_ID_COLUMN_ROW,
     TOKEN_ROWS,
-    {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
-     .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
-    INVALID_ROW,
-    CACHE_ROW,
+    TEXT_EMPTY_ROW,
+    TEXT_INVALID_ROW,
+    TEXT_CACHE_ROW,
     CLASS_LOSS_ROWS(loss),
     {.name = NULL},
 };
@@ -105,12 +74,12 @@ static const cleat_key classifier_keys[] = {
 static const cleat_key tagger_keys[] = {
     ENCODER_ROWS(encoder),
     TEXT_NETWORK_ROWS(network),
-    FILE_ROWS,
+    TEXT_FILE_ROWS,
     TOKEN_ROWS,
-    INVALID_ROW,
+    TEXT_INVALID_ROW,
     {FIELD(data, bad_tags, data.repair_tags), EITHER(tag_names, "error"), COMPUTES,
      .help = "Entities that begin with I-: report an error, or read the tag as B-."},
-    CACHE_ROW,
+    TEXT_CACHE_ROW,
     CLASS_LOSS_ROWS(loss),
     {.name = NULL},
 };
@@ -148,11 +117,6 @@ static cleat_status read_classes(cleat_model *model, const cleat_dataset *datase
     return CLEAT_OK;
 }
 
-static int encoders(void) {
-    int cpus = cleat_cpus();
-    return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
-}
-
 /* The tokens of the vocabulary, or the rows that the settings give, which may be more. */
 static cleat_status set_vocabulary(cleat_model *model, const char *path, const cleat_dataset *dataset,
                                    cleat_error *error) {
@@ -183,7 +147,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.max_length = settings_of(model)->common.max_length;
     options.labelled = mode != CLEAT_MODE_PREDICT;
     options.fitted = fitted ? fitted : "";
-    options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
+    options.workers = cleat_text_workers(model);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
@@ -533,52 +497,33 @@ static const cleat_model_examples tag_examples = {
 static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {"text_pretrain", NULL}, {NULL, NULL}},
                                 tagger_origins[] = {{"text_classifier", NULL}, {"text_pretrain", NULL}, {NULL, NULL}};
 
+#define TEXT_CLASS                                                                                                     \
+    .settings_size = sizeof(text_settings), .defaults = defaults, .check = check, .terms = terms, .n_terms = 1,        \
+    .check_data = check_data, .open_data = open_data, .fields = fields, .build = build, .layer_of = layer_of,          \
+    .layers = layers, .sample_weight = sample_weight, .architecture = architecture
+
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,
-                                                 .settings_size = sizeof(text_settings),
-                                                 .defaults = defaults,
-                                                 .check = check,
+                                                 TEXT_CLASS,
                                                  .metrics = cleat_classes_metrics,
-                                                 .terms = terms,
-                                                 .n_terms = 1,
-                                                 .check_data = check_data,
-                                                 .open_data = open_data,
-                                                 .fields = fields,
-                                                 .build = build,
-                                                 .layer_of = layer_of,
-                                                 .layers = layers,
-                                                 .sample_weight = sample_weight,
                                                  .metric_state_size = class_metric_state_size,
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = class_metric_compute,
                                                  .write = write_classes,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
-                                                 .architecture = architecture,
                                                  .origins = classifier_origins,
                                                  .init_profile = "text_classify"};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
-                                             .settings_size = sizeof(text_settings),
-                                             .defaults = defaults,
-                                             .check = check,
+                                             TEXT_CLASS,
                                              .metrics = tag_metrics,
-                                             .terms = terms,
-                                             .n_terms = 1,
-                                             .check_data = check_data,
-                                             .open_data = open_data,
-                                             .fields = fields,
-                                             .build = build,
-                                             .layer_of = layer_of,
-                                             .layers = layers,
-                                             .sample_weight = sample_weight,
                                              .metric_state_size = tag_metric_state_size,
                                              .metric_update = tag_metric_update,
                                              .metric_compute = tag_metric_compute,
                                              .write = write_tags,
                                              .examples = &tag_examples,
                                              .architectures = cleat_published_taggers,
-                                             .architecture = architecture,
                                              .origins = tagger_origins,
                                              .init_profile = "text_tag"};

@@ -1,6 +1,7 @@
 /* The networks of the text families. */
 #include "models/text_networks.h"
 
+#include "core/cpus.h"
 #include "models/model.h"
 #include "nn/bert.h"
 #include "nn/deberta.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 const char *const cleat_text_pooling_names[] = {"mean", "first", NULL};
+const char *const cleat_text_encoding_names[] = {"error", "replace", NULL};
 const char *const cleat_position_terms_names[] = {
     [CLEAT_BOTH_TERMS] = "both", [CLEAT_ONLY_C2P] = "c2p", [CLEAT_ONLY_P2C] = "p2c", NULL};
 
@@ -194,4 +196,9 @@ cleat_status cleat_text_network_check(const cleat_text_network_settings *network
                                        "there are positions for %lld tokens%s; set data.max_length to at most that",
                                        (long long)usable, first ? " (the first rows are not used)" : "");
     return CLEAT_OK;
+}
+
+int cleat_text_workers(const cleat_model *model) {
+    const int most = 16, cpus = cleat_cpus();
+    return model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
 }

@@ -21,7 +21,8 @@ typedef enum cleat_text_network {
 extern const char *const cleat_text_network_names[];
 
 typedef enum cleat_text_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_text_pooling;
-extern const char *const cleat_text_pooling_names[]; /* ends with NULL */
+extern const char *const cleat_text_pooling_names[];  /* ends with NULL */
+extern const char *const cleat_text_encoding_names[]; /* by replace_invalid of cleat_text_options; ends with NULL */
 
 /* Terms of the attention scores of DeBERTa: queries meet position keys (c2p), keys meet position queries (p2c). */
 typedef enum cleat_position_terms { CLEAT_BOTH_TERMS, CLEAT_ONLY_C2P, CLEAT_ONLY_P2C } cleat_position_terms;
@@ -111,6 +112,48 @@ typedef struct cleat_text_model_settings {
             .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
     }
 
+/* Rows that text families share, of settings with members `common` and `data` (cleat_text_options). */
+#define TEXT_FILE_ROWS                                                                                                 \
+    PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
+        TEST_FRACTION_ROW(data.test_fraction), BUCKETS_ROW(common), LIMIT_ROW(common), MIN_LENGTH_ROW(common),         \
+        {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,                                                             \
+         .help = "Training file in data.path; empty: the file with train in its name."},                               \
+        {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+         .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},       \
+    {                                                                                                                  \
+        AT(data, test_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+            .help = "Test file; empty: the file with test in its name, if any."                                        \
+    }
+#define TEXT_ID_COLUMN_ROW                                                                                             \
+    {                                                                                                                  \
+        AT(data, id_column), TEXT(0, 127, ""),                                                                         \
+            .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."           \
+    }
+#define TEXT_EMPTY_ROW                                                                                                 \
+    {                                                                                                                  \
+        FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,                       \
+            .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."                  \
+    }
+#define TEXT_COLUMN_ROW                                                                                                \
+    { AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column." }
+#define TEXT_VOCABULARY_ROWS                                                                                           \
+    {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                                \
+     .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "        \
+             "training texts."},                                                                                       \
+        {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES,                                                    \
+         .help = "Number of tokens in a learned vocabulary."},                                                         \
+    {                                                                                                                  \
+        AT(data, lowercase), BOOL("true"), SHAPES,                                                                     \
+            .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."                   \
+    }
+#define TEXT_INVALID_ROW                                                                                               \
+    {                                                                                                                  \
+        FIELD(data, invalid_utf8, data.replace_invalid), EITHER(cleat_text_encoding_names, "error"), COMPUTES,         \
+            .help = "Invalid UTF-8 bytes: report an error, or drop them."                                              \
+    }
+#define TEXT_CACHE_ROW                                                                                                 \
+    { AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder." }
+
 /* A network of a text family: settings, which are borrowed, and sizes. */
 typedef struct cleat_text_shape {
     const cleat_encoder_settings *encoder;
@@ -141,6 +184,8 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
                                                        const cleat_encoder_settings *encoder);
 /* The resolved settings of a model of a text family. */
 cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
+/* Threads that tokenize. */
+int cleat_text_workers(const cleat_model *model);
 /* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
 cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                       int64_t max_length, const cleat_record *record, cleat_error *error);

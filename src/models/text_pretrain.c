@@ -3,7 +3,6 @@
  * embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the mean over the chosen tokens of a
  * global batch. A checkpoint is a start (model.init) for text_classifier and text_tagger of the same network. */
 #include "cleat/ops.h"
-#include "core/cpus.h"
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "data/text/set.h"
@@ -22,8 +21,6 @@ static const char *const terms[] = {"cross_entropy"};
 /* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, LABELS, TYPES };
 
-enum { MAX_ENCODERS = 16 };
-
 /* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
@@ -37,42 +34,22 @@ typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
 #define RECORD pretrain_settings
 #include "ini/rows.h"
 
-static const char *const encoding_names[] = {"error", "replace", NULL}, *const long_names[] = {"cut", "split", NULL};
+static const char *const long_names[] = {"cut", "split", NULL};
 
 static const cleat_key keys[] = {
     ENCODER_ROWS(encoder),
     TEXT_NETWORK_ROWS(network),
-    PATH_ROW(common),
-    MAX_LENGTH_ROW(common),
-    VAL_FRACTION_ROW(data.val_fraction),
-    TEST_FRACTION_ROW(data.test_fraction),
-    BUCKETS_ROW(common),
-    LIMIT_ROW(common),
-    MIN_LENGTH_ROW(common),
-    {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,
-     .help = "Training file in data.path; empty: the file with train in its name."},
-    {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,
-     .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},
-    {AT(data, test_file), TEXT(0, 255, ""), COMPUTES,
-     .help = "Test file; empty: the file with test in its name, if any."},
-    {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
-    {AT(data, id_column), TEXT(0, 127, ""),
-     .help = "Column that identifies rows in predictions; empty, or not in the file: the row number."},
-    {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,
-     .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "
-             "training texts."},
-    {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, .help = "Number of tokens in a learned vocabulary."},
-    {AT(data, lowercase), BOOL("true"), SHAPES,
-     .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."},
+    TEXT_FILE_ROWS,
+    TEXT_COLUMN_ROW,
+    TEXT_ID_COLUMN_ROW,
+    TEXT_VOCABULARY_ROWS,
     {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 1, "0.15"), COMPUTES,
      .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
-    {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
-     .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
+    TEXT_EMPTY_ROW,
     {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES, .later = true,
      .help = "Training texts of more than max_length tokens: cut them, or split them into several samples."},
-    {FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,
-     .help = "Invalid UTF-8 bytes: report an error, or drop them."},
-    {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
+    TEXT_INVALID_ROW,
+    TEXT_CACHE_ROW,
     {.name = NULL},
 };
 
@@ -93,11 +70,6 @@ static const pretrain_settings *settings_of(const cleat_model *model) {
 static const cleat_metric_info metrics[] = {{"accuracy", true}, {"perplexity", false}, {NULL, false}};
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
-
-static int encoders(void) {
-    const int cpus = cleat_cpus();
-    return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
-}
 
 enum { NAMED = 5 };
 
@@ -145,7 +117,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.plain = true;
     options.predicted = predicts;
     options.fitted = fitted ? fitted : "";
-    options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
+    options.workers = cleat_text_workers(model);
     cleat_status status = cleat_masked_open(path, &options, predicts ? 0 : s->mask_fraction, &opened, error);
     if (!status && predicts) status = check_masks(path, opened, error);
     if (status) {

@@ -23,9 +23,8 @@ static bool is_place(const cleat_tensor *state, int32_t index) {
 }
 
 static cleat_status refuse_state(const cleat_node *node, int32_t index, cleat_error *error) {
-    char what[96];
-    cleat_tensor_describe(node->in[STATE], what, sizeof what);
-    return cleat_infer_fail(node, error, "state is %s, it must be a state f32 [n] with n > index = %d", what, index);
+    return cleat_infer_fail(node, error, "state is %s, it must be a state f32 [n] with n > index = %d",
+                            CLEAT_DESCRIBED(node->in[STATE]), index);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {

@@ -6,14 +6,10 @@
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *a = node->in[0], *b = node->in[1];
-    if (!cleat_is_storage(a->dtype) || a->dtype != b->dtype || !cleat_same_shape(a, b)) {
-        char text_a[96], text_b[96];
-        cleat_tensor_describe(a, text_a, sizeof text_a);
-        cleat_tensor_describe(b, text_b, sizeof text_b);
+    if (!cleat_is_storage(a->dtype) || a->dtype != b->dtype || !cleat_same_shape(a, b))
         return cleat_infer_fail(node, error,
                                 "the operands are %s and %s: both must be f32, f16 or bf16, of the same shape and type",
-                                text_a, text_b);
-    }
+                                CLEAT_DESCRIBED(a), CLEAT_DESCRIBED(b));
     return cleat_set_output(node, 0, a->dtype, a->rank, a->shape, error);
 }
 
@@ -27,8 +23,7 @@ static cleat_cost cost_product_grad(const cleat_node *node) {
 
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_tensor *in[] = {a, b};
-    cleat_node *node = cleat_emit(graph, op, NULL, 0, in, 2);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, op, NULL, 0, in, 2));
 }
 
 /* --- a + b ---------------------------------------------------------------------------------------------------- */
@@ -127,9 +122,7 @@ static const cleat_op subtract_grad = {.name = "subtract_grad",
 static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[0], dout[0]);
     if (cleat_requires_grad(node->in[1]))
-        cleat_emit_grads(graph,
-                         &(cleat_grads_spec){
-                             .op = &subtract_grad, .in = &dout[0], .n_in = 1, .targets = &node->in[1], .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &subtract_grad, &dout[0], 1, &node->in[1], 1);
 }
 
 static const cleat_op subtract = {.name = "subtract",
@@ -183,12 +176,8 @@ static const cleat_op multiply_grad = {.name = "multiply_grad",
 
 static void backward_product(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = 0; i < 2; ++i) {
-        if (!cleat_requires_grad(node->in[i])) continue;
         cleat_tensor *in[PRODUCT_GRAD_IN] = {dout[0], node->in[1 - i]};
-        cleat_emit_grads(
-            graph,
-            &(cleat_grads_spec){
-                .op = &multiply_grad, .in = in, .n_in = PRODUCT_GRAD_IN, .targets = &node->in[i], .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &multiply_grad, in, PRODUCT_GRAD_IN, &node->in[i], 1);
     }
 }
 

@@ -39,12 +39,10 @@ static cleat_status infer_common(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     int64_t channels = cleat_width(x);
     float eps = attr_of(node)->eps;
-    if (!cleat_is_storage(x->dtype) || x->rank < 2 || cleat_rows(x) > CLEAT_MAX_ROWS || channels > CLEAT_MAX_ROWS) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(
-            node, error, "x is %s, it must be f32, f16 or bf16 [B, ..., C] with at most 2^30 rows and channels", text);
-    }
+    if (!cleat_is_storage(x->dtype) || x->rank < 2 || cleat_rows(x) > CLEAT_MAX_ROWS || channels > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error,
+                                "x is %s, it must be f32, f16 or bf16 [B, ..., C] with at most 2^30 rows and channels",
+                                CLEAT_DESCRIBED(x));
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
     cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, &channels, error);
@@ -391,13 +389,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_SAMPLES] = node->in[SAMPLES]};
     cleat_tensor *targets[TARGETS] = {
         [DX] = node->in[X], [DRESIDUAL] = residual, [DGAMMA] = node->in[GAMMA], [DBETA] = node->in[BETA]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &batch_norm_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(batch_norm_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = targets,
-                                                .n_targets = TARGETS});
+    cleat_emit_grads_of(graph, node, &batch_norm_grad, in, GRAD_IN, targets, TARGETS);
 }
 
 static bool fuse_average(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
@@ -499,11 +491,8 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_tensor *statistics = node->in[F_STATISTICS];
     float momentum = ((const running_attr *)node->attr)->momentum;
     if (statistics->rank != 2 || statistics->shape[0] != 2 || statistics->dtype != CLEAT_F32 ||
-        cleat_tensor_elements(statistics) > CLEAT_MAX_ROWS) {
-        char text[96];
-        cleat_tensor_describe(statistics, text, sizeof text);
-        return cleat_infer_fail(node, error, "statistics are %s, they must be f32 [2, C]", text);
-    }
+        cleat_tensor_elements(statistics) > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "statistics are %s, they must be f32 [2, C]", CLEAT_DESCRIBED(statistics));
     cleat_status status = cleat_expect(node, F_MEAN, "running mean", CLEAT_F32, 1, &statistics->shape[1], error);
     if (!status) status = cleat_expect(node, F_VAR, "running variance", CLEAT_F32, 1, &statistics->shape[1], error);
     if (status) return status;

@@ -21,12 +21,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     const block_attr *attr = attr_of(node);
     if (x->dtype != CLEAT_F32 || x->rank != 2 || x->shape[0] % attr->parts != 0 ||
-        x->shape[0] > CLEAT_MAX_ROWS / MAX_PLACES || x->shape[1] > CLEAT_MAX_ROWS / MAX_PLACES) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+        x->shape[0] > CLEAT_MAX_ROWS / MAX_PLACES || x->shape[1] > CLEAT_MAX_ROWS / MAX_PLACES)
         return cleat_infer_fail(node, error, "the blocks are %s: they must be f32 [%d * side, rank], at most 2^27 rows",
-                                text, attr->parts);
-    }
+                                CLEAT_DESCRIBED(x), attr->parts);
     const int64_t shape[2] = {x->shape[0] / attr->parts * attr->places, x->shape[1] * attr->parts};
     return cleat_set_output(node, 0, attr->storage, 2, shape, error);
 }
@@ -111,13 +108,7 @@ static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &block_diagonal_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(block_attr),
-                                                .in = &dout[0],
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &block_diagonal_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(block_attr, factor, CLEAT_ATTRIBUTE_F32),
@@ -148,6 +139,5 @@ cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x, const cl
                          spec->used, places, MAX_PLACES);
         return NULL;
     }
-    cleat_node *node = cleat_emit(graph, &block_diagonal, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &block_diagonal, &attr, sizeof attr, &x, 1));
 }

@@ -54,10 +54,7 @@ const cleat_op cleat_cast_grad_op = {
     .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants, .define = define};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
-    cleat_emit_grads(
-        graph,
-        &(cleat_grads_spec){.op = &cleat_cast_grad_op, .in = dout, .n_in = 1, .targets = &node->in[0], .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &cleat_cast_grad_op, dout, 1, &node->in[0], 1);
 }
 
 const cleat_op cleat_cast_op = {.name = "cast",
@@ -72,8 +69,7 @@ cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype)
     if (x && x->dtype == dtype) return x;
     if (x && x->dtype != CLEAT_F32 && dtype != CLEAT_F32) x = cleat_cast(graph, x, CLEAT_F32);
     cast_attr attr = {dtype};
-    cleat_node *node = cleat_emit(graph, &cleat_cast_op, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &cleat_cast_op, &attr, sizeof attr, &x, 1));
 }
 
 void cleat_autocast(cleat_graph *graph, cleat_dtype storage) {

@@ -29,15 +29,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     int64_t shape[CLEAT_MAX_RANK], width = 0;
     for (int i = 0; i < node->n_in; ++i) {
         const cleat_tensor *part = node->in[i];
-        if (!cleat_is_storage(part->dtype) || part->rank < 1 || !fits_beside(first, part)) {
-            char text[96], beside[96];
-            cleat_tensor_describe(part, text, sizeof text);
-            cleat_tensor_describe(first, beside, sizeof beside);
+        if (!cleat_is_storage(part->dtype) || part->rank < 1 || !fits_beside(first, part))
             return cleat_infer_fail(node, error,
                                     "part %d is %s, but another is %s: all must be f32, f16 or bf16 of the same type, "
                                     "with the same dimensions except the last",
-                                    i, text, beside);
-        }
+                                    i, CLEAT_DESCRIBED(part), CLEAT_DESCRIBED(first));
         width += cleat_width(part);
     }
     if (cleat_rows(first) > CLEAT_MAX_ROWS || width > CLEAT_MAX_ROWS)
@@ -142,8 +138,7 @@ cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts; the number must be 1 to %d", n, MAX_PARTS);
         return NULL;
     }
-    cleat_node *node = cleat_emit(graph, &concat, NULL, 0, parts, n);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &concat, NULL, 0, parts, n));
 }
 
 /* --- chunk ---------------------------------------------------------------------------------------------------- */
@@ -162,14 +157,11 @@ static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
     int64_t shape[CLEAT_MAX_RANK];
     cleat_status status = CLEAT_OK;
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || cleat_width(x) % parts != 0 || cleat_rows(x) > CLEAT_MAX_ROWS ||
-        cleat_width(x) > CLEAT_MAX_ROWS) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+        cleat_width(x) > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error,
                                 "x is %s: it must be f32, f16 or bf16, at most 2^30 rows and columns, and its last "
                                 "dimension a multiple of the %lld parts",
-                                text, (long long)parts);
-    }
+                                CLEAT_DESCRIBED(x), (long long)parts);
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank - 1] = cleat_width(x) / parts;
     for (int i = 0; i < parts && status == CLEAT_OK; ++i)
@@ -216,13 +208,7 @@ static const cleat_op chunk_grad = {
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &chunk_grad,
-                                                    .attr = node->attr,
-                                                    .attr_bytes = sizeof(chunk_attr),
-                                                    .in = dout,
-                                                    .n_in = (int)parts_of(node),
-                                                    .targets = &node->in[0],
-                                                    .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &chunk_grad, dout, (int)parts_of(node), &node->in[0], 1);
 }
 
 static const cleat_op chunk = {.name = "chunk",

@@ -148,13 +148,7 @@ static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[GRAD_IN] = {node->in[X], node->in[LABELS], node->in[SAMPLE_WEIGHT], node->out[1], dout[0]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cross_entropy_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(float),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &cross_entropy_grad, in, GRAD_IN, &node->in[X], 1);
 }
 
 static const cleat_op cross_entropy = {.name = "cross_entropy",
@@ -167,6 +161,6 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                   cleat_tensor *sample_weight, float label_smoothing) {
     cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
-    cleat_node *node = cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(
+        cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN));
 }

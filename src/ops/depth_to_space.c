@@ -16,14 +16,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     int64_t patch = patch_of(node), square = patch * patch;
     if (!cleat_is_storage(x->dtype) || x->rank != 4 || x->shape[3] % square || x->shape[3] > CLEAT_MAX_ROWS ||
-        cleat_rows(x) > CLEAT_MAX_ROWS / patch) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+        cleat_rows(x) > CLEAT_MAX_ROWS / patch)
         return cleat_infer_fail(node, error,
                                 "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with C a multiple of %lld x %lld "
                                 "and at most 2^30 channels and rows of patches",
-                                text, (long long)patch, (long long)patch);
-    }
+                                CLEAT_DESCRIBED(x), (long long)patch, (long long)patch);
     const int64_t shape[] = {x->shape[0], x->shape[1] * patch, x->shape[2] * patch, x->shape[3] / square};
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
@@ -108,13 +105,7 @@ static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &depth_to_space_grad,
-                                                    .attr = node->attr,
-                                                    .attr_bytes = sizeof(depth_to_space_attr),
-                                                    .in = &dout[0],
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &node->in[0],
-                                                    .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &depth_to_space_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr, patch, CLEAT_ATTRIBUTE_I64),
@@ -135,7 +126,6 @@ cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t 
                          (long long)patch);
         return NULL;
     }
-    cleat_node *node =
-        cleat_emit(graph, &depth_to_space, &(depth_to_space_attr){patch}, sizeof(depth_to_space_attr), &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(
+        cleat_emit(graph, &depth_to_space, &(depth_to_space_attr){patch}, sizeof(depth_to_space_attr), &x, 1));
 }

@@ -20,21 +20,16 @@ enum { DX, DWEIGHT, DBIAS };
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[3] > MAX_CHANNELS ||
-        x->shape[3] > CLEAT_MAX_ROWS / x->shape[2]) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+        x->shape[3] > CLEAT_MAX_ROWS / x->shape[2])
         return cleat_infer_fail(node, error,
                                 "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, 2^22 "
                                 "channels, and 2^30 elements per image row",
-                                text);
-    }
+                                CLEAT_DESCRIBED(x));
     if (weight->dtype != x->dtype || weight->rank != 3 || weight->shape[0] % 2 == 0 || weight->shape[1] % 2 == 0 ||
-        weight->shape[0] > MAX_KERNEL || weight->shape[1] > MAX_KERNEL || weight->shape[2] != x->shape[3]) {
-        char text[96];
-        cleat_tensor_describe(weight, text, sizeof text);
+        weight->shape[0] > MAX_KERNEL || weight->shape[1] > MAX_KERNEL || weight->shape[2] != x->shape[3])
         return cleat_infer_fail(node, error, "weight is %s, it must be %s [R, S, %lld], R and S odd and at most %d",
-                                text, cleat_dtype_name(x->dtype), (long long)x->shape[3], MAX_KERNEL);
-    }
+                                CLEAT_DESCRIBED(weight), cleat_dtype_name(x->dtype), (long long)x->shape[3],
+                                MAX_KERNEL);
     cleat_status status = CLEAT_OK;
     if (node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, &x->shape[3], error);
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, 4, x->shape, error) : status;
@@ -239,10 +234,7 @@ static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [GRAD_X] = node->in[X], [GRAD_WEIGHT] = node->in[WEIGHT]};
-    cleat_emit_grads(
-        graph,
-        &(cleat_grads_spec){
-            .op = &depthwise_conv2d_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = FORWARD_IN});
+    cleat_emit_grads_of(graph, node, &depthwise_conv2d_grad, in, GRAD_IN, node->in, FORWARD_IN);
 }
 
 static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
@@ -257,6 +249,5 @@ static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
 
 cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
     cleat_tensor *in[] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
-    cleat_node *node = cleat_emit(graph, &depthwise_conv2d, NULL, 0, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &depthwise_conv2d, NULL, 0, in, FORWARD_IN));
 }

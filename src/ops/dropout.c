@@ -81,15 +81,8 @@ static const cleat_op dropout_grad = {.name = "dropout_grad",
                                       .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[FORWARD_IN] = {[X] = dout[0], [RNG] = node->in[RNG]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &dropout_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(dropout_attr),
-                                                .in = in,
-                                                .n_in = FORWARD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &dropout_grad, in, FORWARD_IN, &node->in[X], 1);
 }
 
 static const cleat_op dropout_add = {.name = "dropout_add",
@@ -129,8 +122,7 @@ static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng
     if (x && rate == 0.0f) return x;
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [RNG] = rng};
     dropout_attr attr = {.rate = rate, .stream = next_stream(graph), .shared = shared};
-    cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &dropout, &attr, sizeof attr, in, FORWARD_IN));
 }
 
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {

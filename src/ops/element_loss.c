@@ -138,17 +138,10 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[GRAD_IN];
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[DLOSS] = dout[0];
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &losses[attr_of(node)->loss].grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(loss_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &losses[attr_of(node)->loss].grad, in, GRAD_IN, &node->in[X], 1);
 }
 
 #define OPS(text)                                                                                                      \
@@ -167,8 +160,7 @@ static const element_loss losses[LOSSES] = {
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *sample_weight,
                           loss_attr attr) {
     cleat_tensor *in[FORWARD_IN] = {x, target, sample_weight};
-    cleat_node *node = cleat_emit(graph, &losses[attr.loss].op, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &losses[attr.loss].op, &attr, sizeof attr, in, FORWARD_IN));
 }
 
 cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *sample_weight) {

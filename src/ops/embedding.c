@@ -22,13 +22,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE];
     cleat_dtype storage = ((const embedding_attr *)node->attr)->storage;
     if (tokens->dtype != CLEAT_I32 || (table->dtype != CLEAT_F32 && table->dtype != storage) || table->rank != 2 ||
-        tokens->rank >= CLEAT_MAX_RANK || !cleat_is_storage(storage)) {
-        char what[96], rows[96];
-        cleat_tensor_describe(tokens, what, sizeof what);
-        cleat_tensor_describe(table, rows, sizeof rows);
+        tokens->rank >= CLEAT_MAX_RANK || !cleat_is_storage(storage))
         return cleat_infer_fail(node, error, "tokens are %s, they must be i32; the table is %s, it must be f32 [V, D]",
-                                what, rows);
-    }
+                                CLEAT_DESCRIBED(tokens), CLEAT_DESCRIBED(table));
     int64_t elements = cleat_tensor_elements(tokens) * table->shape[1];
     if (elements > MAX_UNITS || table->shape[0] * table->shape[1] > MAX_UNITS)
         return cleat_infer_fail(node, error, "more than 2^30 elements in the table or the output");
@@ -255,15 +251,8 @@ static const cleat_op embedding_grad = {.name = "embedding_grad",
                                         .row_inputs = CLEAT_IN(G_TOKENS)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[TABLE])) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_TOKENS] = node->in[TOKENS]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &embedding_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(embedding_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[TABLE],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &embedding_grad, in, GRAD_IN, &node->in[TABLE], 1);
 }
 
 static const cleat_op embedding = {.name = "embedding",
@@ -290,9 +279,8 @@ cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, c
     const embedding_attr attr = {.storage = storage,
                                  .padding = padding >= 0 && padding <= INT32_MAX ? (int32_t)padding : -1};
     const bool halves = table && table->rule.frozen && storage != CLEAT_F32 && storage == cleat_autocast_storage(graph);
-    cleat_node *node =
-        cleat_emit(graph, halves ? &embedding_of_frozen : &embedding, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(
+        cleat_emit(graph, halves ? &embedding_of_frozen : &embedding, &attr, sizeof attr, in, FORWARD_IN));
 }
 
 cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {

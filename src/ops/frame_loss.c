@@ -21,11 +21,8 @@ static int32_t term_of(const cleat_node *node) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *sample_weight = node->in[SAMPLE_WEIGHT];
     int64_t one = 1;
-    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
-    }
+    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32)
+        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", CLEAT_DESCRIBED(x));
     int64_t rigid_frames[3] = {x->shape[0], x->shape[1], 9};
     cleat_status status = cleat_expect(node, RIGID_FRAMES, "frames", CLEAT_F32, 3, rigid_frames, error);
     if (status == CLEAT_OK) status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
@@ -249,13 +246,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     in[INVERSE] = node->out[1];
     in[DTERM] = dout[0];
     cleat_tensor *targets[2] = {node->in[X], node->in[RIGID_FRAMES]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &frame_loss_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(int32_t),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = targets,
-                                                .n_targets = 2});
+    cleat_emit_grads_of(graph, node, &frame_loss_grad, in, GRAD_IN, targets, 2);
 }
 
 static const cleat_op frame_loss = {
@@ -269,6 +260,5 @@ cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     }
     int32_t attribute = term;
     cleat_tensor *in[FORWARD_IN] = {x, rigid_frames, target->coords, target->mask, target->lengths, sample_weight};
-    cleat_node *node = cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN));
 }

@@ -3,12 +3,25 @@
 #define CLEAT_SRC_OPS_FUSIBLE_H
 
 #include "graph/launch.h"
+#include "lib/shared_numbers.clh"
 
-/* in = {x}, out = {y} */
-extern const cleat_op cleat_relu_op, cleat_gelu_op;
-/* in = {dy, y or x, accum}, out = {dx}: the slope of relu is computed from y, that of gelu from x. */
+/* A function of one element: in = {x}, out = {y}; its gradient: in = {dy, y or x, accum}, out = {dx}. */
+typedef struct cleat_function {
+    cleat_op op, grad;
+    bool keeps_y;          /* the slope is computed from y; else from x */
+    int flops, grad_flops; /* operations per element */
+    double (*value)(double x);
+    double (*slope_at)(double kept); /* x or y */
+} cleat_function;
 enum { CLEAT_SLOPE_DY, CLEAT_SLOPE_OF, CLEAT_SLOPE_IN };
-extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
+extern const cleat_function cleat_functions[POINTWISE_END]; /* [POINTWISE_...] */
+
+/* Their launches for ops with one as epilogue. Results may overwrite any argument; accum may be NULL. */
+void cleat_launch_function(cleat_binder *binder, const cleat_node *node, int32_t number, const cleat_tensor *x,
+                           const cleat_tensor *y);
+void cleat_launch_function_grad(cleat_binder *binder, const cleat_node *node, int32_t number, const cleat_tensor *dy,
+                                const cleat_tensor *kept, const cleat_tensor *accum, const cleat_tensor *dx);
+
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;
 /* in = {x, weight, bias or NULL, residual or NULL}, out = {x weight^T + bias + residual} */
@@ -33,17 +46,5 @@ void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *nod
 double cleat_positional_value(const cleat_tensor *y, const int32_t *lengths, int64_t element);
 /* Why the device cannot compute positional encodings, or NULL. */
 const char *cleat_positional_refuse(const cleat_node *node, const cleat_device_facts *facts);
-
-/* Launches of the activations for ops with an activation as epilogue. Results may overwrite any argument;
- * accum may be NULL. */
-void cleat_launch_relu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
-void cleat_launch_gelu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
-void cleat_launch_relu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *y,
-                            const cleat_tensor *accum, const cleat_tensor *dx);
-void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *x,
-                            const cleat_tensor *accum, const cleat_tensor *dx);
-
-/* Operations per element. */
-enum { CLEAT_RELU_FLOPS = 1, CLEAT_GELU_FLOPS = 40, CLEAT_GELU_GRAD_FLOPS = 70 };
 
 #endif

@@ -90,6 +90,5 @@ cleat_tensor *cleat_unscaled_grad_norm(cleat_graph *graph, const cleat_loss_scal
 
 cleat_tensor *cleat_grad_norm(cleat_graph *graph) {
     cleat_tensor *gradient = &graph->store->flat[CLEAT_FLAT_GRADIENTS];
-    cleat_node *node = cleat_emit(graph, &grad_norm, NULL, 0, &gradient, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &grad_norm, NULL, 0, &gradient, 1));
 }

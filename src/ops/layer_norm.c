@@ -232,9 +232,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_MEAN] = node->out[MEAN],
                                  [G_RSTD] = node->out[RSTD],
                                  [G_GAMMA] = node->in[GAMMA]};
-    cleat_emit_grads(graph,
-                     &(cleat_grads_spec){
-                         .op = &layer_norm_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = TARGETS});
+    cleat_emit_grads_of(graph, node, &layer_norm_grad, in, GRAD_IN, node->in, TARGETS);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(layer_norm_attr, eps, CLEAT_ATTRIBUTE_F32),

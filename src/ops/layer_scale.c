@@ -151,11 +151,8 @@ static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[RESIDUAL], dout[0]);
-    if (!cleat_requires_grad(node->in[X]) && !cleat_requires_grad(node->in[SCALE])) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_X] = node->in[X], [G_SCALE] = node->in[SCALE]};
-    cleat_emit_grads(
-        graph, &(cleat_grads_spec){
-                   .op = &layer_scale_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = TARGETS});
+    cleat_emit_grads_of(graph, node, &layer_scale_grad, in, GRAD_IN, node->in, TARGETS);
 }
 
 static const cleat_op layer_scale = {.name = "layer_scale",
@@ -170,6 +167,5 @@ static const cleat_op layer_scale = {.name = "layer_scale",
 
 cleat_tensor *cleat_layer_scale(cleat_graph *graph, cleat_tensor *x, cleat_tensor *scale, cleat_tensor *residual) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [SCALE] = scale, [RESIDUAL] = residual};
-    cleat_node *node = cleat_emit(graph, &layer_scale, NULL, 0, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &layer_scale, NULL, 0, in, FORWARD_IN));
 }

@@ -34,14 +34,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     if (terms->role != CLEAT_ROLE_STATE || terms->dtype != CLEAT_F32 || terms->rank != 1 ||
         ring->role != CLEAT_ROLE_STATE || ring->dtype != CLEAT_F32 || ring->rank != 2 ||
-        ring->shape[1] != terms->shape[0] + (loss_scale ? 2 : 1)) {
-        char metrics[96], rows[96];
-        cleat_tensor_describe(terms, metrics, sizeof metrics);
-        cleat_tensor_describe(ring, rows, sizeof rows);
+        ring->shape[1] != terms->shape[0] + (loss_scale ? 2 : 1))
         return cleat_infer_fail(node, error,
-                                "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + %d]", metrics,
-                                rows, loss_scale ? 2 : 1);
-    }
+                                "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + %d]",
+                                CLEAT_DESCRIBED(terms), CLEAT_DESCRIBED(ring), loss_scale ? 2 : 1);
     cleat_set_output_state(node, 0, terms);
     cleat_set_output_state(node, 1, ring);
     return node->n_in == FORWARD_IN ? infer_scale(node, error) : CLEAT_OK;

@@ -30,18 +30,14 @@ static int64_t pixels_of(const cleat_node *node) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *mask = node->in[MASK];
-    char text[96], should[96];
-    cleat_tensor_describe(x, text, sizeof text);
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || pixels_of(node) > CLEAT_MAX_ROWS ||
         batch_of(node) > CLEAT_MAX_ROWS / MAX_PARTS)
         return cleat_infer_fail(
             node, error, "logits are %s, they must be f32, f16 or bf16 [B, ...] of at most 2^30 pixels per sample",
-            text);
-    if (mask->dtype != CLEAT_I32 || cleat_tensor_elements(mask) != cleat_tensor_elements(x)) {
-        cleat_tensor_describe(mask, should, sizeof should);
+            CLEAT_DESCRIBED(x));
+    if (mask->dtype != CLEAT_I32 || cleat_tensor_elements(mask) != cleat_tensor_elements(x))
         return cleat_infer_fail(node, error, "the mask is %s, it must be i32 with as many elements as the logits, %s",
-                                should, text);
-    }
+                                CLEAT_DESCRIBED(mask), CLEAT_DESCRIBED(x));
     const int64_t one = 1, sums[] = {batch_of(node), MASK_SUMS};
     cleat_status status = cleat_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, 1, sums, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
@@ -206,13 +202,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[SAVED] = node->out[1];
     in[DLOSS] = dout[0];
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &mask_loss_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(cleat_mask_loss_spec),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &mask_loss_grad, in, GRAD_IN, &node->in[X], 1);
 }
 
 static const cleat_op mask_loss = {
@@ -233,6 +223,5 @@ cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_te
         return NULL;
     }
     cleat_tensor *in[FORWARD_IN] = {logits, mask, sample_weight};
-    cleat_node *node = cleat_emit(graph, &mask_loss, spec, sizeof *spec, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &mask_loss, spec, sizeof *spec, in, FORWARD_IN));
 }

@@ -122,19 +122,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int32_t *axes = attr_of(node)->axes;
     int64_t shape[CLEAT_MAX_RANK];
     unsigned seen = 0;
-    char text[96];
-    cleat_tensor_describe(x, text, sizeof text);
     if (!cleat_is_storage(x->dtype) || x->rank < 1)
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [...]", text);
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [...]", CLEAT_DESCRIBED(x));
     for (int i = 0; i < x->rank; ++i) {
         if (axes[i] < 0 || axes[i] >= x->rank || (seen & 1u << axes[i]))
             return cleat_infer_fail(node, error, "axis %d of x, %s, as dimension %d: each of 0 to %d must occur once",
-                                    (int)axes[i], text, i, x->rank - 1);
+                                    (int)axes[i], CLEAT_DESCRIBED(x), i, x->rank - 1);
         seen |= 1u << axes[i];
         shape[i] = x->shape[axes[i]];
     }
     if (cleat_tensor_elements(x) > CLEAT_MAX_ROWS)
-        return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements", text);
+        return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements", CLEAT_DESCRIBED(x));
     return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
 }
 
@@ -181,7 +179,6 @@ static const cleat_op permute_grad = {.name = "permute_grad",
                                       .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
     permute_attr inverse = {{0}};
     for (int i = 0; i < node->in[0]->rank; ++i) inverse.axes[attr_of(node)->axes[i]] = i;
     cleat_emit_grads(graph, &(cleat_grads_spec){.op = &permute_grad,
@@ -209,6 +206,5 @@ static const cleat_op permute = {.name = "permute",
 cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const int *axes) {
     permute_attr attr = {{0}};
     for (int i = 0; x && i < x->rank; ++i) attr.axes[i] = axes[i];
-    cleat_node *node = cleat_emit(graph, &permute, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &permute, &attr, sizeof attr, &x, 1));
 }

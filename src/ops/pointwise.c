@@ -1,28 +1,19 @@
-/* Functions of one element: sigmoid, tanh, SiLU. (ReLU and GELU have files of their own: linear layers fuse them.)
+/* Functions of one element: sigmoid, tanh, SiLU, ReLU, GELU (exact, with the error function).
  *
- * To add one: its number in cl/lib/shared_numbers.clh, value and slope in cl/pointwise.cl, a row of `functions`, its
- * name in ops.h, and a row of tests/ops/test_pointwise.c. */
+ * To add one: its number in cl/lib/shared_numbers.clh, value and slope in cl/pointwise.cl, a row of `cleat_functions`,
+ * its name in ops.h, and a row of tests/ops/test_pointwise.c. */
 #include "cleat/ops.h"
-#include "lib/shared_numbers.clh"
+#include "ops/fusible.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
-
-typedef struct function {
-    cleat_op op, grad;
-    bool keeps_y;     /* the slope is computed from y; else from x */
-    int flops, slope; /* operations per element of the value and of the slope */
-} function;
-
-enum { FUNCTIONS = POINTWISE_SILU + 1 };
-
-static const function functions[FUNCTIONS]; /* [POINTWISE_...]; see below */
 
 /* The attribute of a node and of its gradient: a POINTWISE_ number. */
 static int32_t number_of(const cleat_node *node) {
     return *(const int32_t *)node->attr;
 }
 
-static const function *function_of(const cleat_node *node) {
-    return &functions[number_of(node)];
+static const cleat_function *function_of(const cleat_node *node) {
+    return &cleat_functions[number_of(node)];
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -37,70 +28,136 @@ static cleat_cost cost(const cleat_node *node) {
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, function_of(node)->slope + 2);
+    return cleat_elementwise_cost(node, function_of(node)->grad_flops);
 }
 
-static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *const *tensors,
-                   int count) {
-    const int64_t elements = cleat_tensor_elements(node->out[0]);
-    cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, node->out[0]->dtype, 0);
-    cleat_launch_define(binder, "FUNCTION", number_of(node));
+static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, int32_t number,
+                   const cleat_tensor *const *tensors, int count) {
+    const cleat_tensor *result = tensors[count - 1];
+    cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, result->dtype, 0);
+    cleat_launch_define(binder, "FUNCTION", number);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i64(binder, elements);
-    cleat_launch_elementwise(binder, elements);
+    cleat_launch_i64(binder, cleat_tensor_elements(result));
+    cleat_launch_elementwise(binder, cleat_tensor_elements(result));
+}
+
+void cleat_launch_function(cleat_binder *binder, const cleat_node *node, int32_t number, const cleat_tensor *x,
+                           const cleat_tensor *y) {
+    launch(binder, node, "pointwise_forward", number, (const cleat_tensor *[]){x, y}, 2);
+}
+
+void cleat_launch_function_grad(cleat_binder *binder, const cleat_node *node, int32_t number, const cleat_tensor *dy,
+                                const cleat_tensor *kept, const cleat_tensor *accum, const cleat_tensor *dx) {
+    launch(binder, node, "pointwise_backward", number, (const cleat_tensor *[]){dy, kept, accum, dx}, 4);
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, "pointwise_forward", (const cleat_tensor *[]){node->in[0], node->out[0]}, 2);
+    cleat_launch_function(binder, node, number_of(node), node->in[0], node->out[0]);
 }
 
-/* in = {dy, x or y, accum}, out = {dx} */
-enum { DY, KEPT, GRAD_IN };
+enum { DY = CLEAT_SLOPE_DY, KEPT = CLEAT_SLOPE_OF, GRAD_IN = CLEAT_SLOPE_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *tensors[] = {node->in[DY], node->in[KEPT], cleat_accum(node, GRAD_IN, 0), node->out[0]};
-    launch(binder, node, "pointwise_backward", tensors, 4);
+    cleat_launch_function_grad(binder, node, number_of(node), node->in[DY], node->in[KEPT],
+                               cleat_accum(node, GRAD_IN, 0), node->out[0]);
 }
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
-    const function *f = function_of(node);
+    const cleat_function *f = function_of(node);
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [KEPT] = f->keeps_y ? node->out[0] : node->in[0]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &f->grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(int32_t),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &f->grad, in, GRAD_IN, &node->in[0], 1);
+}
+
+/* In halves, a linear layer that does the GELU computes it from a sum that is not rounded yet, which nobody has later. */
+static bool is_cheap(const cleat_node *node) {
+    return number_of(node) == POINTWISE_GELU && node->in[0]->dtype == CLEAT_F32;
+}
+
+/* --- definitions ---------------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static double sigmoid_slope(double y) {
+    return y * (1 - y);
+}
+
+static double tanh_slope(double y) {
+    return 1 - y * y;
+}
+
+static double silu(double x) {
+    return x * sigmoid(x);
+}
+
+static double silu_slope(double x) {
+    return sigmoid(x) * (1 + x * sigmoid(-x));
+}
+
+static double relu(double x) {
+    return fmax(x, 0);
+}
+
+static double relu_slope(double y) {
+    return y > 0;
+}
+
+/* ReLU is exact; the error of an exponent is relative in the exponential; for GELU see cl/lib/gelu.clh. */
+static double size_of(int32_t number, double x, double y) {
+    if (number == POINTWISE_RELU) return 0;
+    return number == POINTWISE_GELU ? fabs(x) : fabs(y) * (1 + fabs(x));
+}
+
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)output;
+    const double x = cleat_host_value(values, 0, element), y = function_of(node)->value(x);
+    return (cleat_defined){.value = y, .size = size_of(number_of(node), x, y)};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)output;
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    const double dy = cleat_host_value(values, DY, element);
+    const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
+    dx.value += dy * slope;
+    dx.size += fabs(dy) * (number_of(node) == POINTWISE_RELU ? slope : 2);
+    return dx;
 }
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_grad}, {0}};
 
-#define OPS(text)                                                                                                      \
+#define OPS(text, jumps)                                                                                               \
     .op = {.name = text,                                                                                               \
+           .discontinuous = jumps,                                                                                     \
            .infer = infer,                                                                                             \
            .backward = backward,                                                                                       \
            .cost = cost,                                                                                               \
            .variants = variants,                                                                                       \
+           .define = define,                                                                                           \
            .inplace_inputs = CLEAT_IN(0),                                                                              \
-           .autocast_inputs = CLEAT_IN(0)},                                                                            \
+           .autocast_inputs = CLEAT_IN(0),                                                                             \
+           .cheap = is_cheap},                                                                                         \
     .grad = {.name = text "_grad",                                                                                     \
+             .discontinuous = jumps,                                                                                   \
              .infer = cleat_infer_same_as_dout,                                                                        \
              .cost = cost_grad,                                                                                        \
              .variants = grad_variants,                                                                                \
+             .define = define_grad,                                                                                    \
              .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(KEPT) | CLEAT_IN(GRAD_IN)}
 
-static const function functions[FUNCTIONS] = {
-    [POINTWISE_SIGMOID] = {OPS("sigmoid"), .keeps_y = true, .flops = 20, .slope = 2},
-    [POINTWISE_TANH] = {OPS("tanh"), .keeps_y = true, .flops = 30, .slope = 2},
-    [POINTWISE_SILU] = {OPS("silu"), .flops = 21, .slope = 24},
+/* keeps_y, operations per element of the value and of the gradient, value, slope */
+const cleat_function cleat_functions[POINTWISE_END] = {
+    [POINTWISE_SIGMOID] = {OPS("sigmoid", false), true, 20, 4, sigmoid, sigmoid_slope},
+    [POINTWISE_TANH] = {OPS("tanh", false), true, 30, 4, tanh, tanh_slope},
+    [POINTWISE_SILU] = {OPS("silu", false), false, 21, 26, silu, silu_slope},
+    [POINTWISE_RELU] = {OPS("relu", true), true, 1, 1, relu, relu_slope},
+    [POINTWISE_GELU] = {OPS("gelu", false), false, 40, 70, cleat_define_gelu, cleat_define_gelu_slope},
 };
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, int32_t number) {
-    cleat_node *node = cleat_emit(graph, &functions[number].op, &number, sizeof number, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &cleat_functions[number].op, &number, sizeof number, &x, 1));
 }
 
 cleat_tensor *cleat_sigmoid(cleat_graph *graph, cleat_tensor *x) {
@@ -113,4 +170,12 @@ cleat_tensor *cleat_tanh(cleat_graph *graph, cleat_tensor *x) {
 
 cleat_tensor *cleat_silu(cleat_graph *graph, cleat_tensor *x) {
     return emit(graph, x, POINTWISE_SILU);
+}
+
+cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x) {
+    return emit(graph, x, POINTWISE_RELU);
+}
+
+cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
+    return emit(graph, x, POINTWISE_GELU);
 }

@@ -21,12 +21,9 @@ enum { DY, GRAD_IN = FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
-    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MAX_ROWS) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] of at most 2^30 rows",
-                                text);
-    }
+                                CLEAT_DESCRIBED(x));
     cleat_status status = CLEAT_OK;
     if (node->in[LENGTHS]) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     const int64_t shape[] = {x->shape[0], x->shape[2]};
@@ -124,15 +121,8 @@ static const cleat_op pool_grad = {.name = "pool_grad",
                                    .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[] = {[DY] = dout[0], [LENGTHS] = node->in[LENGTHS]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &pool_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(pool_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &pool_grad, in, GRAD_IN, &node->in[X], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(pool_attr, mode, CLEAT_ATTRIBUTE_I32), {.name = NULL}};
@@ -149,8 +139,7 @@ static const cleat_op pool = {.name = "pool",
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
     cleat_tensor *in[] = {[X] = x, [LENGTHS] = lengths};
-    cleat_node *node = cleat_emit(graph, &pool, &(pool_attr){mode}, sizeof(pool_attr), in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &pool, &(pool_attr){mode}, sizeof(pool_attr), in, FORWARD_IN));
 }
 
 cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {

@@ -27,19 +27,17 @@ static int64_t sample_of(const cleat_tensor *x) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *table = node->in[TABLE];
     const int64_t first = first_of(node);
-    char what[96], rows[96];
-    cleat_tensor_describe(x, what, sizeof what);
-    cleat_tensor_describe(table, rows, sizeof rows);
     if (!cleat_is_storage(x->dtype) || x->rank < 2)
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", what);
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", CLEAT_DESCRIBED(x));
     if (table->dtype != CLEAT_F32 || table->rank != 2 || cleat_width(table) != cleat_width(x))
-        return cleat_infer_fail(node, error, "the table is %s, it must be f32 [P, %lld] as x is %s", rows,
-                                (long long)cleat_width(x), what);
+        return cleat_infer_fail(node, error, "the table is %s, it must be f32 [P, %lld] as x is %s",
+                                CLEAT_DESCRIBED(table), (long long)cleat_width(x), CLEAT_DESCRIBED(x));
     if (first < 0 || first >= table->shape[0])
         return cleat_infer_fail(node, error, "the first position gets row %lld of the table, which is %s",
-                                (long long)first, rows);
+                                (long long)first, CLEAT_DESCRIBED(table));
     if (sample_of(x) > MAX_SAMPLE || cleat_rows(x) > MAX_SAMPLE)
-        return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements of a sample, and 2^30 rows", what);
+        return cleat_infer_fail(node, error, "x is %s: at most 2^30 elements of a sample, and 2^30 rows",
+                                CLEAT_DESCRIBED(x));
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
@@ -198,15 +196,8 @@ static const cleat_op position_embedding_grad = {.name = "position_embedding_gra
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[X], dout[0]);
-    if (!cleat_requires_grad(node->in[TABLE])) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &position_embedding_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(position_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[TABLE],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &position_embedding_grad, in, GRAD_IN, &node->in[TABLE], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(position_attr, first, CLEAT_ATTRIBUTE_I64),
@@ -225,6 +216,5 @@ static const cleat_op position_embedding = {.name = "position_embedding",
 cleat_tensor *cleat_position_embedding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table, int64_t first) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [TABLE] = table};
     const position_attr attr = {first};
-    cleat_node *node = cleat_emit(graph, &position_embedding, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &position_embedding, &attr, sizeof attr, in, FORWARD_IN));
 }

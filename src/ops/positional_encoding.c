@@ -14,11 +14,8 @@ enum { X = CLEAT_POSITIONAL_X, LENGTHS = CLEAT_POSITIONAL_LENGTHS, FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
-    if (!cleat_is_storage(x->dtype) || x->rank < 2) {
-        char what[96];
-        cleat_tensor_describe(x, what, sizeof what);
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", what);
-    }
+    if (!cleat_is_storage(x->dtype) || x->rank < 2)
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", CLEAT_DESCRIBED(x));
     if (x->shape[x->rank - 2] > 1 << 20 || x->shape[x->rank - 1] > 1 << 20)
         return cleat_infer_fail(node, error,
                                 "positions are sufficiently accurate only up to a length and width of 2^20");
@@ -121,6 +118,5 @@ const cleat_op cleat_positional_encoding_op = {.name = "positional_encoding",
 
 cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [LENGTHS] = lengths};
-    cleat_node *node = cleat_emit(graph, &cleat_positional_encoding_op, NULL, 0, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &cleat_positional_encoding_op, NULL, 0, in, FORWARD_IN));
 }

@@ -11,13 +11,10 @@ enum { X, TOKEN, FORWARD_IN };
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     if (!cleat_is_storage(x->dtype) || x->rank != 3 || x->shape[0] > CLEAT_MAX_ROWS ||
-        x->shape[1] + 1 > CLEAT_MAX_ROWS / x->shape[2]) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
+        x->shape[1] + 1 > CLEAT_MAX_ROWS / x->shape[2])
         return cleat_infer_fail(
             node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] with less than 2^30 elements of a sample",
-            text);
-    }
+            CLEAT_DESCRIBED(x));
     const int64_t shape[3] = {x->shape[0], x->shape[1] + 1, x->shape[2]};
     cleat_status status = cleat_expect(node, TOKEN, "the token", CLEAT_F32, 1, &x->shape[2], error);
     return status ? status : cleat_set_output(node, 0, x->dtype, 3, shape, error);
@@ -119,9 +116,7 @@ static const cleat_op prepend_token_grad = {.name = "prepend_token_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0]};
-    cleat_emit_grads(
-        graph, &(cleat_grads_spec){
-                   .op = &prepend_token_grad, .in = in, .n_in = GRAD_IN, .targets = node->in, .n_targets = FORWARD_IN});
+    cleat_emit_grads_of(graph, node, &prepend_token_grad, in, GRAD_IN, node->in, FORWARD_IN);
 }
 
 static const cleat_op prepend_token = {.name = "prepend_token",
@@ -134,6 +129,5 @@ static const cleat_op prepend_token = {.name = "prepend_token",
 
 cleat_tensor *cleat_prepend_token(cleat_graph *graph, cleat_tensor *x, cleat_tensor *token) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [TOKEN] = token};
-    cleat_node *node = cleat_emit(graph, &prepend_token, NULL, 0, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &prepend_token, NULL, 0, in, FORWARD_IN));
 }

@@ -16,12 +16,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *x = node->in[0];
     int64_t elements = 1;
     for (int i = 0; i < attr->rank; ++i) elements *= attr->shape[i];
-    if (elements != cleat_tensor_elements(x)) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "%s does not have the %lld elements of its new shape", text,
+    if (elements != cleat_tensor_elements(x))
+        return cleat_infer_fail(node, error, "%s does not have the %lld elements of its new shape", CLEAT_DESCRIBED(x),
                                 (long long)elements);
-    }
     cleat_status status = cleat_set_output(node, 0, x->dtype, (int)attr->rank, attr->shape, error);
     if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(x);
     return status;
@@ -47,6 +44,5 @@ cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const
     }
     reshape_attr attr = {.rank = rank};
     memcpy(attr.shape, shape, (size_t)rank * sizeof *shape);
-    cleat_node *node = cleat_emit(graph, &reshape, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &reshape, &attr, sizeof attr, &x, 1));
 }

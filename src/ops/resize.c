@@ -19,20 +19,15 @@ static bool has_size(int64_t height, int64_t width) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const resize_attr *attr = (const resize_attr *)node->attr;
     const cleat_tensor *x = node->in[0];
-    char text[96];
-    if (!cleat_is_storage(x->dtype) || x->rank != 4 || !has_size(x->shape[1], x->shape[2])) {
-        cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || !has_size(x->shape[1], x->shape[2]))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C], H and W at most %d",
-                                text, MAX_EXTENT);
-    }
+                                CLEAT_DESCRIBED(x), MAX_EXTENT);
     const int64_t shape[] = {x->shape[0], attr->height, attr->width, x->shape[3]};
     const int64_t wider = x->shape[2] > attr->width ? x->shape[2] : attr->width;
     if (cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[0] > CLEAT_MAX_ROWS / (attr->height * attr->width) ||
-        x->shape[3] > CLEAT_MAX_ROWS / wider) {
-        cleat_tensor_describe(x, text, sizeof text);
+        x->shape[3] > CLEAT_MAX_ROWS / wider)
         return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and 2^30 elements per image row",
-                                text, (long long)attr->height, (long long)attr->width);
-    }
+                                CLEAT_DESCRIBED(x), (long long)attr->height, (long long)attr->width);
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
@@ -166,13 +161,7 @@ static const cleat_op resize_grad = {.name = "resize_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &resize_grad,
-                                                    .attr = node->attr,
-                                                    .attr_bytes = sizeof(resize_attr),
-                                                    .in = &dout[0],
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &node->in[0],
-                                                    .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &resize_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op resize = {.name = "resize",
@@ -189,6 +178,5 @@ cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, 
                          (long long)height, (long long)width, MAX_EXTENT, MAX_EXTENT);
         return NULL;
     }
-    cleat_node *node = cleat_emit(graph, &resize, &(resize_attr){height, width}, sizeof(resize_attr), &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &resize, &(resize_attr){height, width}, sizeof(resize_attr), &x, 1));
 }

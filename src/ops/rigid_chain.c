@@ -12,11 +12,9 @@ enum { COORDINATES, FRAMES };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *steps = node->in[STEPS];
-    if (steps->rank != 3 || steps->shape[2] != STEP_WIDTH || !cleat_is_storage(steps->dtype)) {
-        char text[96];
-        cleat_tensor_describe(steps, text, sizeof text);
-        return cleat_infer_fail(node, error, "steps are %s; they must be [B, L, %d]", text, STEP_WIDTH);
-    }
+    if (steps->rank != 3 || steps->shape[2] != STEP_WIDTH || !cleat_is_storage(steps->dtype))
+        return cleat_infer_fail(node, error, "steps are %s; they must be [B, L, %d]", CLEAT_DESCRIBED(steps),
+                                STEP_WIDTH);
     cleat_status status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, steps->shape, error);
     if (status != CLEAT_OK) return status;
     int64_t coords[3] = {steps->shape[0], steps->shape[1], 3}, rigid_frames[3] = {steps->shape[0], steps->shape[1], 9};
@@ -171,9 +169,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_tensor *in[GRAD_IN] = {
         [STEPS] = node->in[STEPS],      [LENGTHS] = node->in[LENGTHS],      [G_COORDINATES] = node->out[COORDINATES],
         [G_FRAMES] = node->out[FRAMES], [DCOORDINATES] = dout[COORDINATES], [DFRAMES] = dout[FRAMES]};
-    cleat_emit_grads(
-        graph, &(cleat_grads_spec){
-                   .op = &rigid_chain_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[STEPS], .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &rigid_chain_grad, in, GRAD_IN, &node->in[STEPS], 1);
 }
 
 static const cleat_op rigid_chain = {

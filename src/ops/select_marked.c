@@ -20,13 +20,11 @@ static int64_t count_of(const cleat_node *node) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     const int64_t count = count_of(node);
-    char text[96];
-    cleat_tensor_describe(x, text, sizeof text);
     if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] of at most 2^30 rows",
-                                text);
+                                CLEAT_DESCRIBED(x));
     if (count < 1 || count > x->shape[1])
-        return cleat_infer_fail(node, error, "%lld rows of each sample of x, %s", (long long)count, text);
+        return cleat_infer_fail(node, error, "%lld rows of each sample of x, %s", (long long)count, CLEAT_DESCRIBED(x));
     cleat_status status = cleat_expect(node, MARKS, "marks", CLEAT_I32, 2, x->shape, error);
     const int64_t shape[] = {x->shape[0], count, x->shape[2]};
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, 3, shape, error);
@@ -108,13 +106,7 @@ static const cleat_op select_marked_grad = {.name = "select_marked_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[] = {[DY] = dout[0], [MARKS] = node->in[MARKS]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &select_marked_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(marked_attr),
-                                                .in = in,
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &select_marked_grad, in, GRAD_IN, &node->in[X], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(marked_attr, count, CLEAT_ATTRIBUTE_I64), {.name = NULL}};

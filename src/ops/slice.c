@@ -31,22 +31,22 @@ static layout layout_of(const cleat_tensor *x, int64_t axis) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     const slice_attr *attr = attr_of(node);
-    char text[96];
-    cleat_tensor_describe(x, text, sizeof text);
-    if (!cleat_is_storage(x->dtype)) return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", text);
+    if (!cleat_is_storage(x->dtype))
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", CLEAT_DESCRIBED(x));
     if (attr->axis < 0 || attr->axis >= x->rank)
-        return cleat_infer_fail(node, error, "axis %lld of x, %s: it must be 0 to %d", (long long)attr->axis, text,
-                                x->rank - 1);
+        return cleat_infer_fail(node, error, "axis %lld of x, %s: it must be 0 to %d", (long long)attr->axis,
+                                CLEAT_DESCRIBED(x), x->rank - 1);
     if (attr->start < 0 || attr->start >= attr->stop || attr->stop > x->shape[attr->axis])
         return cleat_infer_fail(node, error,
                                 "indices %lld to %lld, excluded, of axis %lld of x, %s: at least one index, and none "
                                 "beyond the axis",
-                                (long long)attr->start, (long long)attr->stop, (long long)attr->axis, text);
+                                (long long)attr->start, (long long)attr->stop, (long long)attr->axis,
+                                CLEAT_DESCRIBED(x));
     const layout l = layout_of(x, attr->axis);
     if (l.rows > CLEAT_MAX_ROWS || l.columns > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error,
-                                "x is %s: at most 2^30 elements from axis %lld on, and 2^30 in front of it", text,
-                                (long long)attr->axis);
+                                "x is %s: at most 2^30 elements from axis %lld on, and 2^30 in front of it",
+                                CLEAT_DESCRIBED(x), (long long)attr->axis);
     int64_t shape[CLEAT_MAX_RANK];
     memcpy(shape, x->shape, sizeof shape);
     shape[attr->axis] = attr->stop - attr->start;
@@ -127,13 +127,7 @@ static const cleat_op slice_grad = {.name = "slice_grad",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &slice_grad,
-                                                    .attr = node->attr,
-                                                    .attr_bytes = sizeof(slice_attr),
-                                                    .in = &dout[0],
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &node->in[0],
-                                                    .n_targets = 1});
+        cleat_emit_grads_of(graph, node, &slice_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(slice_attr, axis, CLEAT_ATTRIBUTE_I64),
@@ -152,6 +146,5 @@ static const cleat_op slice = {.name = "slice",
 
 cleat_tensor *cleat_slice(cleat_graph *graph, cleat_tensor *x, int axis, int64_t start, int64_t stop) {
     const slice_attr attr = {.axis = axis, .start = start, .stop = stop};
-    cleat_node *node = cleat_emit(graph, &slice, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &slice, &attr, sizeof attr, &x, 1));
 }

@@ -10,12 +10,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     if (!cleat_is_storage(x->dtype))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
-    if (x->rank < 1 || cleat_width(x) > MAX_WIDTH || cleat_rows(x) > CLEAT_MAX_ROWS) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "x is %s; it must have rows of 1 to %d elements, at most 2^30 rows", text,
-                                MAX_WIDTH);
-    }
+    if (x->rank < 1 || cleat_width(x) > MAX_WIDTH || cleat_rows(x) > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "x is %s; it must have rows of 1 to %d elements, at most 2^30 rows",
+                                CLEAT_DESCRIBED(x), MAX_WIDTH);
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
@@ -82,11 +79,8 @@ static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [Y] = node->out[0]};
-    cleat_emit_grads(
-        graph,
-        &(cleat_grads_spec){.op = &softmax_grad, .in = in, .n_in = GRAD_IN, .targets = &node->in[0], .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &softmax_grad, in, GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op softmax = {.name = "softmax",
@@ -99,6 +93,5 @@ static const cleat_op softmax = {.name = "softmax",
                                  .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
-    cleat_node *node = cleat_emit(graph, &softmax, NULL, 0, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &softmax, NULL, 0, &x, 1));
 }

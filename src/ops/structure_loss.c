@@ -61,11 +61,8 @@ static cleat_status set_outputs(cleat_node *node, cleat_error *error) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
-    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
-        char text[96];
-        cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
-    }
+    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32)
+        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", CLEAT_DESCRIBED(x));
     cleat_status status = check_terms(node, error);
     if (status == CLEAT_OK) status = cleat_expect(node, STRUCTURE_LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[STRUCTURE_REFERENCE])
@@ -233,13 +230,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, STRUCTURE_FORWARD_IN * sizeof *in);
     in[STRUCTURE_INVERSE] = node->out[count];
     memcpy(in + STRUCTURE_DTERM, dout, (size_t)count * sizeof *in);
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &structure_loss_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof terms,
-                                                .in = in,
-                                                .n_in = STRUCTURE_GRAD_IN,
-                                                .targets = &node->in[STRUCTURE_X],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &structure_loss_grad, in, STRUCTURE_GRAD_IN, &node->in[STRUCTURE_X], 1);
 }
 
 static const cleat_op structure_loss = {.name = "structure_loss",

@@ -45,6 +45,5 @@ cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n)
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; the number must be 1 to %d", n, MAX_TERMS);
         return NULL;
     }
-    cleat_node *node = cleat_emit(graph, &sum, NULL, 0, scalars, n);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &sum, NULL, 0, scalars, n));
 }

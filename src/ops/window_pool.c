@@ -25,13 +25,11 @@ static int64_t windows(int64_t extent, const window_attr *attr) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     const window_attr *attr = attr_of(node);
-    char text[96];
-    cleat_tensor_describe(x, text, sizeof text);
     if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MAX_ROWS ||
         cleat_width(x) > CLEAT_MAX_ROWS)
         return cleat_infer_fail(
             node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with at most 2^30 pixels and channels",
-            text);
+            CLEAT_DESCRIBED(x));
     if (attr->size < 1 || attr->size > MAX_SIZE || attr->stride < 1 || attr->padding < 0 ||
         attr->padding > attr->size / 2)
         return cleat_infer_fail(node, error,
@@ -40,11 +38,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MAX_SIZE);
     for (int i = 1; i < 3; ++i)
         if (x->shape[i] + 2 * attr->padding < attr->size)
-            return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d", text,
-                                    (int)attr->size, (int)attr->padding);
+            return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d",
+                                    CLEAT_DESCRIBED(x), (int)attr->size, (int)attr->padding);
     const int64_t shape[] = {x->shape[0], windows(x->shape[1], attr), windows(x->shape[2], attr), x->shape[3]};
     if (shape[0] * shape[1] * shape[2] > CLEAT_MAX_ROWS)
-        return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", text);
+        return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", CLEAT_DESCRIBED(x));
     cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
     if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
     return status;
@@ -81,8 +79,7 @@ static int32_t within_i32(int64_t value) {
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *x, const int64_t window[3],
                           bool winner) {
     const window_attr attr = {within_i32(window[0]), within_i32(window[1]), within_i32(window[2]), winner, {false}};
-    cleat_node *node = cleat_emit(graph, op, &attr, sizeof attr, &x, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, op, &attr, sizeof attr, &x, 1));
 }
 
 /* --- definitions ---------------------------------------------------------------------------------------------- */
@@ -207,13 +204,7 @@ static const cleat_op max_pool_grad = {.name = "max_pool_grad",
 static void backward_max(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[MAX_GRAD_IN] = {[DY] = dout[0], [WINNER] = node->out[1]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &max_pool_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(window_attr),
-                                                .in = in,
-                                                .n_in = MAX_GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &max_pool_grad, in, MAX_GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(window_attr, size, CLEAT_ATTRIBUTE_I32),
@@ -284,14 +275,7 @@ static const cleat_op average_pool_grad = {.name = "average_pool_grad",
                                            .inplace_inputs = CLEAT_IN(AVERAGE_GRAD_IN)};
 
 static void backward_average(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &average_pool_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(window_attr),
-                                                .in = &dout[0],
-                                                .n_in = AVERAGE_GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    cleat_emit_grads_of(graph, node, &average_pool_grad, &dout[0], AVERAGE_GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op average_pool = {.name = "average_pool",

@@ -66,8 +66,7 @@ static const cleat_op ops[] = {
 
 cleat_tensor *cleat_peak_node(cleat_graph *graph, cleat_peak_kernel kernel, cleat_tensor *rounds, int64_t groups) {
     const peak_attr attr = {groups};
-    cleat_node *node = cleat_emit(graph, &ops[kernel], &attr, sizeof attr, &rounds, 1);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &ops[kernel], &attr, sizeof attr, &rounds, 1));
 }
 
 double cleat_peak_flops(const cleat_device_facts *facts, cleat_peak_kernel kernel) {

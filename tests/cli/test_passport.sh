@@ -73,7 +73,7 @@ test_no_device() {
 test_failures() {
     local text="$scratch/bad.txt"
     cp -r "$2/cl" "$scratch/cl"
-    sed -i 's/^__kernel void relu_forward/__kernel voyd relu_forward/' "$scratch/cl/relu.cl"
+    sed -i 's/^#define value_of relu_of/voyd broken;/' "$scratch/cl/pointwise.cl"
     sed -i 's/STORE_Y(fma(part\[k\] \* r,/STORE_Y(fma(part[k] * r * 1.5f,/' "$scratch/cl/layer_norm.cl"
     sed -i '/^__kernel void lstm_\(plain_forward\|cpu_pack_layer\)/,/ {$/s/ {$/ { *(volatile __global int *)8 = 1;/' "$scratch/cl/lstm/"lstm{,_cpu}.cl
     exits 0 env CLEAT_KERNEL_DIR="$scratch/cl" TMPDIR="$scratch" "$cleat" passport --device "${CLEAT_TEST_DEVICE:-auto}" \
@@ -82,7 +82,7 @@ test_failures() {
     contains "$text" "CLEAT_KERNEL_DIR=FOLDER"
     contains "$text" "series_dense f32 = failed, 0"
     contains "$text" " = check:series_dense:f32"
-    contains "$text" "error: relu.cl:4:"
+    contains "$text" "error: pointwise.cl:39:"
     contains "$text" "unknown type name 'voyd'"
     contains "$text" "series_transformer f32 = failed, "
     sed -n 's/^[0-9]*\.[0-9]* = //p' "$text" | tr '\n' ' ' >"$scratch/told.txt" # without the breaks of lines

@@ -24,10 +24,10 @@ static void wait_ms(long ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static const cleat_program_key keys[PROGRAMS] = {{"relu.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=0", NULL},
-                                                 {"relu.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=1", NULL},
-                                                 {"relu.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=2", NULL},
-                                                 {"relu.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=3", NULL}};
+static const cleat_program_key keys[PROGRAMS] = {{"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=0", NULL},
+                                                 {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=1", NULL},
+                                                 {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=2", NULL},
+                                                 {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=3", NULL}};
 
 /* Interposes the driver's: a build waits for a second one to begin, for a while. */
 CLEAT_API cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,

@@ -72,7 +72,7 @@ static void free_parts_of_a_heap_go_back(void **state) {
 }
 
 static void a_compilers_pages_go_back_and_return(void **state) {
-    const cleat_program_key key = {"relu.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DTRIMMED=1", NULL};
+    const cleat_program_key key = {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DTRIMMED=1", NULL};
     cl_program program = NULL;
     cleat_error error = {0};
     (void)state;

@@ -53,7 +53,7 @@ static void test_work_group_of_a_launch(void **state) {
     assert_string_equal(binder.launches[0].options, "-DSTORAGE_F16 -DWG=128 -DVEC=4 -DWIDTH=7");
     assert_int_equal(binder.launches[0].local[0], 128);
     assert_int_equal(binder.launches[0].global[0], 3 * 128);
-    cleat_launch_kernel(&binder, NULL, "gelu.cl", "gelu", CLEAT_F16);
+    cleat_launch_kernel(&binder, NULL, "pointwise.cl", "gelu", CLEAT_F16);
     cleat_launch_groups(&binder, 3);
     assert_int_equal(binder.launches[1].local[0], 256);
     cleat_binder_clear(&binder);

@@ -63,13 +63,13 @@ static void compute(const run *r, size_t i, float *y) {
         fail_msg("%s", error.text);
 }
 
-/* Four widths of layer_norm.cl and one gelu.cl are one program; alone, a width has two. */
+/* Four widths of layer_norm.cl and one pointwise.cl are one program; alone, a width has two. */
 static void joined_parts_compute_the_same(void **state) {
     (void)state;
     run all = open_run(0, WIDTHS);
     assert_int_equal(all.exec->part_count, WIDTHS + 1);
     assert_int_equal(all.exec->program_count, 1);
-    assert_string_equal(all.exec->keys[0].file, "gelu.cl+layer_norm.cl*4");
+    assert_string_equal(all.exec->keys[0].file, "layer_norm.cl*4+pointwise.cl");
     assert_string_equal(all.exec->keys[0].options, "");
     for (size_t i = 0; i < WIDTHS; ++i) {
         float together[B * WIDEST], apart[B * WIDEST];
@@ -90,14 +90,14 @@ static void a_part_that_does_not_compile_is_named(void **state) {
     cleat_error error = {0};
     (void)state;
     assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/gelu.cl", folder);
+    snprintf(path, sizeof path, "%s/pointwise.cl", folder);
     FILE *file = fopen(path, "w");
-    assert_true(file && fputs("\n__kernel void gelu_forward() { nobody_knows_me(); }\n", file) >= 0);
+    assert_true(file && fputs("\n__kernel void pointwise_forward() { nobody_knows_me(); }\n", file) >= 0);
     assert_int_equal(fclose(file), 0);
     setenv("CLEAT_KERNEL_DIR", folder, 1);
     run all = open_run(0, WIDTHS);
     assert_int_equal(cleat_exec_run(all.exec, 0, &error), CLEAT_ERR_BUILD);
-    if (!strstr(error.text, "gelu.cl with options '-DSTORAGE_F32 ") || !strstr(error.text, "gelu.cl:2"))
+    if (!strstr(error.text, "pointwise.cl with options '-DSTORAGE_F32 ") || !strstr(error.text, "pointwise.cl:2"))
         fail_msg("%s", error.text);
     close_run(&all);
     unsetenv("CLEAT_KERNEL_DIR");

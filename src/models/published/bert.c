@@ -14,12 +14,7 @@
         {.param = "blocks.*.att.qkv",                                                                                  \
          .sources = {"encoder.layer.*.attention.self.query", "encoder.layer.*.attention.self.key",                     \
                      "encoder.layer.*.attention.self.value"}},                                                         \
-        {.param = "blocks.*.att.out", .sources = {"encoder.layer.*.attention.output.dense"}},                          \
-        {.param = "blocks.*.n1", .sources = {"encoder.layer.*.attention.output.LayerNorm"}},                           \
-        {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},                                   \
-        {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}}, {                                       \
-        .param = "blocks.*.n2", .sources = { "encoder.layer.*.output.LayerNorm" }                                      \
-    }
+        BERT_LAYER_ROWS
 #define DISTILBERT_BACKBONE                                                                                            \
     {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
         {.param = "emb.position", .sources = {"embeddings.position_embeddings"}},                                      \
@@ -33,9 +28,6 @@
         {.param = "blocks.*.f2", .sources = {"transformer.layer.*.ffn.lin2"}}, {                                       \
         .param = "blocks.*.n2", .sources = { "transformer.layer.*.output_layer_norm" }                                 \
     }
-#define HEAD(PARAM, SOURCE)                                                                                            \
-    { .param = PARAM, .sources = {SOURCE}, .head = true }
-
 static const cleat_weight_row bert_classifier_names[] = {
     BACKBONE, HEAD("head.dense", "bert.pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
 /* RoBERTa and ELECTRA */
@@ -49,11 +41,7 @@ static const cleat_weight_row distilbert_tagger_names[] = {
 
 /* Masked language models: the last layer is the table of word embeddings, and a bias, which some files have under the
  * name of that layer only. */
-static const cleat_weight_row bert_masked_names[] = {BACKBONE,
-                                                     HEAD("mlm.dense", "cls.predictions.transform.dense"),
-                                                     HEAD("mlm.norm", "cls.predictions.transform.LayerNorm"),
-                                                     HEAD("mlm.bias", "cls.predictions.bias"),
-                                                     {.param = NULL}};
+static const cleat_weight_row bert_masked_names[] = {BACKBONE, BERT_MASKED_ROWS, {.param = NULL}};
 static const cleat_weight_row bert_masked_other_names[] = {HEAD("mlm.bias", "cls.predictions.decoder.bias"),
                                                            {.param = NULL}};
 static const cleat_weight_row roberta_masked_names[] = {BACKBONE,
@@ -96,16 +84,7 @@ static const char *const ignored[] = {"*position_ids",
 
 /* Members without a setting are those that must have their usual value. */
 #define BERT_ROWS(TYPES, EPS)                                                                                          \
-    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
-        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
-        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
-        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
-        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
-        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
-        {.key = "type_vocab_size", .setting = "model.token_types", .fallback = TYPES},                                 \
-        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = EPS, .kind = CLEAT_JSON_NUMBER},            \
-        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},      \
-        {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                             \
+    BERT_CONFIG_ROWS(TYPES, EPS), {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                   \
         {.key = "position_embedding_type", .fallback = "\"absolute\"", .only = "\"absolute\""}, {                      \
         .key = "is_decoder", .fallback = "false", .only = "false"                                                      \
     }

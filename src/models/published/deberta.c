@@ -20,25 +20,13 @@
                      "encoder.layer.*.attention.self.value_proj"}},                                                    \
         {.param = "blocks.*.att.pos_key", .sources = {"encoder.layer.*.attention.self.pos_key_proj"}},                 \
         {.param = "blocks.*.att.pos_query", .sources = {"encoder.layer.*.attention.self.pos_query_proj"}},             \
-        {.param = "blocks.*.att.out", .sources = {"encoder.layer.*.attention.output.dense"}},                          \
-        {.param = "blocks.*.n1", .sources = {"encoder.layer.*.attention.output.LayerNorm"}},                           \
-        {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},                                   \
-        {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}}, {                                       \
-        .param = "blocks.*.n2", .sources = { "encoder.layer.*.output.LayerNorm" }                                      \
-    }
-#define HEAD(PARAM, SOURCE)                                                                                            \
-    { .param = PARAM, .sources = {SOURCE}, .head = true }
-
+        BERT_LAYER_ROWS
 static const cleat_weight_row classifier_names[] = {
     BACKBONE, HEAD("head.dense", "pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
 static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
 /* transformers has two heads ("legacy" of config.json), which compute the same: its usual one, and that of the files of
  * the authors. */
-static const cleat_weight_row masked_names[] = {BACKBONE,
-                                                HEAD("mlm.dense", "cls.predictions.transform.dense"),
-                                                HEAD("mlm.norm", "cls.predictions.transform.LayerNorm"),
-                                                HEAD("mlm.bias", "cls.predictions.bias"),
-                                                {.param = NULL}};
+static const cleat_weight_row masked_names[] = {BACKBONE, BERT_MASKED_ROWS, {.param = NULL}};
 static const cleat_weight_row masked_other_names[] = {HEAD("mlm.dense", "lm_predictions.lm_head.dense"),
                                                       HEAD("mlm.norm", "lm_predictions.lm_head.LayerNorm"),
                                                       HEAD("mlm.bias", "lm_predictions.lm_head.bias"),
@@ -54,15 +42,7 @@ static const char *const ignored[] = {"*position_ids",    "*position_embeddings.
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
 #define ROWS                                                                                                           \
-    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
-        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
-        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
-        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
-        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
-        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
-        {.key = "type_vocab_size", .setting = "model.token_types", .fallback = "0"},                                   \
-        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = "1e-7", .kind = CLEAT_JSON_NUMBER},         \
-        {.key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER},      \
+    BERT_CONFIG_ROWS("0", "1e-7"),                                                                                     \
         {.key = "share_att_key", .setting = "model.shared_positions", .fallback = "false", .kind = CLEAT_JSON_BOOL},   \
         {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                             \
         {.key = "pooler_hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                                      \

@@ -25,6 +25,31 @@ extern const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS];
 
 /* --- for the files of architectures --------------------------------------------------------------------------- */
 
+/* Rows of weights and of config.json that BERT and its descendants share. */
+#define HEAD(PARAM, SOURCE)                                                                                            \
+    { .param = PARAM, .sources = {SOURCE}, .head = true }
+#define BERT_LAYER_ROWS                                                                                                \
+    {.param = "blocks.*.att.out", .sources = {"encoder.layer.*.attention.output.dense"}},                              \
+        {.param = "blocks.*.n1", .sources = {"encoder.layer.*.attention.output.LayerNorm"}},                           \
+        {.param = "blocks.*.f1", .sources = {"encoder.layer.*.intermediate.dense"}},                                   \
+        {.param = "blocks.*.f2", .sources = {"encoder.layer.*.output.dense"}}, {                                       \
+        .param = "blocks.*.n2", .sources = { "encoder.layer.*.output.LayerNorm" }                                      \
+    }
+#define BERT_MASKED_ROWS                                                                                               \
+    HEAD("mlm.dense", "cls.predictions.transform.dense"), HEAD("mlm.norm", "cls.predictions.transform.LayerNorm"),     \
+        HEAD("mlm.bias", "cls.predictions.bias")
+#define BERT_CONFIG_ROWS(TYPES, EPS)                                                                                   \
+    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
+        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
+        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
+        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
+        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
+        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "512"},                       \
+        {.key = "type_vocab_size", .setting = "model.token_types", .fallback = TYPES},                                 \
+        {.key = "layer_norm_eps", .setting = "model.norm_eps", .fallback = EPS, .kind = CLEAT_JSON_NUMBER}, {          \
+        .key = "hidden_dropout_prob", .setting = "model.dropout", .fallback = "0.1", .kind = CLEAT_JSON_NUMBER         \
+    }
+
 /* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the
  * tokenizer of the folder. `positions_start` is the row of the first position. */
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,

@@ -526,13 +526,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
     cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
                           [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &attention_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(attention_attr),
-                                                .in = in,
-                                                .n_in = ACCUM_Q,
-                                                .targets = targets,
-                                                .n_targets = targets[1] ? 2 : 1});
+    cleat_emit_grads_of(graph, node, &attention_grad, in, ACCUM_Q, targets, targets[1] ? 2 : 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -547,19 +541,17 @@ static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
     const bool self = !node->in[KV];
     const char *what = self ? "qkv" : "q";
     int64_t heads = ((const attention_attr *)node->attr)->heads;
-    char text[96];
-    cleat_tensor_describe(q, text, sizeof text);
     if (!cleat_is_storage(q->dtype) || q->rank != 3)
-        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %s] of f32, f16 or bf16", what, text,
-                                self ? "3D" : "D");
+        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %s] of f32, f16 or bf16", what,
+                                CLEAT_DESCRIBED(q), self ? "3D" : "D");
     if (heads < 1 || q->shape[2] % ((self ? 3 : 1) * heads) != 0)
         return cleat_infer_fail(node, error, "%s is %s: its last dimension must be a multiple of %s%lld heads", what,
-                                text, self ? "3 times " : "", (long long)heads);
+                                CLEAT_DESCRIBED(q), self ? "3 times " : "", (long long)heads);
     int64_t head = q->shape[2] / ((self ? 3 : 1) * heads);
     if (head < 1 || head > HEAD_MAX)
         return cleat_infer_fail(node, error,
-                                "%s is %s with %lld heads: a head has %lld elements, 1 to %d are supported", what, text,
-                                (long long)heads, (long long)head, HEAD_MAX);
+                                "%s is %s with %lld heads: a head has %lld elements, 1 to %d are supported", what,
+                                CLEAT_DESCRIBED(q), (long long)heads, (long long)head, HEAD_MAX);
     return CLEAT_OK;
 }
 
@@ -568,11 +560,9 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
     if (!kv) return CLEAT_OK;
     if (kv->rank == 3 && kv->dtype == q->dtype && kv->shape[0] == q->shape[0] && kv->shape[2] == 2 * q->shape[2])
         return CLEAT_OK;
-    char is[96], beside[96];
-    cleat_tensor_describe(kv, is, sizeof is);
-    cleat_tensor_describe(q, beside, sizeof beside);
-    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] to match q, which is %s", is,
-                            cleat_dtype_name(q->dtype), (long long)q->shape[0], (long long)(2 * q->shape[2]), beside);
+    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] to match q, which is %s",
+                            CLEAT_DESCRIBED(kv), cleat_dtype_name(q->dtype), (long long)q->shape[0],
+                            (long long)(2 * q->shape[2]), CLEAT_DESCRIBED(q));
 }
 
 /* Kernels count rows of heads, and elements of a sequence, in int. */
@@ -613,8 +603,7 @@ static const cleat_op attention = {.name = "attention",
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};
     attention_attr attr = {.heads = heads};
-    cleat_node *node = cleat_emit(graph, &attention, &attr, sizeof attr, in, 3);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &attention, &attr, sizeof attr, in, 3));
 }
 
 cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {

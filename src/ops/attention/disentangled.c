@@ -99,13 +99,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     in[CLEAT_DIS_Y] = node->out[0];
     in[CLEAT_DIS_LSE] = node->out[1];
     in[CLEAT_DIS_DY] = dout[0];
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &disentangled_attention_grad,
-                                                .attr = node->attr,
-                                                .attr_bytes = sizeof(disentangled_attr),
-                                                .in = in,
-                                                .n_in = CLEAT_DIS_ACCUMS,
-                                                .targets = targets,
-                                                .n_targets = 3});
+    cleat_emit_grads_of(graph, node, &disentangled_attention_grad, in, CLEAT_DIS_ACCUMS, targets, 3);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -117,18 +111,17 @@ static cleat_cost cost(const cleat_node *node) {
 static cleat_status check_qkv(const cleat_node *node, cleat_error *error) {
     const cleat_tensor *qkv = node->in[CLEAT_DIS_QKV];
     const long long heads = attr_of(node)->heads;
-    char text[96];
-    cleat_tensor_describe(qkv, text, sizeof text);
     if (!cleat_is_storage(qkv->dtype) || qkv->rank != 3)
-        return cleat_infer_fail(node, error, "qkv is %s, it must be [B, L, 3D] of f32, f16 or bf16", text);
+        return cleat_infer_fail(node, error, "qkv is %s, it must be [B, L, 3D] of f32, f16 or bf16",
+                                CLEAT_DESCRIBED(qkv));
     if (heads < 1 || qkv->shape[2] % (3 * heads) != 0)
         return cleat_infer_fail(node, error, "qkv is %s: its last dimension must be a multiple of 3 times %lld heads",
-                                text, heads);
+                                CLEAT_DESCRIBED(qkv), heads);
     const long long head = qkv->shape[2] / (3 * heads);
     if (head < 1 || head > HEAD_MAX)
         return cleat_infer_fail(node, error,
-                                "qkv is %s with %lld heads: a head has %lld elements, 1 to %d are supported", text,
-                                heads, head, HEAD_MAX);
+                                "qkv is %s with %lld heads: a head has %lld elements, 1 to %d are supported",
+                                CLEAT_DESCRIBED(qkv), heads, head, HEAD_MAX);
     return CLEAT_OK;
 }
 
@@ -203,6 +196,5 @@ cleat_tensor *cleat_disentangled_attention(cleat_graph *graph, cleat_tensor *qkv
     const disentangled_attr attr = {.heads = spec->heads,
                                     .buckets = spec->buckets > 0 ? spec->buckets : 0,
                                     .max_relative_positions = spec->max_relative_positions};
-    cleat_node *node = cleat_emit(graph, &disentangled_attention, &attr, sizeof attr, in, 4);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &disentangled_attention, &attr, sizeof attr, in, 4));
 }

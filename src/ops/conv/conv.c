@@ -75,10 +75,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
                 c.columns == (c.width + 2 * c.padding - c.kernel_columns) / c.stride + 1 &&
                 c.weight->shape[0] == c.features;
     if (fits) return CLEAT_OK;
-    char text[96], gradient[96];
-    cleat_tensor_describe(dy, text, sizeof text);
-    cleat_tensor_describe(out, gradient, sizeof gradient);
-    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", text, gradient);
+    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", CLEAT_DESCRIBED(dy),
+                            CLEAT_DESCRIBED(out));
 }
 
 /* dx and dW may overwrite their accum. */
@@ -131,12 +129,9 @@ static cleat_status check_tensors(const cleat_node *node, cleat_error *error) {
     if (cleat_is_storage(x->dtype) && x->rank == 4 && weight->rank == 4 && weight->dtype == x->dtype &&
         weight->shape[3] == x->shape[3])
         return CLEAT_OK;
-    char text_x[96], text_weight[96];
-    cleat_tensor_describe(x, text_x, sizeof text_x);
-    cleat_tensor_describe(weight, text_weight, sizeof text_weight);
     return cleat_infer_fail(node, error,
                             "x %s, weight %s: x must be [B, H, W, C], and the weight [N, R, S, C] of x's type and C",
-                            text_x, text_weight);
+                            CLEAT_DESCRIBED(x), CLEAT_DESCRIBED(weight));
 }
 
 static cleat_status check_window(const cleat_node *node, cleat_error *error) {
@@ -200,6 +195,5 @@ cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *we
                            int64_t stride, int64_t padding) {
     conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
-    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN));
 }

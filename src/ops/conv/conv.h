@@ -63,12 +63,7 @@ void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const c
 void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling);
 
 CLEAT_DECLARE_VARIANT(conv_gpu)
-CLEAT_DECLARE_VARIANT(conv_mma)
-CLEAT_DECLARE_VARIANT(conv_mma_large)
-CLEAT_DECLARE_VARIANT(conv_mma_medium)
-CLEAT_DECLARE_VARIANT(conv_mma_small)
-CLEAT_DECLARE_VARIANT(conv_tf32_medium)
-CLEAT_DECLARE_VARIANT(conv_tf32_small)
+CLEAT_DECLARE_MMA_VARIANTS(conv)
 CLEAT_DECLARE_VARIANT(conv_winograd) /* conv_winograd.c */
 
 #endif

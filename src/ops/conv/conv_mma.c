@@ -32,18 +32,4 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling ti
     cleat_conv_gemm_end(binder, node, &c, tiling);
 }
 
-static const cleat_tiled tiled = {
-    .mma = true, .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
-CLEAT_TILED_VARIANT(conv_mma, tiled, CLEAT_TILE_BEST)
-CLEAT_TILED_VARIANT(conv_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
-CLEAT_TILED_VARIANT(conv_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(conv_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
-
-static const cleat_tiled tf32x3 = {.mma = true,
-                                   .tf32x3 = true,
-                                   .refuse = refuse,
-                                   .work = tile_work,
-                                   .workspace = cleat_conv_tiled_workspace,
-                                   .launch = launch};
-CLEAT_TILED_VARIANT(conv_tf32_medium, tf32x3, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(conv_tf32_small, tf32x3, CLEAT_TILE_MMA_SMALL)
+CLEAT_MMA_VARIANTS(conv, .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch)

@@ -7,20 +7,16 @@ cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64
     int64_t one = 1;
     if (cleat_is_storage(x->dtype) && x->rank > 0 && cleat_width(x) <= max_width && cleat_rows(x) <= CLEAT_MAX_ROWS)
         return cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
-    char text[96];
-    cleat_tensor_describe(x, text, sizeof text);
     return cleat_infer_fail(node, error, "x is %s; it must be f32, f16 or bf16, of at most 2^30 rows of 1 to %lld",
-                            text, (long long)max_width);
+                            CLEAT_DESCRIBED(x), (long long)max_width);
 }
 
 cleat_status cleat_row_loss_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype,
                                    const cleat_tensor *x, cleat_error *error) {
     const cleat_tensor *got = node->in[i];
     if (got->dtype == dtype && cleat_tensor_elements(got) == cleat_rows(x)) return CLEAT_OK;
-    char is[96];
-    cleat_tensor_describe(got, is, sizeof is);
-    return cleat_infer_fail(node, error, "%s is %s, it must be %s with one element for each of %lld rows", what, is,
-                            cleat_dtype_name(dtype), (long long)cleat_rows(x));
+    return cleat_infer_fail(node, error, "%s is %s, it must be %s with one element for each of %lld rows", what,
+                            CLEAT_DESCRIBED(got), cleat_dtype_name(dtype), (long long)cleat_rows(x));
 }
 
 void cleat_launch_row_loss_total(cleat_binder *binder, const cleat_node *node, int64_t rows) {

@@ -15,6 +15,17 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
     return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
 }
 
+void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
+                         int n_in, cleat_tensor *const *targets, int n_targets) {
+    cleat_emit_grads(graph, &(cleat_grads_spec){.op = op,
+                                                .attr = node->attr,
+                                                .attr_bytes = sizeof node->attr,
+                                                .in = in,
+                                                .n_in = n_in,
+                                                .targets = targets,
+                                                .n_targets = n_targets});
+}
+
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
     int64_t vector_width = binder->facts->vector_width;
     cleat_launch_items(binder, (elements + vector_width - 1) / vector_width);
@@ -32,10 +43,8 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
 cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dout = node->in[0], *dx = node->out[0];
     if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;
-    char got[96], wanted[96];
-    cleat_tensor_describe(dout, got, sizeof got);
-    cleat_tensor_describe(dx, wanted, sizeof wanted);
-    return cleat_infer_fail(node, error, "the incoming gradient is %s, the outgoing one %s", got, wanted);
+    return cleat_infer_fail(node, error, "the incoming gradient is %s, the outgoing one %s", CLEAT_DESCRIBED(dout),
+                            CLEAT_DESCRIBED(dx));
 }
 
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
@@ -44,10 +53,8 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
     memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
     const cleat_tensor *got = node->in[i];
     if (got && got->dtype == dtype && cleat_same_shape(got, &wanted)) return CLEAT_OK;
-    char is[96], should[96];
-    cleat_tensor_describe(got, is, sizeof is);
-    cleat_tensor_describe(&wanted, should, sizeof should);
-    return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, is, should);
+    return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, CLEAT_DESCRIBED(got),
+                            CLEAT_DESCRIBED(&wanted));
 }
 
 cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,

@@ -8,6 +8,10 @@
  * per element of out[0]. */
 cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
 
+/* cleat_emit_grads by an op with the attributes of `node`. */
+void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
+                         int n_in, cleat_tensor *const *targets, int n_targets);
+
 /* Launches an elementwise kernel whose arguments are tensors [count] of one shape (entries may be NULL; the
  * last one is written) and their number of elements. */
 void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,

@@ -125,6 +125,22 @@ void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const clea
     void cleat_bind_##id(const cleat_node *node, cleat_binder *binder) {                                               \
         cleat_tiled_bind(&(tiled), kind, node, binder);                                                                \
     }
+/* The variants of a kernel for matrix units: for each tile, and as three products of TF32. */
+#define CLEAT_MMA_VARIANTS(id, ...)                                                                                    \
+    static const cleat_tiled mma = {.mma = true, __VA_ARGS__}, tf32x3 = {.mma = true, .tf32x3 = true, __VA_ARGS__};    \
+    CLEAT_TILED_VARIANT(id##_mma, mma, CLEAT_TILE_BEST)                                                                \
+    CLEAT_TILED_VARIANT(id##_mma_large, mma, CLEAT_TILE_MMA_LARGE)                                                     \
+    CLEAT_TILED_VARIANT(id##_mma_medium, mma, CLEAT_TILE_MMA_MEDIUM)                                                   \
+    CLEAT_TILED_VARIANT(id##_mma_small, mma, CLEAT_TILE_MMA_SMALL)                                                     \
+    CLEAT_TILED_VARIANT(id##_tf32_medium, tf32x3, CLEAT_TILE_MMA_MEDIUM)                                               \
+    CLEAT_TILED_VARIANT(id##_tf32_small, tf32x3, CLEAT_TILE_MMA_SMALL)
+#define CLEAT_DECLARE_MMA_VARIANTS(id)                                                                                 \
+    CLEAT_DECLARE_VARIANT(id##_mma)                                                                                    \
+    CLEAT_DECLARE_VARIANT(id##_mma_large)                                                                              \
+    CLEAT_DECLARE_VARIANT(id##_mma_medium)                                                                             \
+    CLEAT_DECLARE_VARIANT(id##_mma_small)                                                                              \
+    CLEAT_DECLARE_VARIANT(id##_tf32_medium)                                                                            \
+    CLEAT_DECLARE_VARIANT(id##_tf32_small)
 #define CLEAT_VARIANT_ROW(text, id)                                                                                    \
     { .name = text, .refuse = cleat_refuse_##id, .workspace = cleat_workspace_##id, .bind = cleat_bind_##id }
 

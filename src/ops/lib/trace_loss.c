@@ -34,10 +34,8 @@ cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, co
     if (sample_weight->rank == 2 && sample_weight->dtype == CLEAT_F32 && sample_weight->shape[1] == x->shape[0] &&
         term >= 0 && term < sample_weight->shape[0])
         return CLEAT_OK;
-    char text[96];
-    cleat_tensor_describe(sample_weight, text, sizeof text);
-    return cleat_infer_fail(node, error, "scale is %s; it must be f32 [more than %d terms, %lld]", text, term,
-                            (long long)x->shape[0]);
+    return cleat_infer_fail(node, error, "scale is %s; it must be f32 [more than %d terms, %lld]",
+                            CLEAT_DESCRIBED(sample_weight), term, (long long)x->shape[0]);
 }
 
 void cleat_trace_launch_sample_weight(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *sample_weight,

@@ -122,11 +122,11 @@ static double flops_of(cleat_epilogue epilogue) {
     case CLEAT_EPILOGUE_NONE:
         return 0;
     case CLEAT_EPILOGUE_GELU:
-        return CLEAT_GELU_FLOPS;
+        return cleat_functions[POINTWISE_GELU].flops;
     case CLEAT_EPILOGUE_GELU_GRAD:
-        return CLEAT_GELU_GRAD_FLOPS;
+        return cleat_functions[POINTWISE_GELU].grad_flops;
     default:
-        return CLEAT_RELU_FLOPS;
+        return cleat_functions[POINTWISE_RELU].flops;
     }
 }
 
@@ -157,13 +157,11 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
                 (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
                 (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
     if (fits) return CLEAT_OK;
-    char dy[96], gradient[96];
-    cleat_tensor_describe(p.a, dy, sizeof dy);
-    cleat_tensor_describe(out, gradient, sizeof gradient);
-    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", dy, gradient);
+    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", CLEAT_DESCRIBED(p.a),
+                            CLEAT_DESCRIBED(out));
 }
 
-/* dW and dx may overwrite their accum. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
+/* dW and dx may overwrite their accum, y the residual. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
  * the slope is computed. */
 const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
                                      .tf32 = true,
@@ -172,26 +170,31 @@ const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
                                      .define = cleat_linear_define,
                                      .variants = cleat_linear_variants,
                                      .inplace_inputs = CLEAT_IN(DW_IN)};
-static const cleat_op linear_dx_relu = {.name = "linear_dx_relu",
-                                        .cost = cost,
-                                        .define = cleat_linear_define,
-                                        .variants = cleat_linear_variants,
-                                        .inplace_inputs = CLEAT_IN(DX_ACCUM)};
-static const cleat_op linear_dx_gelu = {.name = "linear_dx_gelu",
-                                        .cost = cost,
-                                        .define = cleat_linear_define,
-                                        .variants = cleat_linear_variants,
-                                        .inplace_inputs = CLEAT_IN(DX_ACCUM)};
+
+#define FUSED(text, overwritten)                                                                                       \
+    {                                                                                                                  \
+        .name = text, .cost = cost, .define = cleat_linear_define, .variants = cleat_linear_variants,                  \
+        .inplace_inputs = CLEAT_IN(overwritten)                                                                        \
+    }
+static const cleat_op fused[] = {[CLEAT_EPILOGUE_RELU] = FUSED("linear_relu", RESIDUAL),
+                                 [CLEAT_EPILOGUE_GELU] = FUSED("linear_gelu", RESIDUAL),
+                                 [CLEAT_EPILOGUE_RELU_GRAD] = FUSED("linear_dx_relu", DX_ACCUM),
+                                 [CLEAT_EPILOGUE_GELU_GRAD] = FUSED("linear_dx_gelu", DX_ACCUM)};
+
+static void set_epilogue(cleat_node *node, cleat_epilogue epilogue) {
+    node->op = &fused[epilogue];
+    ((linear_attr *)node->attr)->epilogue = epilogue;
+}
 
 /* dx = (accum + dy W) f'. The consumer's inputs are the sum, the tensor from which the slope is computed, and
  * possibly an accum; the fused node has no input for the latter, so such consumers are not fused. */
 static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
-    bool relu = consumer->op == &cleat_relu_grad_op, gelu = consumer->op == &cleat_gelu_grad_op;
+    bool relu = consumer->op == &cleat_functions[POINTWISE_RELU].grad;
+    bool gelu = consumer->op == &cleat_functions[POINTWISE_GELU].grad;
     if (!(relu || gelu) || !sole_consumer || consumer->in[CLEAT_SLOPE_DY] != node->out[0] ||
         cleat_accum(consumer, CLEAT_SLOPE_IN, 0))
         return false;
-    node->op = relu ? &linear_dx_relu : &linear_dx_gelu;
-    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD;
+    set_epilogue(node, relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD);
     node->in[SLOPE_OF] = consumer->in[CLEAT_SLOPE_OF];
     node->n_in = DX_FUSED_IN;
     node->out[0] = consumer->out[0];
@@ -251,15 +254,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || weight->rank != 2 || weight->dtype != x->dtype ||
-        weight->shape[1] != cleat_width(x)) {
-        char text_x[96], text_weight[96];
-        cleat_tensor_describe(x, text_x, sizeof text_x);
-        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        weight->shape[1] != cleat_width(x))
         return cleat_infer_fail(
             node, error,
             "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in the last dimension of x",
-            text_x, text_weight);
-    }
+            CLEAT_DESCRIBED(x), CLEAT_DESCRIBED(weight));
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
     if (cleat_rows(x) > CLEAT_MAX_ROWS || fan_out > CLEAT_MAX_ROWS || weight->shape[1] > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "a dimension is larger than %d", CLEAT_MAX_ROWS);
@@ -272,23 +271,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
 }
 
-/* y may overwrite the residual. */
-static const cleat_op linear_relu = {.name = "linear_relu",
-                                     .cost = cost,
-                                     .define = cleat_linear_define,
-                                     .variants = cleat_linear_variants,
-                                     .inplace_inputs = CLEAT_IN(RESIDUAL)};
-static const cleat_op linear_gelu = {.name = "linear_gelu",
-                                     .cost = cost,
-                                     .define = cleat_linear_define,
-                                     .variants = cleat_linear_variants,
-                                     .inplace_inputs = CLEAT_IN(RESIDUAL)};
-
 static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
-    bool relu = consumer->op == &cleat_relu_op, gelu = consumer->op == &cleat_gelu_op;
+    bool relu = consumer->op == &cleat_functions[POINTWISE_RELU].op;
+    bool gelu = consumer->op == &cleat_functions[POINTWISE_GELU].op;
     if (!(relu || gelu)) return false;
-    node->op = relu ? &linear_relu : &linear_gelu;
-    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU : CLEAT_EPILOGUE_GELU;
+    set_epilogue(node, relu ? CLEAT_EPILOGUE_RELU : CLEAT_EPILOGUE_GELU);
     if (!sole_consumer) node->out[node->n_out++] = node->out[0];
     node->out[0] = consumer->out[0];
     return true;
@@ -310,7 +297,6 @@ const cleat_op cleat_linear_op = {.name = "linear",
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias, [RESIDUAL] = residual};
-    cleat_node *node =
-        cleat_emit(graph, &cleat_linear_op, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(
+        cleat_emit(graph, &cleat_linear_op, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN));
 }

@@ -52,12 +52,7 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s);
 
 /* Variants of linear_mma.c: on matrix units. */
-CLEAT_DECLARE_VARIANT(linear_mma)
-CLEAT_DECLARE_VARIANT(linear_mma_large)
-CLEAT_DECLARE_VARIANT(linear_mma_medium)
-CLEAT_DECLARE_VARIANT(linear_mma_small)
-CLEAT_DECLARE_VARIANT(linear_tf32_medium)
-CLEAT_DECLARE_VARIANT(linear_tf32_small)
+CLEAT_DECLARE_MMA_VARIANTS(linear)
 
 extern const cleat_variant cleat_linear_variants[];      /* GEMMs with a C */
 extern const cleat_variant cleat_linear_sums_variants[]; /* the sums only */

@@ -215,22 +215,12 @@ static const char *refuse_clblast_later(const cleat_node *node, const cleat_devi
 /* Launches the activation, or its gradient, with the kernel of the separate op, on the sum in C or in
  * `saved`. */
 static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p) {
-    switch (p->epilogue) {
-    case CLEAT_EPILOGUE_NONE:
-        return;
-    case CLEAT_EPILOGUE_RELU:
-        cleat_launch_relu(binder, node, sum_of(p), p->c);
-        return;
-    case CLEAT_EPILOGUE_GELU:
-        cleat_launch_gelu(binder, node, sum_of(p), p->c);
-        return;
-    case CLEAT_EPILOGUE_RELU_GRAD:
-        cleat_launch_relu_grad(binder, node, p->c, p->saved, NULL, p->c);
-        return;
-    case CLEAT_EPILOGUE_GELU_GRAD:
-        cleat_launch_gelu_grad(binder, node, p->c, p->saved, NULL, p->c);
-        return;
-    }
+    const cleat_epilogue e = p->epilogue;
+    const int32_t number = e == CLEAT_EPILOGUE_RELU || e == CLEAT_EPILOGUE_RELU_GRAD ? POINTWISE_RELU : POINTWISE_GELU;
+    if (e == CLEAT_EPILOGUE_RELU || e == CLEAT_EPILOGUE_GELU)
+        cleat_launch_function(binder, node, number, sum_of(p), p->c);
+    else if (e != CLEAT_EPILOGUE_NONE)
+        cleat_launch_function_grad(binder, node, number, p->c, p->saved, NULL, p->c);
 }
 
 /* C is initialized to bias + accum (which may already be in C), and the GEMM adds to it. */

@@ -38,18 +38,5 @@ static cleat_tile_work tile_work(const cleat_node *node) {
                              .uneven = true};
 }
 
-static const cleat_tiled tiled = {
-    .mma = true, .refuse = refuse, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch};
-CLEAT_TILED_VARIANT(linear_mma, tiled, CLEAT_TILE_BEST)
-CLEAT_TILED_VARIANT(linear_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
-CLEAT_TILED_VARIANT(linear_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(linear_mma_small, tiled, CLEAT_TILE_MMA_SMALL)
-
-static const cleat_tiled tf32x3 = {.mma = true,
-                                   .tf32x3 = true,
-                                   .refuse = refuse,
-                                   .work = tile_work,
-                                   .workspace = cleat_linear_tiled_workspace,
-                                   .launch = launch};
-CLEAT_TILED_VARIANT(linear_tf32_medium, tf32x3, CLEAT_TILE_MMA_MEDIUM)
-CLEAT_TILED_VARIANT(linear_tf32_small, tf32x3, CLEAT_TILE_MMA_SMALL)
+CLEAT_MMA_VARIANTS(linear, .refuse = refuse, .work = tile_work, .workspace = cleat_linear_tiled_workspace,
+                   .launch = launch)

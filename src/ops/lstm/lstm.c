@@ -138,11 +138,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     bool wanted =
         cleat_requires_grad(node->in[CLEAT_LSTM_PRODUCTS]) || cleat_requires_grad(node->in[CLEAT_LSTM_WEIGHT]);
     if (wanted && dout[CLEAT_LSTM_H])
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &lstm_grad,
-                                                    .in = in,
-                                                    .n_in = CLEAT_LSTM_GRAD_IN,
-                                                    .targets = node->in,
-                                                    .n_targets = CLEAT_LSTM_TARGETS});
+        cleat_emit_grads_of(graph, node, &lstm_grad, in, CLEAT_LSTM_GRAD_IN, node->in, CLEAT_LSTM_TARGETS);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -150,15 +146,11 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *products = node->in[CLEAT_LSTM_PRODUCTS], *weight = node->in[CLEAT_LSTM_WEIGHT];
     if (products->rank != 3 || weight->rank != 2 || weight->dtype != products->dtype ||
-        weight->shape[0] != 4 * weight->shape[1] || products->shape[2] != weight->shape[0]) {
-        char text_products[96], text_weight[96];
-        cleat_tensor_describe(products, text_products, sizeof text_products);
-        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        weight->shape[0] != 4 * weight->shape[1] || products->shape[2] != weight->shape[0])
         return cleat_infer_fail(node, error,
                                 "x weight_ih^T is %s, weight_hh %s: x must be [B, L, I], weight_ih [4H, I] and "
                                 "weight_hh [4H, H], all of the same type",
-                                text_products, text_weight);
-    }
+                                CLEAT_DESCRIBED(products), CLEAT_DESCRIBED(weight));
     cleat_lstm_size s = cleat_lstm_size_of(node);
     if (s.batch > CLEAT_MAX_ROWS / s.length || s.hidden > 1 << 14)
         return cleat_infer_fail(node, error, "more than 2^30 steps, or more than 2^14 units");
