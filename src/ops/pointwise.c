@@ -4,12 +4,15 @@
  * name in ops.h, and a row of tests/ops/test_pointwise.c. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 
 typedef struct function {
     cleat_op op, grad;
     bool keeps_y;     /* the slope is computed from y; else from x */
     int flops, slope; /* operations per element of the value and of the slope */
+    double (*value)(double x);
+    double (*slope_at)(double kept); /* x or y */
 } function;
 
 enum { FUNCTIONS = POINTWISE_SILU + 1 };
@@ -75,6 +78,44 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                                 .n_targets = 1});
 }
 
+/* --- definitions ---------------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static double sigmoid_slope(double y) {
+    return y * (1 - y);
+}
+
+static double tanh_slope(double y) {
+    return 1 - y * y;
+}
+
+static double silu(double x) {
+    return x * sigmoid(x);
+}
+
+static double silu_slope(double x) {
+    return sigmoid(x) * (1 + x * sigmoid(-x));
+}
+
+/* The error of an exponent is relative in the exponential. */
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)output;
+    const double x = cleat_host_value(values, 0, element), y = function_of(node)->value(x);
+    return (cleat_defined){.value = y, .size = fabs(y) * (1 + fabs(x))};
+}
+
+static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)output;
+    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    const double dy = cleat_host_value(values, DY, element);
+    dx.value += dy * function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
+    dx.size += 2 * fabs(dy);
+    return dx;
+}
+
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_grad}, {0}};
 
@@ -84,18 +125,21 @@ static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_
            .backward = backward,                                                                                       \
            .cost = cost,                                                                                               \
            .variants = variants,                                                                                       \
+           .define = define,                                                                                           \
            .inplace_inputs = CLEAT_IN(0),                                                                              \
            .autocast_inputs = CLEAT_IN(0)},                                                                            \
     .grad = {.name = text "_grad",                                                                                     \
              .infer = cleat_infer_same_as_dout,                                                                        \
              .cost = cost_grad,                                                                                        \
              .variants = grad_variants,                                                                                \
+             .define = define_grad,                                                                                    \
              .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(KEPT) | CLEAT_IN(GRAD_IN)}
 
 static const function functions[FUNCTIONS] = {
-    [POINTWISE_SIGMOID] = {OPS("sigmoid"), .keeps_y = true, .flops = 20, .slope = 2},
-    [POINTWISE_TANH] = {OPS("tanh"), .keeps_y = true, .flops = 30, .slope = 2},
-    [POINTWISE_SILU] = {OPS("silu"), .flops = 21, .slope = 24},
+    [POINTWISE_SIGMOID] = {OPS("sigmoid"), .keeps_y = true, .flops = 20, .slope = 2, .value = sigmoid,
+                           .slope_at = sigmoid_slope},
+    [POINTWISE_TANH] = {OPS("tanh"), .keeps_y = true, .flops = 30, .slope = 2, .value = tanh, .slope_at = tanh_slope},
+    [POINTWISE_SILU] = {OPS("silu"), .flops = 21, .slope = 24, .value = silu, .slope_at = silu_slope},
 };
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, int32_t number) {
