@@ -41,7 +41,7 @@ static void print_json(const char *file, const char *precision, const cleat_veri
 
 /* --- trajectories of the library -------------------------------------------------------------------------------- */
 
-/* A result of the library: a reference training, or the single operations (`model` NULL). */
+/* The result of a reference training of the library. */
 typedef struct row {
     const char *model, *precision;
     cleat_reference_result result;
@@ -50,7 +50,6 @@ typedef struct row {
 } row;
 
 static void print_row(const row *r, bool json) {
-    const char *model = r->model ? r->model : "single operations";
     const cleat_reference_result *found = &r->result;
     if (json) {
         cleat_text text = {.spaced = true};
@@ -60,12 +59,12 @@ static void print_row(const row *r, bool json) {
                  json_fixed("seconds", r->seconds, 2), json_text("error", r->error.text), json_close('}'));
         cli_print_json(&text);
     } else if (r->error.status) {
-        printf("  %-20s %-5s FAILED: %s\n", model, r->precision, r->error.text);
+        printf("  %-20s %-5s FAILED: %s\n", r->model, r->precision, r->error.text);
     } else if (!found->comparisons) {
-        printf("  %-20s %-5s skipped: the device has too little memory\n", model, r->precision);
+        printf("  %-20s %-5s skipped: the device has too little memory\n", r->model, r->precision);
     } else {
         printf("  %-20s %-5s ok  %8zu comparisons, %2d sets of kernels, the worst at %.2g of its limit, %.1f s\n",
-               model, r->precision, found->comparisons, found->kernel_sets, found->worst, r->seconds);
+               r->model, r->precision, found->comparisons, found->kernel_sets, found->worst, r->seconds);
     }
     fflush(stdout);
 }
@@ -82,8 +81,8 @@ static cleat_status verify_one(cleat_device *device, const char *model, const ch
     return r.error.status;
 }
 
-/* Checks `model`, or all models and the single operations if it is NULL, in `precision`, or in all. A failure does not
- * keep others from being checked. */
+/* Checks `model`, or all models if it is NULL, in `precision`, or in all. A failure does not keep others from being
+ * checked. */
 static int verify_library(const char *selector, const char *model, const char *precision, bool json) {
     cleat_device *device = NULL;
     cleat_error error = {0};
@@ -94,11 +93,10 @@ static int verify_library(const char *selector, const char *model, const char *p
     bool passed = true;
     for (const cli_precision_name *p = cli_precisions; p->name; ++p) {
         if (precision && strcmp(precision, p->name) != 0) continue;
-        const char *name = "";
+        const char *name;
         status = CLEAT_OK;
-        for (size_t i = 0; name && status != CLEAT_ERR_NOT_SUPPORTED; ++i) { /* the last, NULL: the single operations */
-            name = cleat_reference_model(i);
-            if (model && (!name || strcmp(model, name) != 0)) continue;
+        for (size_t i = 0; status != CLEAT_ERR_NOT_SUPPORTED && (name = cleat_reference_model(i)); ++i) {
+            if (model && strcmp(model, name) != 0) continue;
             status = verify_one(device, name, p->name, p->precision, json, &error);
             passed &= status == CLEAT_OK || status == CLEAT_ERR_NOT_SUPPORTED;
         }

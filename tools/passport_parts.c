@@ -92,33 +92,17 @@ static void print_log(void *user, cleat_log_level level, const char *text) {
     fprintf(stderr, "%s\n", text);
 }
 
-static cleat_status make_profile(const char *model, const char *precision, const char *device, cleat_profile **profile,
-                                 cleat_error *error) {
-    char assignments[3][128];
-    snprintf(assignments[0], sizeof assignments[0], "model.type=%s", model);
-    snprintf(assignments[1], sizeof assignments[1], "train.precision=%s", precision);
-    snprintf(assignments[2], sizeof assignments[2], "run.device=%s", device);
-    cleat_status status = cleat_profile_create(profile, error);
-    for (int i = 0; i < 3 && !status; ++i) status = cleat_profile_set(*profile, assignments[i], error);
-    return status;
-}
-
-/* The reference training of a model; with the first of a precision, also the single operations (cleat_self_check; the
- * cache is new). */
+/* The reference training of a model. */
 static int print_check(const char *model, const char *precision, const char *selector) {
     cleat_reference_result result = {.comparisons = 0};
     cleat_device *device = NULL;
-    cleat_profile *profile = NULL;
     cleat_error error = {0};
     cleat_precision value = CLEAT_PRECISION_AUTO;
     cleat_set_log(print_log, NULL, CLEAT_LOG_DEBUG);
     if (cli_precision(&cli_passport, precision, &value) != 0) return EXIT_USAGE;
-    cleat_status status = make_profile(model, precision, selector, &profile, &error);
-    if (!status) status = cleat_device_open(selector, &device, &error);
+    cleat_status status = cleat_device_open(selector, &device, &error);
     if (!status) status = cleat_verify_reference(device, model, value, &result, &error);
-    if (!status) status = cleat_self_check(device, profile, &error);
     cleat_device_close(device);
-    cleat_profile_destroy(profile);
     if (!status && result.comparisons)
         printf("ok, worst at %.2g of its limit, %zu comparisons, %d sets of kernels\n", result.worst,
                result.comparisons, result.kernel_sets);
@@ -142,11 +126,18 @@ static void print_answer(void *user, const cleat_tune_node *node) {
 }
 
 static int print_tune(const char *model, const char *selector, double seconds) {
+    static const char *const keys[] = {"model.type", "train.precision", "run.device"};
     cleat_tune_report report = {.count = 0};
     cleat_profile *profile = NULL;
     cleat_error error = {0};
     const cleat_tune_options options = {.seconds = seconds, .node = print_answer};
-    cleat_status status = make_profile(model, "f32", selector, &profile, &error);
+    const char *const values[] = {model, "f32", selector};
+    char assignment[128];
+    cleat_status status = cleat_profile_create(&profile, &error);
+    for (int i = 0; i < 3 && !status; ++i) {
+        snprintf(assignment, sizeof assignment, "%s=%s", keys[i], values[i]);
+        status = cleat_profile_set(profile, assignment, &error);
+    }
     if (!status) status = cleat_tune(profile, &options, &report, &error);
     cleat_tune_free(&report);
     cleat_profile_destroy(profile);

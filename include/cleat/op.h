@@ -173,8 +173,8 @@ struct cleat_op {
      * the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
     /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
-     * the way the kernels take. It is what a device is checked against before it trains (src/verify/sampled.h). A
-     * graph with an op without it is checked in another, slower way. */
+     * the way the kernels take. It is what a device is checked against before it trains (src/verify/sampled.h). An
+     * op without it is not checked; the log names it. */
     cleat_defined (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an
      * embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none. Several devices then

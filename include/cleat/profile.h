@@ -46,7 +46,7 @@ typedef struct cleat_time_budget {
     int64_t session; /* of each process */
 } cleat_time_budget;
 
-/* When cleat_self_check tests a device for correct results before a run. */
+/* When a run checks that a device computes correct results: on its first batches, or by cleat_self_check. */
 typedef enum cleat_self_check_policy {
     CLEAT_SELF_CHECK_ONCE, /* once for each device, driver, set of kernels, model type and precision */
     CLEAT_SELF_CHECK_ALWAYS,

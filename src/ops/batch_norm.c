@@ -449,6 +449,14 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
 }
 
+static cleat_defined define_inference(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const int64_t c = element % cleat_width(node->in[X]);
+    const moments of = {.mean = cleat_host_value(values, RUNNING_MEAN, c),
+                        .squares = cleat_host_value(values, RUNNING_VAR, c)};
+    (void)output;
+    return define_normalized(node, values, &of, 1, element);
+}
+
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(batch_norm_attr, eps, CLEAT_ATTRIBUTE_F32),
                                              CLEAT_ATTRIBUTE(batch_norm_attr, relu, CLEAT_ATTRIBUTE_BOOL),
@@ -460,6 +468,7 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .infer = infer_inference,
                                               .cost = cost_inference,
                                               .variants = inference_variants,
+                                              .define = define_inference,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                               .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
                                               .attributes = attributes};

@@ -1,5 +1,6 @@
 /* Conversion of all parameters to half weights. */
 #include "graph/store.h"
+#include "ops/lib/define.h"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -24,8 +25,14 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
 }
 
+static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    (void)node, (void)output;
+    return (cleat_defined){.value = cleat_host_value(values, 0, element)};
+}
+
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
-static const cleat_op half_weights = {.name = "half_weights", .infer = infer, .cost = cost, .variants = variants};
+static const cleat_op half_weights = {
+    .name = "half_weights", .infer = infer, .cost = cost, .variants = variants, .define = define};
 
 void cleat_refresh_half_weights(cleat_graph *graph) {
     cleat_store *store = graph->store;

@@ -120,7 +120,7 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
     cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
     const double dy = cleat_host_value(values, DY, element);
     const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
-    dx.value += dy * slope;
+    if (slope != 0) dx.value += dy * slope; /* dy may be infinite */
     dx.size += fabs(dy) * (number_of(node) == POINTWISE_RELU ? slope : 2);
     return dx;
 }

@@ -194,9 +194,9 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_check(cleat_trainer *trainer, cleat_error *error) {
-    const bool again = trainer->settings.profile->run.self_check == CLEAT_SELF_CHECK_ALWAYS;
-    if (!trainer->checks_programs) return CLEAT_OK;
-    return cleat_sampled_create(trainer->engine.session, again, &trainer->sampled, error);
+    const int policy = trainer->settings.profile->run.self_check;
+    if (policy == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
+    return cleat_sampled_create(trainer->engine.session, policy == CLEAT_SELF_CHECK_ALWAYS, &trainer->sampled, error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
@@ -373,21 +373,9 @@ static cleat_status bind_parallel(cleat_trainer *trainer, cleat_error *error) {
     return status ? status : cleat_data_parallel_check_start(&trainer->parallel, session, error);
 }
 
-/* The programs of the run itself are checked once they exist, on its first batches. Where an operation has no definition
- * to compare with, other programs are checked instead, before anything else is done. */
-static cleat_status check_results(cleat_trainer *trainer, cleat_error *error) {
-    const cleat_profile *profile = trainer->settings.profile;
-    char missing[CLEAT_NAME];
-    if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    trainer->checks_programs = cleat_sampled_is_possible(trainer->engine.device, profile, missing);
-    if (trainer->checks_programs) return CLEAT_OK;
-    cleat_log(CLEAT_LOG_DEBUG, "self-check: by a reference training, because '%s' has no definition", missing);
-    return cleat_self_check(trainer->engine.device, profile, error);
-}
-
-static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = check_results(trainer, error);
-    if (!status && !trainer->run.options->ranks)
+static cleat_status measure_device(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (!trainer->run.options->ranks)
         status =
             cleat_engine_measures_later(&trainer->engine, trainer->settings.profile, &trainer->measures_later, error);
     if (!status && !trainer->measures_later)
@@ -426,7 +414,7 @@ static const struct stage {
     {check_profile, offsetof(cleat_startup_stats, setup)},   /* the settings are consistent */
     {open_device, offsetof(cleat_startup_stats, device)},    /* the device to train on */
     {check_data, offsetof(cleat_startup_stats, data)},       /* its files exist and have the columns of the settings */
-    {check_device, offsetof(cleat_startup_stats, device)},   /* its results are correct; its speed */
+    {measure_device, offsetof(cleat_startup_stats, device)}, /* its speed */
     {open_folder, offsetof(cleat_startup_stats, setup)},     /* created and locked */
     {open_parallel, offsetof(cleat_startup_stats, setup)},   /* shares of the ranks */
     {open_checkpoint, offsetof(cleat_startup_stats, setup)}, /* the checkpoint to resume, if any */

@@ -220,9 +220,12 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
 
 static cleat_status check_update(cleat_trainer *trainer, cleat_staging *staging, cleat_error *error) {
     const size_t update = trainer->engine.session->work->update.index;
-    if (!trainer->sampled || !cleat_sampled_is_due(trainer->sampled, update)) return CLEAT_OK;
-    cleat_status status = cleat_exec_upload(trainer->engine.session->exec, update, staging, error);
-    return status ? status : cleat_sampled_check(trainer->sampled, update, error);
+    cleat_status status = CLEAT_OK;
+    while (!status && trainer->sampled && cleat_sampled_is_due(trainer->sampled, update)) {
+        status = cleat_exec_upload(trainer->engine.session->exec, update, staging, error);
+        if (!status) status = cleat_sampled_check(trainer->sampled, update, error);
+    }
+    return status;
 }
 
 /* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. `norm`: of the

@@ -28,8 +28,7 @@ typedef struct cleat_trainer {
         *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
     int share_changes;    /* in this run */
     bool opens_again;
-    bool checks_programs;   /* the programs of the run are checked on its own batches (verify/sampled.h) */
-    cleat_sampled *sampled; /* that check; NULL: none */
+    cleat_sampled *sampled; /* the check of the run's programs on its own batches; NULL: none */
     bool measures_later;    /* the device's speeds are measured, and the monitor begins, after the first step */
     cleat_schedule schedule;
     cleat_train_state state;

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
+enum { FORMAT = 2, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
 
 /* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, in the same way: their
  * attributes are equal, too. */
@@ -29,45 +29,14 @@ enum { SIMILAR = 8 };
 
 struct cleat_sampled {
     cleat_session *session;
-    bool *passed;  /* [graphs of the plan] */
+    int *due;      /* [graphs of the plan]: passes to come; an update has a second one, with an infinite gradient */
     bool reported; /* the first graph is reported, others at debug level */
     node_key *covered;
     size_t count, capacity;
+    size_t others; /* keys before the graph that is being checked */
     cleat_sampled_result result;
+    char unchecked[160]; /* operations of the graph that are not compared: " NAME", each once, with a comma */
 };
-
-/* --- ops without definition ----------------------------------------------------------------------------------- */
-
-static bool is_defined(const cleat_graph *graph, char *missing) {
-    for (size_t i = 0; graph && i < graph->node_count; ++i) {
-        const cleat_op *op = graph->nodes[i]->op;
-        if (op->define || !op->variants) continue;
-        if (missing) snprintf(missing, CLEAT_NAME, "%s", op->name);
-        return false;
-    }
-    return true;
-}
-
-bool cleat_sampled_is_possible(const cleat_device *device, const cleat_profile *profile, char *missing) {
-    cleat_model *model = NULL;
-    cleat_workload *work = NULL;
-    if (missing) snprintf(missing, CLEAT_NAME, "unknown");
-    cleat_status status = cleat_profile_create_model(profile, &model, NULL);
-    const int64_t fixed = model ? cleat_model_fixed_length(model) : 0;
-    const cleat_bucket bucket = {
-        .length = fixed > 0 ? fixed : profile->data->max_length, .global_batch_size = 1, .micro_batch_size = 1};
-    const cleat_workload_spec spec = {.facts = cleat_device_get_facts(device),
-                                      .model = model,
-                                      .purpose = CLEAT_FOR_TRAINING,
-                                      .buckets = &bucket,
-                                      .n_buckets = 1};
-    if (!status) status = cleat_workload_create(&spec, &work, NULL);
-    const bool possible =
-        !status && is_defined(work->train[0].graph, missing) && is_defined(work->update.graph, missing);
-    cleat_workload_destroy(work);
-    cleat_model_destroy(model);
-    return possible;
-}
 
 /* --- what is checked ------------------------------------------------------------------------------------------ */
 
@@ -155,8 +124,9 @@ bool cleat_sampled_has_passed(const cleat_device *device, const char *model, cle
 
 /* --- life ----------------------------------------------------------------------------------------------------- */
 
-static bool is_trained(const cleat_workload *work, size_t graph) {
-    bool found = work->update.graph && work->update.index == graph;
+static int passes_of(const cleat_workload *work, size_t graph) {
+    bool found = false;
+    if (work->update.graph && work->update.index == graph) return 2;
     for (size_t b = 0; b < work->n_buckets; ++b) found |= work->train[b].graph && work->train[b].index == graph;
     return found;
 }
@@ -164,17 +134,17 @@ static bool is_trained(const cleat_workload *work, size_t graph) {
 cleat_status cleat_sampled_create(cleat_session *session, bool again, cleat_sampled **sampled, cleat_error *error) {
     const cleat_plan *plan = session->exec->plan;
     cleat_sampled *made = cleat_alloc(1, sizeof *made);
-    if (made) made->passed = cleat_alloc(plan->layout_count, sizeof *made->passed);
-    if (!made || !made->passed) {
+    if (made) made->due = cleat_alloc(plan->layout_count, sizeof *made->due);
+    if (!made || !made->due) {
         cleat_sampled_destroy(made);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a check of %zu graphs", plan->layout_count);
     }
     made->session = session;
     for (size_t g = 0; g < plan->layout_count; ++g) {
         char path[CLEAT_PASSED_PATH];
-        made->passed[g] = !is_trained(session->work, g);
-        if (!again && !made->passed[g] && graph_path(made, g, path, NULL) == CLEAT_OK)
-            made->passed[g] = cleat_has_passed(path);
+        made->due[g] = passes_of(session->work, g);
+        if (!again && made->due[g] && graph_path(made, g, path, NULL) == CLEAT_OK && cleat_has_passed(path))
+            made->due[g] = 0;
     }
     *sampled = made;
     return CLEAT_OK;
@@ -182,16 +152,24 @@ cleat_status cleat_sampled_create(cleat_session *session, bool again, cleat_samp
 
 void cleat_sampled_destroy(cleat_sampled *sampled) {
     if (!sampled) return;
-    cleat_free(sampled->passed);
+    cleat_free(sampled->due);
     cleat_free(sampled->covered);
     cleat_free(sampled);
 }
 
 bool cleat_sampled_is_due(const cleat_sampled *sampled, size_t graph) {
-    return !sampled->passed[graph];
+    return sampled->due[graph] > 0;
 }
 
 /* --- checking ------------------------------------------------------------------------------------------------- */
+
+static void name_unchecked(cleat_sampled *sampled, const cleat_op *op) {
+    char item[CLEAT_NAME];
+    const size_t length = strlen(sampled->unchecked);
+    snprintf(item, sizeof item, " %s,", op->name);
+    if (!strstr(sampled->unchecked, item))
+        snprintf(sampled->unchecked + length, sizeof sampled->unchecked - length, "%s", item);
+}
 
 static bool fits(const cleat_node *node) {
     for (int i = 0; i < node->n_in + node->n_out; ++i) {
@@ -213,6 +191,7 @@ static cleat_status take(cleat_sampled *sampled, size_t graph, size_t index, boo
     if (!fits(node)) {
         cleat_log(CLEAT_LOG_DEBUG, "self-check: %s is not compared: %s", node->name,
                   node->op->define ? "a tensor is too large" : "it has no definition");
+        name_unchecked(sampled, node->op);
         return CLEAT_OK;
     }
     status = cleat_grow(&sampled->covered, sampled->count, &sampled->capacity, sizeof *sampled->covered, error);
@@ -239,12 +218,15 @@ static cleat_status run(cleat_sampled *sampled, size_t graph, cleat_error *error
 
 /* The record of the type is what evaluations ask for, whose programs are those of training and less. */
 static void save_records(cleat_sampled *sampled, size_t graph, double seconds) {
-    char summary[160], path[CLEAT_PASSED_PATH], model[64];
-    snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit; %.2f s",
-             (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst, seconds);
-    cleat_log(sampled->reported ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
+    const bool all = !*sampled->unchecked;
+    char summary[384], path[CLEAT_PASSED_PATH], model[64];
+    snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit;%s%s %.2f s",
+             (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst,
+             all ? "" : " without a definition, or too large to be compared:", sampled->unchecked, seconds);
+    cleat_log(sampled->reported && all ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
               "self-check of the device, on the run's own batch: %s (run.self_check)", summary);
     sampled->reported = true;
+    if (sampled->due[graph]) return;
     if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
     if (sampled->session->work->update.index != graph) return;
     if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
@@ -267,28 +249,18 @@ static cleat_status change_hyper(const cleat_session *session, cleat_error *erro
 
 static cleat_status check(cleat_sampled *sampled, size_t graph, cleat_saved_state *saved, cleat_error *error) {
     cleat_session *session = sampled->session;
-    const bool update = session->work->update.index == graph;
+    const bool update = session->work->update.index == graph, infinite = update && sampled->due[graph] == 1;
     cleat_status status = cleat_exec_run_nodes(session->exec, graph, 0, 0, error); /* takes the upload */
+    if (infinite)
+        sampled->count = sampled->others; /* the nodes are compared again */
+    else
+        sampled->others = sampled->count;
     if (!status) status = cleat_saved_state_take(session, update, saved, error);
-    if (!status) status = cleat_saved_state_disturb(session, update, saved, error);
+    if (!status) status = cleat_saved_state_disturb(session, update, infinite, saved, error);
     if (!status && update) status = change_hyper(session, error);
+    if (!status && update && session->work->refresh.graph) status = run(sampled, session->work->refresh.index, error);
     if (!status) status = run(sampled, graph, error);
     return status;
-}
-
-/* A definition may expect more accuracy than some batch allows. So a device is refused only if a reference training is
- * wrong, too; `why` is then the reason. */
-static cleat_status confirm(const cleat_sampled *sampled, const cleat_error *why) {
-    cleat_error error = {0};
-    cleat_log(CLEAT_LOG_INFO, "self-check: an operation is not as it is defined; a reference training decides");
-    cleat_log(CLEAT_LOG_DEBUG, "self-check: %s", why->text);
-    const cleat_status status =
-        cleat_self_check_by_reference(sampled->session->device, sampled->session->profile, &error);
-    if (status == CLEAT_OK)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "self-check: an operation differs from its definition by more than rounding, but a "
-                  "reference training is correct: the run goes on (--log debug names the operation)");
-    return status == CLEAT_OK ? CLEAT_OK : CLEAT_ERR_DEVICE;
 }
 
 cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_error *error) {
@@ -296,19 +268,17 @@ cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_err
     cleat_saved_state saved = {0};
     cleat_error why = {0};
     sampled->result = (cleat_sampled_result){0};
+    sampled->unchecked[0] = 0;
     cleat_status status = check(sampled, graph, &saved, &why);
     const cleat_status restored = cleat_saved_state_restore(sampled->session, &saved, status ? NULL : &why);
     cleat_saved_state_free(&saved);
-    sampled->passed[graph] = true;
+    --sampled->due[graph];
     if (status == CLEAT_ERR_MEMORY && restored == CLEAT_OK) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
+        sampled->due[graph] = 0;
         return CLEAT_OK;
     }
     if (!status) status = restored;
-    if (status == CLEAT_ERR_DEVICE && restored == CLEAT_OK) {
-        status = confirm(sampled, &why);
-        if (status == CLEAT_OK) return CLEAT_OK; /* without a record: the next run checks again */
-    }
     if (status && error) *error = why;
     if (!status) save_records(sampled, graph, cleat_seconds() - start);
     return status;

@@ -10,10 +10,6 @@
 
 typedef struct cleat_sampled cleat_sampled;
 
-/* Whether every op that a training of this profile uses on the device has a definition. Builds the graphs without data;
- * false also where they cannot be built so. `missing` [CLEAT_NAME] (may be NULL): the first op without. */
-bool cleat_sampled_is_possible(const cleat_device *device, const cleat_profile *profile, char *missing);
-
 /* Whether training of this model type in this storage type has passed on the device (in this or an earlier process). */
 bool cleat_sampled_has_passed(const cleat_device *device, const char *model, cleat_dtype storage);
 
@@ -21,14 +17,14 @@ bool cleat_sampled_has_passed(const cleat_device *device, const char *model, cle
 cleat_status cleat_sampled_create(cleat_session *session, bool again, cleat_sampled **sampled, cleat_error *error);
 void cleat_sampled_destroy(cleat_sampled *sampled); /* NULL is allowed */
 
-/* Whether something in the graph (an index into the plan's graphs) has not been checked. */
+/* Whether the graph (an index into the plan's graphs) has to be checked, or checked again: the update is, with an infinite
+ * gradient, which must change no parameter. */
 bool cleat_sampled_is_due(const cleat_sampled *sampled, size_t graph);
 
 /* Runs the graph on the inputs that were uploaded. For the time of the check, biases, gradients and moments get other
  * values, so that a wrong sign is seen where they are still zero. Afterwards everything that outlives a run of a graph
- * is as it was before, bit for bit; the inputs have to be uploaded again. CLEAT_ERR_DEVICE: a result is wrong, and so is
- * a reference training, which then decides. Without memory for the copies, the rest is left unchecked, with a line in the
- * log. */
+ * is as it was before, bit for bit; the inputs have to be uploaded again. CLEAT_ERR_DEVICE: a result is wrong. Operations
+ * without a definition are left unchecked, as are those that the host has no memory to copy; the log names them. The update's check covers the half copies of parameters, too. */
 cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_error *error);
 
 #endif

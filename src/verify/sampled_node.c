@@ -30,7 +30,7 @@ typedef struct node_check {
     size_t graph;
     const cleat_node *node;
     const char *kernel, *variant;
-    cleat_dtype storage; /* the narrowest type among inputs, outputs and operands */
+    cleat_dtype storage; /* the narrowest type that the values of the output went through */
     host_tensor in[CLEAT_MAX_IN], out[CLEAT_MAX_OUT];
     cleat_host_values values;
     cleat_sampled_result *result;
@@ -184,12 +184,26 @@ static int64_t choose(cleat_random *random, const host_tensor *host, int64_t cou
     return best;
 }
 
+/* The narrowest type among inputs, outputs and operands. An optimizer's moments and parameters are f32 numbers of f32
+ * numbers, whatever the type of the copies that it writes: a step is smaller than the rounding of a half. */
+static cleat_dtype storage_of(const cleat_node *node, const cleat_tensor *output) {
+    cleat_dtype found = node->tf32 ? CLEAT_TF32 : CLEAT_F32;
+    if (node->op->no_autocast && cleat_is_storage(output->dtype)) return output->dtype;
+    for (int i = 0; i < node->n_in + node->n_out; ++i) {
+        const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+        if (tensor && cleat_is_storage(tensor->dtype) && cleat_roundoff(tensor->dtype) > cleat_roundoff(found))
+            found = tensor->dtype;
+    }
+    return found;
+}
+
 static cleat_status check_output(node_check *check, int output, cleat_error *error) {
     const host_tensor *host = &check->out[output];
     const int64_t count = cleat_tensor_elements(host->tensor);
     cleat_random random = cleat_random_stream(21, (uint32_t)check->node->index, (uint32_t)output);
     cleat_status status = CLEAT_OK;
     check->values.work = 0;
+    check->storage = storage_of(check->node, host->tensor);
     check->slack = slack(check, host);
     for (int at = 0; at < SAMPLES && at < count && !status; ++at) {
         if (at >= FEW_SAMPLES && check->values.work > most_work) break;
@@ -199,16 +213,6 @@ static cleat_status check_output(node_check *check, int output, cleat_error *err
 }
 
 /* --- node ----------------------------------------------------------------------------------------------------- */
-
-static cleat_dtype narrowest(const cleat_node *node) {
-    cleat_dtype found = node->tf32 ? CLEAT_TF32 : CLEAT_F32;
-    for (int i = 0; i < node->n_in + node->n_out; ++i) {
-        const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-        if (tensor && cleat_is_storage(tensor->dtype) && cleat_roundoff(tensor->dtype) > cleat_roundoff(found))
-            found = tensor->dtype;
-    }
-    return found;
-}
 
 static void find_kernel(node_check *check, size_t index) {
     const cleat_bound *bound = &check->exec->graphs[check->graph];
@@ -223,7 +227,7 @@ static void find_kernel(node_check *check, size_t index) {
 cleat_status cleat_sampled_node(cleat_exec *exec, size_t graph, size_t index, cleat_sampled_result *result,
                                 cleat_error *error) {
     const cleat_node *node = exec->plan->layouts[graph].graph->nodes[index];
-    node_check check = {.exec = exec, .graph = graph, .node = node, .storage = narrowest(node), .result = result};
+    node_check check = {.exec = exec, .graph = graph, .node = node, .result = result};
     find_kernel(&check, index);
     cleat_status status = copy_inputs(&check, error);
     if (!status) status = cleat_exec_run_nodes(exec, graph, index, index + 1, error);

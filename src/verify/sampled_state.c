@@ -75,12 +75,12 @@ static void make_noise(float noise[NOISE]) {
 
 /* The changed value of element i. A head of zeros needs more than a little, for losses that only a large error wakes:
  * of bonds that are too long, of atoms that overlap. Second moments are squares; gradients keep their own values where they are not zero. */
-static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i) {
+static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i, bool infinite) {
     switch (tensor->role) {
     case CLEAT_ROLE_PARAMETER:
         return value + (tensor->rank > 1 ? 0.3f : 0.05f) * noise;
     case CLEAT_ROLE_GRADIENT:
-        return i % 2 ? value : value + 0.01f * noise;
+        return infinite && i == 0 ? INFINITY : i % 2 ? value : value + 0.01f * noise;
     case CLEAT_ROLE_MOMENT1:
         return value + 0.01f * noise;
     case CLEAT_ROLE_MOMENT2:
@@ -90,21 +90,22 @@ static float other_value(const cleat_tensor *tensor, float value, float noise, i
     }
 }
 
-static cleat_status disturb(cleat_session *session, const cleat_saved *item, const float noise[NOISE],
+static cleat_status disturb(cleat_session *session, const cleat_saved *item, const float noise[NOISE], bool infinite,
                             cleat_error *error) {
     const int64_t count = cleat_tensor_elements(item->tensor);
     const float *values = item->values;
     float *changed = cleat_alloc((size_t)count, sizeof *changed);
     if (!changed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for other values of '%s'", item->tensor->name);
-    for (int64_t i = 0; i < count; ++i) changed[i] = other_value(item->tensor, values[i], noise[i % NOISE], i);
+    for (int64_t i = 0; i < count; ++i)
+        changed[i] = other_value(item->tensor, values[i], noise[i % NOISE], i, infinite);
     const cleat_status status = cleat_exec_write_unchecked(session->exec, 0, item->tensor, changed, error);
     cleat_free(changed);
     return status;
 }
 
 /* In the update, the parameters are as they are, since they are not zero alone. */
-cleat_status cleat_saved_state_disturb(cleat_session *session, bool update, const cleat_saved_state *saved,
-                                       cleat_error *error) {
+cleat_status cleat_saved_state_disturb(cleat_session *session, bool update, bool infinite,
+                                       const cleat_saved_state *saved, cleat_error *error) {
     float noise[NOISE];
     cleat_status status = CLEAT_OK;
     make_noise(noise);
@@ -112,7 +113,7 @@ cleat_status cleat_saved_state_disturb(cleat_session *session, bool update, cons
         const cleat_role role = saved->items[i].tensor->role;
         const bool is_moment = role == CLEAT_ROLE_MOMENT1 || role == CLEAT_ROLE_MOMENT2;
         if (role == CLEAT_ROLE_GRADIENT || is_moment || (role == CLEAT_ROLE_PARAMETER && !update))
-            status = disturb(session, &saved->items[i], noise, error);
+            status = disturb(session, &saved->items[i], noise, infinite, error);
     }
     return status;
 }

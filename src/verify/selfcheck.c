@@ -1,11 +1,9 @@
-/* Self-check: verifies that a device computes correctly before it trains. */
+/* The reference training of a model family as a check of a device. */
 #include "cleat/tuning.h"
 #include "core/clock.h"
 #include "core/embedded.h"
 #include "device/device.h"
-#include "fit/workload.h"
 #include "session/tuned_cache.h"
-#include "verify/op_checks.h"
 #include "verify/passed.h"
 #include "verify/sampled.h"
 #include "verify/verify.h"
@@ -17,30 +15,21 @@
 /* The files of src/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded cleat_embedded_checks[];
 
-enum { FORMAT = 5, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
+enum { FORMAT = 6, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
 
 typedef struct checker {
     cleat_device *device;
-    const char *model;   /* model type; NULL: the single operations shared by all types */
+    const char *model;   /* model type */
     cleat_dtype storage; /* resolved value of train.precision */
     cleat_safetensors *file;
     cleat_reference_result result;
 } checker;
 
-/* Description of the subject for messages. */
-static const char *subject_of(const checker *c, char text[96]) {
-    if (c->model)
-        snprintf(text, 96, "a reference training of %s", c->model);
-    else
-        snprintf(text, 96, "single operations");
-    return text;
-}
-
 /* --- record on disk ------------------------------------------------------------------------------------------- */
 
 static cleat_status passed_path(const checker *c, char path[CLEAT_PASSED_PATH], cleat_error *error) {
     char what[96];
-    snprintf(what, sizeof what, "%s\n%s", c->model ? c->model : "", cleat_dtype_name(c->storage));
+    snprintf(what, sizeof what, "%s\n%s", c->model, cleat_dtype_name(c->storage));
     return cleat_passed_path(c->device, FORMAT, what, path, error);
 }
 
@@ -82,17 +71,18 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
                            const cleat_verification *furthest, cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(c->device);
     const cleat_verification *first = first_wrong(c, report);
-    char which[64] = "its first-choice kernels", what[96], where[192] = "";
+    char which[64] = "its first-choice kernels", where[192] = "";
     if (rank > 0) snprintf(which, sizeof which, "kernel variants number %d", rank + 1);
     if (first->op[0])
         snprintf(where, sizeof where, "; first wrong: '%s', by '%s' or an operation before it", first->name, first->op);
-    return cleat_fail(
-        error, CLEAT_ERR_DEVICE,
-        "the device '%s' (%s, driver %s) computes wrong results: in %s in %s with %s, '%s' has a relative error of "
-        "%.3g, where %.1g is allowed (%zu of %zu comparisons exceed their tolerance%s). Use another device "
-        "(run.device) or another version of its driver; run.self_check = never trains nevertheless",
-        facts->name, facts->platform, facts->driver, subject_of(c, what), cleat_dtype_name(c->storage), which,
-        furthest->name, furthest->rel_error, limit_of(c, furthest), report->failed, report->count, where);
+    return cleat_fail(error, CLEAT_ERR_DEVICE,
+                      "the device '%s' (%s, driver %s) computes wrong results: in a reference training of %s in %s "
+                      "with %s, '%s' has a "
+                      "relative error of %.3g, where %.1g is allowed (%zu of %zu comparisons exceed their "
+                      "tolerance%s). Use another device "
+                      "(run.device) or another version of its driver; run.self_check = never trains nevertheless",
+                      facts->name, facts->platform, facts->driver, c->model, cleat_dtype_name(c->storage), which,
+                      furthest->name, furthest->rel_error, limit_of(c, furthest), report->failed, report->count, where);
 }
 
 static cleat_status check_report(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
@@ -109,20 +99,18 @@ static cleat_status check_report(checker *c, int rank, const cleat_verify_report
 static cleat_status repeat(const checker *c, int rank, cleat_verify_report *report, bool *more, cleat_error *error) {
     const cleat_verify_subject subject = {
         .file = c->file, .rare_dropout = true, .precision = cleat_storage_precision(c->storage), .rank = rank};
-    return c->model ? cleat_verify_subject_on(c->device, &subject, report, more, error)
-                    : cleat_verify_ops(c->device, c->storage, rank, more, report, error);
+    return cleat_verify_subject_on(c->device, &subject, report, more, error);
 }
 
 /* Nothing is known about a set of kernels that does not compile, so the check does not pass; higher ranks,
  * however, are used only by tuned selections. */
 static cleat_status cannot_check(const checker *c, int rank, cleat_status status, cleat_error *error) {
-    char what[96];
     if (status == CLEAT_ERR_BUILD && rank > 0)
         return cleat_fail_in(error, status,
-                             "the self-check (%s with kernel variants number %d, which a run may not use at all: "
-                             "run.self_check = never trains without the check)",
-                             subject_of(c, what), rank + 1);
-    return cleat_fail_in(error, status, "the self-check (%s)", subject_of(c, what));
+                             "the self-check (a reference training of %s with kernel variants number %d, which a run "
+                             "may not use at all: run.self_check = never runs without the check)",
+                             c->model, rank + 1);
+    return cleat_fail_in(error, status, "the self-check (a reference training of %s)", c->model);
 }
 
 /* Runs the check once per rank of variants, so that every kernel that supports a node of the trajectory is
@@ -158,9 +146,8 @@ static cleat_status open_trajectory(checker *c, cleat_error *error) {
 /* Writes what was found to `summary` [SUMMARY], or "" if the check was skipped. */
 static cleat_status check(checker *c, char *summary, cleat_error *error) {
     const double start = cleat_seconds();
-    char what[96];
     summary[0] = 0;
-    cleat_status status = c->model ? open_trajectory(c, error) : CLEAT_OK;
+    cleat_status status = open_trajectory(c, error);
     if (status == CLEAT_OK) status = check_all(c, error);
     cleat_safetensors_close(c->file);
     if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
@@ -171,23 +158,13 @@ static cleat_status check(checker *c, char *summary, cleat_error *error) {
     }
     if (status != CLEAT_OK) return status;
     snprintf(summary, SUMMARY,
-             "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its limit; %.1f s",
-             c->result.comparisons, subject_of(c, what), cleat_dtype_name(c->storage), c->result.kernel_sets,
-             c->result.worst, cleat_seconds() - start);
+             "%zu comparisons of a reference training of %s in %s, with %d sets of kernels: the worst at %.2g of its "
+             "limit; %.1f s",
+             c->result.comparisons, c->model, cleat_dtype_name(c->storage), c->result.kernel_sets, c->result.worst,
+             cleat_seconds() - start);
     char path[CLEAT_PASSED_PATH];
     if (passed_path(c, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
     return CLEAT_OK;
-}
-
-static cleat_status check_unless_passed(checker *c, cleat_self_check_policy policy, cleat_error *error) {
-    char path[CLEAT_PASSED_PATH], what[96], summary[SUMMARY];
-    if (policy == CLEAT_SELF_CHECK_ONCE && passed_path(c, path, NULL) == CLEAT_OK && cleat_has_passed(path))
-        return CLEAT_OK;
-    cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s in %s (run.self_check)", subject_of(c, what),
-              cleat_dtype_name(c->storage));
-    const cleat_status status = check(c, summary, error);
-    if (status == CLEAT_OK && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
-    return status;
 }
 
 /* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
@@ -195,57 +172,45 @@ static void use_tuned_clblast(cleat_device *device) {
     if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
 }
 
-/* The two parts of the check: a reference training of the profile's model, and single operations. */
-enum { TRAINING, OPERATIONS, PARTS };
-
-static cleat_status make_parts(cleat_device *device, const cleat_profile *profile, char model[64], checker parts[PARTS],
-                               cleat_error *error) {
+static cleat_status make_checker(cleat_device *device, const cleat_profile *profile, char model[64], checker *made,
+                                 cleat_error *error) {
     cleat_status status = cleat_profile_get(profile, "model.type", model, 64, error);
     if (status != CLEAT_OK) return status;
-    cleat_dtype storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device));
-    parts[TRAINING] = (checker){.device = device, .model = model, .storage = storage};
-    parts[OPERATIONS] = (checker){.device = device, .storage = storage};
+    *made = (checker){.device = device,
+                      .model = model,
+                      .storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device))};
     use_tuned_clblast(device);
     return CLEAT_OK;
 }
 
-static cleat_status check_parts(checker parts[PARTS], cleat_self_check_policy policy, cleat_error *error) {
-    const char *model = parts[TRAINING].model;
-    cleat_status status = CLEAT_OK;
-    if (!has_trajectory(model))
-        cleat_log(CLEAT_LOG_INFO, "self-check: no reference training of %s, only operations are checked", model);
-    else
-        status = check_unless_passed(&parts[TRAINING], policy, error);
-    return status == CLEAT_OK ? check_unless_passed(&parts[OPERATIONS], policy, error) : status;
-}
-
-cleat_status cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
-    char model[64];
-    checker parts[PARTS];
-    cleat_status status = make_parts(device, profile, model, parts, error);
-    return status == CLEAT_OK ? check_parts(parts, CLEAT_SELF_CHECK_ALWAYS, error) : status;
+static bool has_passed(const checker *c) {
+    char path[CLEAT_PASSED_PATH];
+    return cleat_sampled_has_passed(c->device, c->model, c->storage) ||
+           (passed_path(c, path, NULL) == CLEAT_OK && cleat_has_passed(path));
 }
 
 cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
-    char model[64];
-    checker parts[PARTS];
+    char model[64], summary[SUMMARY];
+    checker c;
     if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    cleat_status status = make_parts(device, profile, model, parts, error);
-    if (status != CLEAT_OK) return status;
-    if (profile->run.self_check == CLEAT_SELF_CHECK_ONCE &&
-        cleat_sampled_has_passed(device, model, parts[TRAINING].storage))
+    cleat_status status = make_checker(device, profile, model, &c, error);
+    if (status != CLEAT_OK || (profile->run.self_check == CLEAT_SELF_CHECK_ONCE && has_passed(&c))) return status;
+    if (!has_trajectory(model)) {
+        cleat_log(CLEAT_LOG_INFO, "self-check: the library has no reference training of %s: the device is not checked",
+                  model);
         return CLEAT_OK;
-    return check_parts(parts, profile->run.self_check, error);
+    }
+    cleat_log(CLEAT_LOG_INFO, "self-check of the device: a reference training of %s in %s (run.self_check)", model,
+              cleat_dtype_name(c.storage));
+    status = check(&c, summary, error);
+    if (status == CLEAT_OK && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
+    return status;
 }
 
 bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {
-    char model[64], path[CLEAT_PASSED_PATH];
-    checker parts[PARTS];
-    if (make_parts(device, profile, model, parts, NULL) != CLEAT_OK) return false;
-    if (cleat_sampled_has_passed(device, model, parts[TRAINING].storage)) return true;
-    for (int i = has_trajectory(model) ? TRAINING : OPERATIONS; i < PARTS; ++i)
-        if (passed_path(&parts[i], path, NULL) != CLEAT_OK || !cleat_has_passed(path)) return false;
-    return true;
+    char model[64];
+    checker c;
+    return make_checker(device, profile, model, &c, NULL) == CLEAT_OK && has_passed(&c);
 }
 
 /* How many files are smaller, or as large and earlier in the list. */

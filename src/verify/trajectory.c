@@ -66,8 +66,8 @@ cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
 }
 
-const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
-                                           bool *more) {
+static const cleat_variant *variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
+                                            bool *more) {
     const cleat_variant *found = NULL;
     for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
         if (v->refuse && v->refuse(node, facts)) continue;
@@ -89,7 +89,7 @@ static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_tuning_t
         for (size_t i = 0; i < plan->layouts[g].graph->node_count && status == CLEAT_OK; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
             char key[CLEAT_TUNING_KEY];
-            const cleat_variant *variant = cleat_variant_of_rank(node, &plan->facts, rank, &further);
+            const cleat_variant *variant = variant_of_rank(node, &plan->facts, rank, &further);
             if (!variant || !cleat_op_is_tunable(node->op)) continue;
             cleat_tuning_key(node, key);
             status = cleat_tuning_set(*tuning, key, variant->name, error);

@@ -30,7 +30,4 @@ cleat_status cleat_verify_possible(const cleat_device *device, cleat_precision p
 cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_subject *subject,
                                      cleat_verify_report *report, bool *more, cleat_error *error);
 
-/* The reference training of the profile's model and the single operations, whatever was recorded before. */
-cleat_status cleat_self_check_by_reference(cleat_device *device, const cleat_profile *profile, cleat_error *error);
-
 #endif

@@ -44,6 +44,25 @@ static cleat_tensor *build_batch_norm(cleat_graph *graph) {
     return y;
 }
 
+/* As training does it: the running averages follow in the same kernels. */
+static cleat_tensor *build_following(cleat_graph *graph) {
+    cleat_tensor *statistics;
+    const cleat_batch_norm_spec spec = {
+        .gamma = CONSTANT("gamma", CLEAT_F32, 1, 7), .beta = CONSTANT("beta", CLEAT_F32, 1, 7), .eps = 1e-5f};
+    cleat_retain(graph, cleat_batch_norm(graph, CONSTANT("x", CLEAT_F32, 4, 3, 4, 5, 7), &spec, &statistics));
+    const cleat_running_stats running = cleat_running_statistics(graph, "running", 7);
+    cleat_batch_norm_update_running_stats(graph, statistics, running, 0.1f);
+    cleat_graph_fuse(graph);
+    return NULL;
+}
+
+static cleat_tensor *build_inference(cleat_graph *graph) {
+    const cleat_batch_norm_spec spec = {.gamma = VALUE("gamma", 1, 7), .beta = VALUE("beta", 1, 7), .eps = 1e-5f};
+    const cleat_running_stats running = {CONSTANT("mean", CLEAT_F32, 1, 7), CONSTANT("var", CLEAT_F32, 1, 7)};
+    cleat_retain(graph, cleat_batch_norm_inference(graph, VALUE("x", 4, 3, 4, 5, 7), &spec, running));
+    return NULL;
+}
+
 static cleat_tensor *build_max_pool(cleat_graph *graph) {
     return cleat_max_pool(graph, VALUE("x", 4, 2, 7, 6, 5), 3, 2, 1);
 }
@@ -96,6 +115,20 @@ static cleat_tensor *build_depth_to_space(cleat_graph *graph) {
 static cleat_tensor *build_chunk(cleat_graph *graph) {
     cleat_tensor *parts[3];
     return cleat_chunk(graph, VALUE("x", 2, 5, 12), 3, parts) ? cleat_concat(graph, parts, 3) : NULL;
+}
+
+static cleat_tensor *build_disentangled(cleat_graph *graph) {
+    const cleat_disentangled_spec spec = {.heads = 2, .buckets = 4, .max_relative_positions = 8};
+    return cleat_disentangled_attention(graph, VALUE("qkv", 3, 2, 9, 24), VALUE("keys", 2, 8, 8),
+                                        VALUE("queries", 2, 8, 8), NULL, &spec);
+}
+
+static cleat_tensor *build_pointwise(cleat_graph *graph) {
+    return cleat_silu(graph, cleat_tanh(graph, cleat_sigmoid(graph, VALUE("x", 2, 5, 12))));
+}
+
+static cleat_tensor *build_relu(cleat_graph *graph) {
+    return cleat_relu(graph, VALUE("x", 2, 5, 6));
 }
 
 static cleat_tensor *build_sgd(cleat_graph *graph) {
@@ -155,6 +188,10 @@ static const mutant mutants[] = {
     {build_batch_norm, NULL, "batch_norm.cl", "sums) * rstd;", "sums);", "(batch_norm_grad,"},
     {build_batch_norm, NULL, "batch_norm.cl", "AT(statistics)[i] - *running", "AT(statistics)[i] + *running",
      "(batch_norm_update_running_stats,"},
+    {build_following, NULL, "batch_norm.cl", "isfinite(next) ? next : old", "isfinite(next) ? -next : old",
+     "(batch_norm_and_running_stats,"},
+    {build_inference, NULL, "batch_norm.cl", "mean[v], scale[v], bias[v]);", "mean[v], scale[v], -bias[v]);",
+     "(batch_norm_inference,"},
     {build_max_pool, NULL, "window_pool.cl", "h * width + w;", "h * width;", "(max_pool,"},
     {build_max_pool, NULL, "window_pool.cl", "== (intv)(here)", ">= (intv)(here)", "(max_pool_grad,"},
     {build_average_pool, NULL, "window_pool.cl", "sum[v] * (1.0f / (SIZE * SIZE)), AT(y)",
@@ -167,6 +204,7 @@ static const mutant mutants[] = {
     {build_lstm, "plain", "lstm/lstm.cl", "dc[j] = down * x[1]", "dc[j] = down * x[0]", "(lstm_grad,"},
     {build_lstm, "plain", "lstm/lstm.cl", "int t = 1; t < length", "int t = 2; t < length", "(lstm_grad,"},
     {build_mse, NULL, "element_loss.cl", "fma(d, d, sum)", "fma(d, x, sum)", "(mse_loss,"},
+    {build_mse, NULL, "element_loss.cl", "[row] * sum * (", "[row] - sum * (", "(mse_loss,"},
     {build_mse, NULL, "element_loss.cl", "2.0f * (x - t)", "(x - t)", "(mse_loss_grad,"},
     {build_cross_entropy, NULL, "element_loss.cl", "larger(zero, -x) + rest", "larger(zero, x) + rest",
      "(binary_cross_entropy,"},
@@ -183,6 +221,20 @@ static const mutant mutants[] = {
     {build_mask_loss, NULL, "mask_loss.cl", "fma(dice_weight, dice,", "fma(dice_weight, -dice,", "(mask_loss,"},
     {build_mask_loss, NULL, "mask_loss.cl", "- cross * weight * slope", "+ cross * weight * slope", "(mask_loss_grad,"},
     {build_depth_to_space, NULL, "depth_to_space.cl", "(o * a + i) * b + j", "(o * b + j) * a + i", "(depth_to_space"},
+    {build_relu, NULL, "lib/relu.clh", "0.0f) : dy;", "0.0f) : 0 * y;", "(relu_grad,"},
+    {build_disentangled, "plain", "attention/disentangled.cl", "fma(y, c[d]", "fma(-y, c[d]",
+     "(disentangled_attention,"},
+    {build_disentangled, "plain", "attention/disentangled.clh", "(int)ceil(", "(int)floor(",
+     "(disentangled_attention,"},
+    {build_disentangled, "plain", "attention/disentangled.cl", "d) + a[row + d]", "d) - a[row + d]",
+     "(disentangled_attention_grad,"},
+    {build_disentangled, "plain", "attention/disentangled.cl", "LOAD(KV_AT(k, b, j, h), d), sum_k[d]",
+     "LOAD(Q_AT(q, b, i, h), d), sum_k[d]", "(disentangled_attention_grad,"},
+    {build_pointwise, NULL, "pointwise.cl", "return tanh_of(x)", "return -tanh_of(x)", "(tanh,"},
+    {build_pointwise, NULL, "pointwise.cl", "return x * sigmoid_of(x)", "return sigmoid_of(x)", "(silu,"},
+    {build_pointwise, NULL, "pointwise.cl", "fma(-y, y, y)", "fma(y, y, y)", "(sigmoid_grad,"},
+    {build_pointwise, NULL, "pointwise.cl", "fma(-y, y, (floatv)", "fma(y, y, (floatv)", "(tanh_grad,"},
+    {build_pointwise, NULL, "pointwise.cl", "return s * fma", "return fma", "(silu_grad,"},
     {build_sgd, NULL, "sgd.cl", "+ decay * from", "- decay * from", "(sgd,"},
     {build_sgd, NULL, "sgd.cl", "step + momentum * velocity", "velocity", "(sgd,"},
 };
@@ -229,7 +281,7 @@ static cleat_status check(const mutant *m, cleat_error *error) {
     }
     cleat_status status = cleat_graph_status(graph, error);
     if (status) fail_msg("%s", error->text);
-    const char *ops = m->build == build_conv ? "conv2d" : "lstm";
+    const char *ops = m->build == build_conv ? "conv2d" : m->build == build_lstm ? "lstm" : "disentangled";
     assert_true(op_rig_open(&rig, graph, &op_shape_cpu, m->variant ? ops : NULL, variant_of(graph, ops, m->variant)));
     fill_all(&rig);
     for (size_t i = 0; i < graph->node_count && !status; ++i)

@@ -1,5 +1,5 @@
-/* The self-check covers what training runs: every kernel usable in a training graph of the profiles is usable
- * in the check's trajectory of that model type, on a CPU and on a card. Needs no device. */
+/* The self-check covers what training runs: every operation in the graphs of the profiles, and of networks and settings
+ * that they do not have, has a definition (cleat_op.define), on a CPU and on cards. Needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,120 +7,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "core/embedded.h"
+#include "cleat/profile.h"
 #include "fit/workload.h"
 #include "graph/graph.h"
-#include "graph/launch.h"
 #include "source_path.h"
-#include "verify/op_checks.h"
-#include "verify/verify.h"
 
-extern const cleat_embedded cleat_embedded_checks[];
-
-enum { MOST = 1024, NAME = 160 };
-
-typedef struct kernels {
-    size_t count;
-    char names[MOST][NAME]; /* "linear.cl linear_gpu" */
-} kernels;
+enum { SETTINGS = 16 };
 
 static void ok(cleat_status status, const char *what, const cleat_error *error) {
     if (status != CLEAT_OK) fail_msg("%s: %s", what, error->text);
 }
 
-static bool has(const kernels *set, const char *name) {
-    for (size_t i = 0; i < set->count; ++i)
-        if (strcmp(set->names[i], name) == 0) return true;
-    return false;
-}
+static size_t operations, missing;
 
-static void add(kernels *set, const cleat_launch *launch) {
-    char name[NAME];
-    const cleat_sgemm *g = &launch->sgemm;
-    if (launch->kind == CLEAT_LAUNCH_SGEMM)
-        snprintf(name, sizeof name, "CLBlast %d %d", g->trans_a, g->trans_b);
-    else
-        snprintf(name, sizeof name, "%s %s", launch->file, launch->kernel);
-    if (has(set, name)) return;
-    assert_true(set->count < MOST);
-    snprintf(set->names[set->count++], NAME, "%s", name);
-}
-
-/* Adds the kernels of all usable variants of a node. */
-static void add_node(kernels *set, const cleat_node *node, const cleat_device_facts *facts) {
-    for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
-        cleat_binder binder;
-        cleat_error error = {0};
-        if (v->refuse && v->refuse(node, facts)) continue;
-        cleat_binder_init(&binder, facts);
-        ok(cleat_bind_node(v, node, &binder, &error), node->name, &error);
-        for (size_t i = 0; i < binder.count; ++i) add(set, &binder.launches[i]);
-        cleat_binder_clear(&binder);
+static void check_graph(const cleat_graph *graph, const char *profile) {
+    for (size_t i = 0; graph && i < graph->node_count; ++i) {
+        const cleat_op *op = graph->nodes[i]->op;
+        if (!op->variants) continue; /* nothing runs on the device */
+        ++operations;
+        if (op->define) continue;
+        print_message("%s, graph '%s': %s has no definition\n", profile, graph->name, op->name);
+        ++missing;
     }
 }
 
-static void add_workload(kernels *set, const cleat_model *model, int64_t batch, int64_t length,
-                         const cleat_device_facts *facts) {
-    const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
+static void check_workload(const cleat_model *model, cleat_purpose purpose, const char *profile,
+                           const cleat_device_facts *facts) {
+    const int64_t fixed = cleat_model_fixed_length(model);
+    const cleat_bucket bucket = {.length = fixed > 0 ? fixed : 300, .micro_batch_size = 16, .global_batch_size = 16};
     cleat_workload *work = NULL;
     cleat_error error = {0};
     const cleat_workload_spec spec = {
-        .facts = facts, .model = model, .purpose = CLEAT_FOR_TRAINING, .buckets = &bucket, .n_buckets = 1};
-    ok(cleat_workload_create(&spec, &work, &error), "workload", &error);
-    const cleat_graph *const graphs[] = {work->train[0].graph, work->update.graph, work->refresh.graph};
-    for (size_t g = 0; g < sizeof graphs / sizeof *graphs; ++g)
-        for (size_t i = 0; graphs[g] && i < graphs[g]->node_count; ++i) add_node(set, graphs[g]->nodes[i], facts);
+        .facts = facts, .model = model, .purpose = purpose, .buckets = &bucket, .n_buckets = 1};
+    ok(cleat_workload_create(&spec, &work, &error), profile, &error);
+    check_graph(work->train[0].graph, profile);
+    check_graph(work->evaluate[0].graph, profile);
+    check_graph(work->update.graph, profile);
+    check_graph(work->refresh.graph, profile);
     cleat_workload_destroy(work);
-}
-
-static void add_profile(kernels *set, const char *name, const char *setting, const char *precision,
-                        const cleat_device_facts *facts) {
-    char path[512];
-    const char *const assignments[] = {precision, setting};
-    cleat_profile *profile = NULL;
-    cleat_model *model = NULL;
-    cleat_error error = {0};
-    snprintf(path, sizeof path, "%s/%s.ini", source_path("profiles"), name);
-    ok(cleat_profile_load(path, assignments, setting ? 2 : 1, &profile, &error), path, &error);
-    ok(cleat_profile_create_model(profile, &model, &error), path, &error);
-    const int64_t fixed = cleat_model_fixed_length(model);
-    add_workload(set, model, 16, fixed > 0 ? fixed : 300, facts);
-    cleat_model_destroy(model);
-    cleat_profile_destroy(profile);
-}
-
-static void add_check(kernels *set, const char *type, cleat_precision precision, const cleat_device_facts *facts) {
-    const cleat_embedded *check = cleat_embedded_checks;
-    cleat_safetensors *file = NULL;
-    cleat_golden golden = {0};
-    cleat_error error = {0};
-    while (check->name && strcmp(check->name, type) != 0) ++check;
-    assert_non_null(check->name);
-    ok(cleat_safetensors_parse(type, check->text, check->size, &file, &error), type, &error);
-    const cleat_verify_subject subject = {.file = file, .rare_dropout = true, .precision = precision};
-    ok(cleat_verify_open(&subject, &golden, &error), type, &error);
-    add_workload(set, golden.model, (int64_t)cleat_dataset_count(golden.dataset),
-                 cleat_dataset_length(golden.dataset, 0), facts);
-    cleat_golden_close(&golden);
-    cleat_safetensors_close(file);
-}
-
-static void add_op_checks(kernels *set, cleat_dtype storage, const cleat_device_facts *facts) {
-    for (int i = 0; i < CLEAT_OP_CHECKS; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        cleat_error error = {0};
-        ok(cleat_store_create(&store, &error), "store", &error);
-        ok(cleat_graph_create(store, "op_check", &graph, &error), "graph", &error);
-        cleat_op_check_build(graph, i, storage);
-        ok(cleat_graph_status(graph, &error), "op_check", &error);
-        for (size_t k = 0; k < graph->node_count; ++k) add_node(set, graph->nodes[k], facts);
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
-    }
 }
 
 #define COMMON                                                                                                         \
@@ -133,57 +61,76 @@ static const cleat_device_facts devices[] = {
      .matrix_unit = CLEAT_MATRIX_NV80, .matrix_bf16 = true},
 };
 
-static const struct {
-    const char *type, *profile, *setting;
-} families[] = {
-    {"rna_transformer", "rna", NULL},
-    {"rna_transformer", "rna_memorise", NULL},
-    {"text_classifier", "tweets_sentiment", NULL},
-    {"text_tagger", "tweets_ner", NULL},
-    {"text_pretrain", "text_pretrain", NULL},
-    {"series_lstm", "series_lstm", NULL},
-    {"series_dense", "series_dense", NULL},
-    {"series_transformer", "series_transformer", NULL},
-    {"image_resnet", "image_fashion", NULL},
-    {"image_resnet", "image_224", NULL},
-    {"image_resnet", "image_finetune", "model.depth=50"},
-    {"image_vit", "image_finetune", "model.type=image_vit"},
-    {"image_convnext", "image_finetune", "model.type=image_convnext"},
-    {"mask_segformer", "masks", NULL},
-    {"emberformer", "emberformer", NULL},
-    {"emberformer", "emberformer_small", NULL},
-    {"text_classifier", "text_classify", "model.network=bert"},
-    {"text_classifier", "text_classify", "model.network=distilbert"},
-    {"text_classifier", "text_classify", "model.network=electra"},
-    {"text_classifier", "text_classify", "model.network=deberta-v2"},
-    {"text_tagger", "text_tag", "model.network=roberta"},
-};
-
-static void every_kernel_of_training_is_checked(void **state) {
-    static const struct {
-        cleat_precision precision;
-        const char *setting;
-    } precisions[] = {{CLEAT_PRECISION_F32, "train.precision=f32"}, {CLEAT_PRECISION_F16, "train.precision=f16"}};
-    static kernels run, checked;
-    size_t missing = 0;
-    (void)state;
+/* In two precisions, for training and for prediction. */
+static void check_profile(const char *path, const char *const *settings) {
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16"};
     for (size_t d = 0; d < sizeof devices / sizeof *devices; ++d)
-        for (size_t p = 0; p < 2; ++p)
-            for (size_t f = 0; f < sizeof families / sizeof *families; ++f) {
-                run.count = checked.count = 0;
-                add_profile(&run, families[f].profile, families[f].setting, precisions[p].setting, &devices[d]);
-                add_check(&checked, families[f].type, precisions[p].precision, &devices[d]);
-                add_op_checks(&checked, p ? CLEAT_F16 : CLEAT_F32, &devices[d]);
-                for (size_t i = 0; i < run.count; ++i) {
-                    if (has(&checked, run.names[i])) continue;
-                    print_message("%zu %s %s: %s\n", d, precisions[p].setting, families[f].profile, run.names[i]);
-                    ++missing;
-                }
+        for (size_t p = 0; p < sizeof precisions / sizeof *precisions; ++p) {
+            const char *assignments[SETTINGS + 1] = {precisions[p]};
+            size_t count = 1;
+            cleat_profile *profile = NULL;
+            cleat_model *model = NULL;
+            cleat_error error = {0};
+            while (settings && settings[count - 1]) {
+                assert_true(count < SETTINGS);
+                assignments[count] = settings[count - 1];
+                ++count;
             }
+            ok(cleat_profile_load(path, assignments, count, &profile, &error), path, &error);
+            ok(cleat_profile_create_model(profile, &model, &error), path, &error);
+            check_workload(model, CLEAT_FOR_TRAINING, path, &devices[d]);
+            check_workload(model, CLEAT_FOR_PREDICTION, path, &devices[d]);
+            cleat_model_destroy(model);
+            cleat_profile_destroy(profile);
+        }
+}
+
+static void every_operation_of_the_profiles_has_a_definition(void **state) {
+    cleat_profile_entry *entries;
+    size_t count;
+    (void)state;
+    operations = missing = 0;
+    assert_int_equal(chdir(source_path("")), 0); /* its profiles, not those of an installation */
+    assert_int_equal(cleat_profile_list(&entries, &count, NULL), CLEAT_OK);
+    assert_true(count > 15);
+    for (size_t i = 0; i < count; ++i) check_profile(entries[i].path, NULL);
+    free(entries);
+    assert_true(operations > 10000);
+    assert_int_equal(missing, 0);
+}
+
+static void every_operation_of_other_settings_has_a_definition(void **state) {
+    static const struct {
+        const char *profile;
+        const char *settings[SETTINGS];
+    } rows[] = {
+        {"image_finetune", {"model.type=image_resnet", "model.depth=50"}},
+        {"image_finetune", {"model.type=image_vit"}},
+        {"image_finetune", {"model.type=image_convnext"}},
+        {"text_classify", {"model.network=bert"}},
+        {"text_classify", {"model.network=distilbert"}},
+        {"text_classify", {"model.network=electra"}},
+        {"text_classify", {"model.network=deberta-v2"}},
+        {"text_tag", {"model.network=roberta"}},
+        {"rna_small",
+         {"loss.pair_distance=1", "loss.lddt=1", "loss.frame=1", "loss.handedness=1", "loss.bond_length=1",
+          "loss.bond_angle=1", "loss.clash=1", "loss.base_pair=1", "train.max_grad_norm=1",
+          "model.positions=both_ends"}},
+    };
+    char path[512];
+    (void)state;
+    operations = missing = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        snprintf(path, sizeof path, "%s/%s.ini", source_path("profiles"), rows[i].profile);
+        check_profile(path, rows[i].settings);
+    }
     assert_int_equal(missing, 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kernel_of_training_is_checked)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_of_the_profiles_has_a_definition),
+        cmocka_unit_test(every_operation_of_other_settings_has_a_definition),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

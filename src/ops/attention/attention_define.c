@@ -1,57 +1,124 @@
-/* Definition of attention and its gradient: an element needs the scores of one query, or of one key. */
+/* Definitions of attention, with relative positions or without, and of its gradient: an element needs the scores of one
+ * query, of one key, or of the pairs at the distances of one row of the position tensors. */
 #include "ops/attention/attention.h"
+#include "ops/attention/disentangled.h"
 #include "ops/lib/define.h"
 
-enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
-
-/* One head of one sample on the host. */
-typedef struct host_head {
-    const cleat_attention_problem *p;
+/* A node on the host: inputs (-1: none) and sizes. */
+typedef struct host_attention {
     cleat_host_values *values;
+    int qkv, kv, lengths, y, lse, dy, accums;
+    const cleat_disentangled_attr *relative;          /* NULL: no relative positions */
+    int64_t batch, queries, keys, width, heads, size; /* B, L, S, D, H, D / H */
+    double scale;
+} host_attention;
+
+static host_attention attention_of(const cleat_node *node, cleat_host_values *values) {
+    enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUMS };
+    const cleat_attention_problem p = cleat_attention_problem_of(node);
+    return (host_attention){.values = values,
+                            .qkv = Q,
+                            .kv = p.self ? -1 : KV,
+                            .lengths = LENGTHS,
+                            .y = Y,
+                            .lse = LSE,
+                            .dy = DY,
+                            .accums = ACCUMS,
+                            .batch = p.batch,
+                            .queries = p.queries,
+                            .keys = p.keys,
+                            .width = p.width,
+                            .heads = p.heads,
+                            .size = p.head,
+                            .scale = 1 / sqrt((double)p.head)};
+}
+
+static host_attention disentangled_of(const cleat_node *node, cleat_host_values *values) {
+    const cleat_disentangled_problem p = cleat_disentangled_problem_of(node);
+    return (host_attention){.values = values,
+                            .qkv = CLEAT_DIS_QKV,
+                            .kv = -1,
+                            .lengths = CLEAT_DIS_LENGTHS,
+                            .y = CLEAT_DIS_Y,
+                            .lse = CLEAT_DIS_LSE,
+                            .dy = CLEAT_DIS_DY,
+                            .accums = CLEAT_DIS_ACCUMS,
+                            .relative = (const cleat_disentangled_attr *)node->attr,
+                            .batch = p.batch,
+                            .queries = p.length,
+                            .keys = p.length,
+                            .width = p.width,
+                            .heads = p.heads,
+                            .size = p.head,
+                            .scale = p.softmax_scale};
+}
+
+/* One head of one sample. */
+typedef struct host_head {
+    const host_attention *a;
     int64_t b, h, queries, keys; /* the sample's lengths */
 } host_head;
 
-static host_head head_of(const cleat_attention_problem *p, cleat_host_values *values, int64_t b, int64_t h) {
-    return (host_head){.p = p,
-                       .values = values,
+static host_head head_of(const host_attention *a, int64_t b, int64_t h) {
+    return (host_head){.a = a,
                        .b = b,
                        .h = h,
-                       .queries = cleat_define_length(values, LENGTHS, b, p->queries),
-                       .keys = cleat_define_length(values, LENGTHS, b, p->keys)};
+                       .queries = cleat_define_length(a->values, a->lengths, b, a->queries),
+                       .keys = cleat_define_length(a->values, a->lengths, b, a->keys)};
 }
 
-/* Rows of the head: [D / H] */
+/* --- rows of a head: [D / H] ---------------------------------------------------------------------------------- */
+
 static const float *query(const host_head *head, int64_t i) {
-    const cleat_attention_problem *p = head->p;
-    const int64_t width = (p->self ? 3 : 1) * p->width;
-    return head->values->in[Q].f + (head->b * p->queries + i) * width + head->h * p->head;
+    const host_attention *a = head->a;
+    const int64_t width = (a->kv < 0 ? 3 : 1) * a->width;
+    return a->values->in[a->qkv].f + (head->b * a->queries + i) * width + head->h * a->size;
 }
 
 /* `part`: 0 keys, 1 values */
 static const float *key(const host_head *head, int64_t j, int part) {
-    const cleat_attention_problem *p = head->p;
-    const int64_t width = (p->self ? 3 : 2) * p->width, first = (p->self ? 1 + part : part) * p->width;
-    return head->values->in[p->self ? Q : KV].f + (head->b * p->keys + j) * width + first + head->h * p->head;
+    const host_attention *a = head->a;
+    const bool self = a->kv < 0;
+    const int64_t width = (self ? 3 : 2) * a->width, first = (self ? 1 + part : part) * a->width;
+    return a->values->in[self ? a->qkv : a->kv].f + (head->b * a->keys + j) * width + first + head->h * a->size;
 }
 
 /* Of y or dy. */
 static const float *row(const host_head *head, int in, int64_t i) {
-    const cleat_attention_problem *p = head->p;
-    return head->values->in[in].f + (head->b * p->queries + i) * p->width + head->h * p->head;
+    const host_attention *a = head->a;
+    return a->values->in[in].f + (head->b * a->queries + i) * a->width + head->h * a->size;
+}
+
+/* The position key or query (`in`) of a distance; NULL: there is none. */
+static const float *position(const host_head *head, int in, int64_t distance) {
+    const host_attention *a = head->a;
+    if (!a->relative || !a->values->in[in].f) return NULL;
+    return a->values->in[in].f + cleat_disentangled_row(a->relative, distance) * a->width + head->h * a->size;
+}
+
+/* --- scores --------------------------------------------------------------------------------------------------- */
+
+static void add_dot(const host_head *head, cleat_defined *sum, const float *a, const float *b) {
+    for (int64_t d = 0; d < head->a->size; ++d) cleat_define_add(sum, (double)a[d] * (double)b[d]);
+    head->a->values->work += (double)head->a->size;
 }
 
 static cleat_defined dot(const host_head *head, const float *a, const float *b) {
     cleat_defined sum = {.value = 0};
-    for (int64_t d = 0; d < head->p->head; ++d) cleat_define_add(&sum, (double)a[d] * (double)b[d]);
-    head->values->work += (double)head->p->head;
+    add_dot(head, &sum, a, b);
     return sum;
 }
 
 static cleat_defined score(const host_head *head, int64_t i, int64_t j) {
-    const double scale = 1 / sqrt((double)head->p->head);
+    const float *pos_key = position(head, CLEAT_DIS_POS_KEYS, i - j);
+    const float *pos_query = position(head, CLEAT_DIS_POS_QUERIES, i - j);
     cleat_defined sum = dot(head, query(head, i), key(head, j, 0));
-    return (cleat_defined){.value = sum.value * scale, .size = sum.size * scale};
+    if (pos_key) add_dot(head, &sum, query(head, i), pos_key);
+    if (pos_query) add_dot(head, &sum, key(head, j, 0), pos_query);
+    return (cleat_defined){.value = sum.value * head->a->scale, .size = sum.size * head->a->scale};
 }
+
+/* --- forward -------------------------------------------------------------------------------------------------- */
 
 /* Element d of y's row i, or (d = -1) its log-sum-exp. The error of a score is relative in its weight. */
 static cleat_defined define_row(const host_head *head, int64_t i, int64_t d) {
@@ -73,22 +140,33 @@ static cleat_defined define_row(const host_head *head, int64_t i, int64_t d) {
         .value = sum / weights, .size = size / weights * (1 + 2 * steepest), .rounded = size / weights};
 }
 
-cleat_defined cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const cleat_attention_problem p = cleat_attention_problem_of(node);
+static cleat_defined define(const host_attention *a, int output, int64_t element) {
     if (output == 1) { /* [B, H, L] */
-        const host_head head = head_of(&p, values, element / p.queries / p.heads, element / p.queries % p.heads);
-        return define_row(&head, element % p.queries, -1);
+        const host_head head = head_of(a, element / a->queries / a->heads, element / a->queries % a->heads);
+        return define_row(&head, element % a->queries, -1);
     }
-    const int64_t column = element % p.width, at = element / p.width;
-    const host_head head = head_of(&p, values, at / p.queries, column / p.head);
-    return define_row(&head, at % p.queries, column % p.head);
+    const int64_t column = element % a->width, at = element / a->width;
+    const host_head head = head_of(a, at / a->queries, column / a->size);
+    return define_row(&head, at % a->queries, column % a->size);
+}
+
+cleat_defined cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    const host_attention a = attention_of(node, values);
+    return define(&a, output, element);
+}
+
+cleat_defined cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
+    const host_attention a = disentangled_of(node, values);
+    return define(&a, output, element);
 }
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
 /* The weight of key j for query i; size: with the error of the score. */
 static cleat_defined weight_of(const host_head *head, int64_t i, int64_t j) {
-    const double lse = (double)head->values->in[LSE].f[(head->b * head->p->heads + head->h) * head->p->queries + i];
+    const host_attention *a = head->a;
+    const double lse = (double)a->values->in[a->lse].f[(head->b * a->heads + head->h) * a->queries + i];
     const cleat_defined s = score(head, i, j);
     const double weight = exp(s.value - lse);
     return (cleat_defined){.value = weight, .size = weight * (1 + s.size + fabs(lse))};
@@ -96,8 +174,9 @@ static cleat_defined weight_of(const host_head *head, int64_t i, int64_t j) {
 
 /* The gradient of score i, j, without the factor of the scores; *weight: that of key j for query i. */
 static cleat_defined dscore(const host_head *head, int64_t i, int64_t j, cleat_defined *weight) {
-    const cleat_defined delta = dot(head, row(head, Y, i), row(head, DY, i));
-    const cleat_defined dweight = dot(head, row(head, DY, i), key(head, j, 1));
+    const float *dy = row(head, head->a->dy, i);
+    const cleat_defined delta = dot(head, row(head, head->a->y, i), dy);
+    const cleat_defined dweight = dot(head, dy, key(head, j, 1));
     *weight = weight_of(head, i, j);
     return (cleat_defined){.value = weight->value * (dweight.value - delta.value),
                            .size = weight->size * (dweight.size + delta.size)};
@@ -110,37 +189,72 @@ static void add_product(cleat_defined *sum, cleat_defined term, double factor) {
 }
 
 static void define_dq(const host_head *head, int64_t i, int64_t d, cleat_defined *sum) {
-    const double scale = 1 / sqrt((double)head->p->head);
+    const double scale = head->a->scale;
     for (int64_t j = 0; i < head->queries && j < head->keys; ++j) {
+        const float *pos_key = position(head, CLEAT_DIS_POS_KEYS, i - j);
         cleat_defined weight;
-        add_product(sum, dscore(head, i, j, &weight), scale * (double)key(head, j, 0)[d]);
+        const cleat_defined ds = dscore(head, i, j, &weight);
+        add_product(sum, ds, scale * (double)key(head, j, 0)[d]);
+        if (pos_key) add_product(sum, ds, scale * (double)pos_key[d]);
     }
 }
 
 /* `part`: 0 the gradient of keys, 1 of values */
 static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cleat_defined *sum) {
-    const double scale = 1 / sqrt((double)head->p->head);
+    const double scale = head->a->scale;
     for (int64_t i = 0; j < head->keys && i < head->queries; ++i) {
+        const float *pos_query = position(head, CLEAT_DIS_POS_QUERIES, i - j);
         cleat_defined weight;
         const cleat_defined ds = dscore(head, i, j, &weight);
-        if (part == 0)
-            add_product(sum, ds, scale * (double)query(head, i)[d]);
-        else
-            add_product(sum, weight, (double)row(head, DY, i)[d]);
+        if (part == 1) {
+            add_product(sum, weight, (double)row(head, head->a->dy, i)[d]);
+            continue;
+        }
+        add_product(sum, ds, scale * (double)query(head, i)[d]);
+        if (pos_query) add_product(sum, ds, scale * (double)pos_query[d]);
     }
+}
+
+static cleat_defined define_grad(const host_attention *a, int output, int64_t element) {
+    cleat_defined sum = cleat_define_begin(a->values, a->accums + output, element);
+    const int64_t parts = output == 1 ? 2 : a->kv < 0 ? 3 : 1, rows = output == 1 ? a->keys : a->queries;
+    const int64_t at = element / (parts * a->width), column = element % a->width;
+    const int part = (int)(element % (parts * a->width) / a->width) + (output == 1); /* queries, keys, values */
+    const host_head head = head_of(a, at / rows, column / a->size);
+    if (part == 0)
+        define_dq(&head, at % rows, column % a->size, &sum);
+    else
+        define_dkv(&head, at % rows, column % a->size, part - 1, &sum);
+    return sum;
 }
 
 cleat_defined cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                           int64_t element) {
-    const cleat_attention_problem p = cleat_attention_problem_of(node);
-    cleat_defined sum = cleat_define_begin(values, output == 0 ? ACCUM_Q : ACCUM_KV, element);
-    const int64_t parts = output == 1 ? 2 : p.self ? 3 : 1, rows = output == 1 ? p.keys : p.queries;
-    const int64_t at = element / (parts * p.width), column = element % p.width;
-    const int part = (int)(element % (parts * p.width) / p.width) + (output == 1); /* queries, keys, values */
-    const host_head head = head_of(&p, values, at / rows, column / p.head);
-    if (part == 0)
-        define_dq(&head, at % rows, column % p.head, &sum);
-    else
-        define_dkv(&head, at % rows, column % p.head, part - 1, &sum);
+    const host_attention a = attention_of(node, values);
+    return define_grad(&a, output, element);
+}
+
+/* Adds the pairs of one distance: of position keys (output 1) or of position queries. */
+static void add_distance(const host_head *head, int64_t distance, int output, int64_t d, cleat_defined *sum) {
+    for (int64_t i = distance > 0 ? distance : 0; i < head->queries && i - distance < head->keys; ++i) {
+        const float *factor = output == 1 ? query(head, i) : key(head, i - distance, 0);
+        cleat_defined weight;
+        add_product(sum, dscore(head, i, i - distance, &weight), head->a->scale * (double)factor[d]);
+    }
+}
+
+cleat_defined cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                             int64_t element) {
+    const host_attention a = disentangled_of(node, values);
+    if (output == 0) return define_grad(&a, 0, element);
+    cleat_defined sum = cleat_define_begin(values, a.accums + output, element);
+    const int64_t at = element / a.width, column = element % a.width; /* of [2 span, D] */
+    for (int64_t distance = 1 - a.queries; distance < a.queries; ++distance) {
+        if (cleat_disentangled_row(a.relative, distance) != at) continue;
+        for (int64_t b = 0; b < a.batch; ++b) {
+            const host_head head = head_of(&a, b, column / a.size);
+            add_distance(&head, distance, output, column % a.size, &sum);
+        }
+    }
     return sum;
 }

@@ -40,8 +40,21 @@ problem cleat_disentangled_problem_of(const cleat_node *node) {
 
 /* --- buckets -------------------------------------------------------------------------------------------------- */
 
-/* PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32, and so does this function. The
- * kernels compute the same without the ceil with errors of about 1e-5 of a bucket, which matters where the exact value
+/* Of a distance above mid; PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32. */
+static int64_t far_bucket(const disentangled_attr *attr, int64_t distance) {
+    const int32_t mid = attr->buckets / 2;
+    const double most = (double)(attr->max_relative_positions - 1) / mid;
+    return mid + (int64_t)ceilf(logf((float)distance / (float)mid) / logf((float)most) * (float)(mid - 1));
+}
+
+int64_t cleat_disentangled_row(const disentangled_attr *attr, int64_t distance) {
+    const int64_t far = distance < 0 ? -distance : distance, span = span_of(attr);
+    const int64_t bucket = attr->buckets > 0 && far > attr->buckets / 2 ? far_bucket(attr, far) : far;
+    const int64_t row = (distance < 0 ? -bucket : bucket) + span;
+    return row < 0 ? 0 : row < 2 * span ? row : 2 * span - 1;
+}
+
+/* Kernels compute far_bucket without the ceil with errors of about 1e-5 of a bucket, which matters where the exact value
  * is an integer (at max - 1). Therefore they subtract `shift`, in the middle of the interval in which the result is the
  * same for all distances. */
 cleat_disentangled_buckets cleat_disentangled_buckets_for(const disentangled_attr *attr, int64_t length) {
@@ -50,8 +63,8 @@ cleat_disentangled_buckets cleat_disentangled_buckets_for(const disentangled_att
     const double most = (double)(attr->max_relative_positions - 1) / mid, slope = (mid - 1) / log2(most);
     double low = -0.5, high = 0.5;
     for (int64_t distance = mid + 1; distance < length; ++distance) {
-        const float logs = logf((float)distance / (float)mid) / logf((float)most) * (float)(mid - 1);
-        const double exact = log2((double)distance / mid) * slope, over = exact - ceil((double)logs);
+        const double exact = log2((double)distance / mid) * slope;
+        const double over = exact - (double)(far_bucket(attr, distance) - mid);
         if (over > low) low = over;
         if (over + 1 < high) high = over + 1;
     }
@@ -86,7 +99,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_op disentangled_attention_grad = {.name = "disentangled_attention_grad",
                                                      .infer = infer_grad,
                                                      .cost = cost_grad,
-                                                     .variants = cleat_disentangled_grad_variants};
+                                                     .variants = cleat_disentangled_grad_variants,
+                                                     .define = cleat_disentangled_define_grad};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *const targets[] = {node->in[CLEAT_DIS_QKV], node->in[CLEAT_DIS_POS_KEYS],
@@ -184,6 +198,7 @@ static const cleat_op disentangled_attention = {
     .backward = backward,
     .cost = cost,
     .variants = cleat_disentangled_variants,
+    .define = cleat_disentangled_define,
     .autocast_inputs = CLEAT_IN(CLEAT_DIS_QKV) | CLEAT_IN(CLEAT_DIS_POS_KEYS) | CLEAT_IN(CLEAT_DIS_POS_QUERIES)};
 
 cleat_tensor *cleat_disentangled_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *pos_keys,
