@@ -2,8 +2,8 @@
  *
  * A tokenizer.json is a pipeline of parts, which are applied as the file says: normalizer, pre_tokenizer, model
  * (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids are those of
- * Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used. utf8proc classifies
- * characters; letters that are newer than its tables may be divided otherwise.
+ * Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used. utf8proc and
+ * PCRE2 classify characters; those that are newer than Unicode 16 may be divided otherwise.
  *
  * A vocab.txt alone, or a trained vocabulary, is encoded by these rules, which are those of Hugging Face's old
  * BertTokenizer (the slow one; tokenize_chinese_chars on, strip_accents equal to do_lower_case):

@@ -7,12 +7,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-typedef struct char_range {
-    int32_t first, last;
-} char_range;
-
 /* Category Mn, but not an accent of BertNormalizer. */
-static const char_range late_accents[] = {
+static const cleat_char_range late_accents[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8E1},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},
     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x180F, 0x180F},   {0x1885, 0x1886},
@@ -34,7 +30,7 @@ static const char_range late_accents[] = {
     {0x1E944, 0x1E94A},
 };
 /* Category M*, but not a mark of StripAccents. */
-static const char_range late_marks[] = {
+static const cleat_char_range late_marks[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xCF3, 0xCF3},     {0xD00, 0xD00},
     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},
@@ -53,7 +49,7 @@ static const char_range late_marks[] = {
     {0x1E4EC, 0x1E4EF},
 };
 /* Category P*, but not punctuation of BertPreTokenizer. */
-static const char_range late_punctuation[] = {
+static const cleat_char_range late_punctuation[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
     {0x10F86, 0x10F89}, {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C},
@@ -63,34 +59,69 @@ static const char_range late_punctuation[] = {
     {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F},
 };
 /* Category Cc, Cf or Co, but not a control character of BertNormalizer. */
-static const char_range late_controls[] = {
+static const cleat_char_range late_controls[] = {
     {0x890, 0x891},
     {0x8E2, 0x8E2},
     {0x110CD, 0x110CD},
     {0x13430, 0x1343F},
 };
 
-/* Letters of Unicode 16, which utf8proc may not know yet. */
-static const char_range new_letters[] = {
-    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
-    {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E},
-    {0x11390, 0x113B5}, {0x113B7, 0x113B7}, {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0},
-    {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED},
-    {0x1E5F0, 0x1E5F0}, {0x2EBF0, 0x2EE5D},
+/* Characters of Unicode 15 and 16, by category; of a rare category under the usual one of their kind. */
+static const cleat_char_range new_capitals[] = {
+    {0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65},
 };
-/* Numbers of Unicode 16. */
-static const char_range new_numbers[] = {
-    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x16130, 0x16139},
-    {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA},
+static const cleat_char_range new_small_letters[] = {
+    {0x1C8A, 0x1C8A}, {0xA7CD, 0xA7CD}, {0xA7DB, 0xA7DB}, {0x10D70, 0x10D85}, {0x1DF25, 0x1DF2A},
 };
-/* Marks of Unicode 16. */
-static const char_range new_marks[] = {
-    {0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2},
-    {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
-    {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F}, {0x1E5EE, 0x1E5EF},
+static const cleat_char_range new_modifiers[] = {
+    {0x10D4E, 0x10D4E}, {0x10D6F, 0x10D6F}, {0x16D40, 0x16D42},
+    {0x16D6B, 0x16D6C}, {0x1E030, 0x1E06D}, {0x1E4EB, 0x1E4EB},
 };
+static const cleat_char_range new_letters[] = {
+    {0x105C0, 0x105F3}, {0x10D4A, 0x10D4D}, {0x10D4F, 0x10D4F}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240},
+    {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7},
+    {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0}, {0x11F02, 0x11F02}, {0x11F04, 0x11F10},
+    {0x11F12, 0x11F33}, {0x1342F, 0x1342F}, {0x13441, 0x13446}, {0x13460, 0x143FA}, {0x16100, 0x1611D},
+    {0x16D43, 0x16D6A}, {0x18CFF, 0x18CFF}, {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1E4D0, 0x1E4EA},
+    {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0}, {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF},
+};
+static const cleat_char_range new_digits[] = {
+    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59}, {0x16130, 0x16139},
+    {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA},
+};
+static const cleat_char_range new_numbers[] = {
+    {0x1D2C0, 0x1D2D3},
+};
+static const cleat_char_range new_marks[] = {
+    {0x897, 0x897},     {0xCF3, 0xCF3},     {0xECE, 0xECE},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFF},
+    {0x11241, 0x11241}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA},
+    {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11F00, 0x11F01}, {0x11F03, 0x11F03},
+    {0x11F34, 0x11F3A}, {0x11F3E, 0x11F42}, {0x11F5A, 0x11F5A}, {0x13440, 0x13440}, {0x13447, 0x13455},
+    {0x1611E, 0x1612F}, {0x1E08F, 0x1E08F}, {0x1E4EC, 0x1E4EF}, {0x1E5EE, 0x1E5EF},
+};
+static const cleat_char_range new_punctuation[] = {
+    {0x1B4E, 0x1B4F},   {0x1B7F, 0x1B7F},   {0x10D6E, 0x10D6E}, {0x113D4, 0x113D5}, {0x113D7, 0x113D8},
+    {0x11B00, 0x11B09}, {0x11BE1, 0x11BE1}, {0x11F43, 0x11F4F}, {0x16D6D, 0x16D6F}, {0x1E5FF, 0x1E5FF},
+};
+static const cleat_char_range new_symbols[] = {
+    {0x2427, 0x2429},   {0x2FFC, 0x2FFF},   {0x31E4, 0x31E5},   {0x31EF, 0x31EF},   {0x10D8E, 0x10D8F},
+    {0x1CC00, 0x1CCEF}, {0x1CD00, 0x1CEB3}, {0x1F6DC, 0x1F6DC}, {0x1F774, 0x1F776}, {0x1F77B, 0x1F77F},
+    {0x1F7D9, 0x1F7D9}, {0x1F8B2, 0x1F8BB}, {0x1F8C0, 0x1F8C1}, {0x1FA75, 0x1FA77}, {0x1FA87, 0x1FA89},
+    {0x1FA8F, 0x1FA8F}, {0x1FAAD, 0x1FAAF}, {0x1FABB, 0x1FABF}, {0x1FAC6, 0x1FAC6}, {0x1FACE, 0x1FACF},
+    {0x1FADA, 0x1FADC}, {0x1FADF, 0x1FADF}, {0x1FAE8, 0x1FAE9}, {0x1FAF7, 0x1FAF8}, {0x1FBCB, 0x1FBEF},
+};
+static const cleat_char_range new_formats[] = {
+    {0x13439, 0x1343F},
+};
+#define COUNT(ranges) (sizeof(ranges) / sizeof *(ranges))
+#define NEW(category, ranges)                                                                                          \
+    { category, COUNT(ranges), ranges }
+const cleat_new_chars cleat_class_new[CLEAT_NEW_CHARS] = {
+    NEW("Lu", new_capitals), NEW("Ll", new_small_letters), NEW("Lm", new_modifiers), NEW("Lo", new_letters),
+    NEW("Nd", new_digits),   NEW("No", new_numbers),       NEW("Mn", new_marks),     NEW("Po", new_punctuation),
+    NEW("So", new_symbols),  NEW("Cf", new_formats)};
 
-static bool in_ranges(const char_range *ranges, size_t count, int32_t c) {
+static bool in_ranges(const cleat_char_range *ranges, size_t count, int32_t c) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -101,17 +132,19 @@ static bool in_ranges(const char_range *ranges, size_t count, int32_t c) {
     }
     return low < count && ranges[low].first <= c;
 }
-#define IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof *(ranges), c)
+#define IN(ranges, c) in_ranges(ranges, COUNT(ranges), c)
 
 static bool is_category(int32_t character, char letter) {
     return *utf8proc_category_string(character) == letter;
 }
 
-void cleat_class_category(int32_t c, char category[2]) {
-    const char *name = utf8proc_category_string(c);
-    if (utf8proc_category(c) == UTF8PROC_CATEGORY_CN)
-        name = IN(new_letters, c) ? "Lo" : IN(new_numbers, c) ? "Nd" : IN(new_marks, c) ? "Mn" : name;
-    memcpy(category, name, 2);
+/* Sets the general category's two letters: "Lu". */
+static void get_category(int32_t c, char category[2]) {
+    memcpy(category, utf8proc_category_string(c), 2);
+    if (utf8proc_category(c) != UTF8PROC_CATEGORY_CN) return;
+    for (int i = 0; i < CLEAT_NEW_CHARS; ++i)
+        if (in_ranges(cleat_class_new[i].ranges, cleat_class_new[i].count, c))
+            memcpy(category, cleat_class_new[i].category, 2);
 }
 
 bool cleat_class_space(int32_t c) {
@@ -123,25 +156,25 @@ bool cleat_class_space(int32_t c) {
 bool cleat_class_letter(int32_t c) {
     char category[2];
     if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    cleat_class_category(c, category);
+    get_category(c, category);
     return category[0] == 'L';
 }
 
 bool cleat_class_number(int32_t c) {
     char category[2];
     if (c < 0x80) return c >= '0' && c <= '9';
-    cleat_class_category(c, category);
+    get_category(c, category);
     return category[0] == 'N';
 }
 
 /* Property Alphabetic, marks, decimal digits, connectors, and the two joiners. Letters in circles and squares are
  * symbols with the property Alphabetic. */
 bool cleat_class_word(int32_t c) {
-    static const char_range symbols[] = {
+    static const cleat_char_range symbols[] = {
         {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     char category[2];
     if (c < 0x80) return cleat_class_letter(c) || cleat_class_number(c) || c == '_';
-    cleat_class_category(c, category);
+    get_category(c, category);
     if (category[0] == 'N') return category[1] != 'o';
     return category[0] == 'L' || category[0] == 'M' || (category[0] == 'P' && category[1] == 'c') || IN(symbols, c);
 }
@@ -165,8 +198,9 @@ bool cleat_class_bert_control(int32_t c) {
 }
 
 bool cleat_class_bert_ideograph(int32_t c) {
-    static const char_range blocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
-                                        {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+    static const cleat_char_range blocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
+                                              {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},
+                                              {0x2F800, 0x2FA1F}};
     return c >= 0x3400 && IN(blocks, c);
 }
 

@@ -18,7 +18,17 @@ bool cleat_class_bert_ideograph(int32_t character);
 bool cleat_class_bert_accent(int32_t character);
 bool cleat_class_punctuation(int32_t character); /* of BertPreTokenizer and Punctuation */
 
-/* The general category's first letter ('L', 'M', 'N', 'P', 'S', 'Z', 'C') and second letter ('u', 'l', ...). */
-void cleat_class_category(int32_t character, char category[2]);
+typedef struct cleat_char_range {
+    int32_t first, last;
+} cleat_char_range;
+
+/* Characters of Unicode 15 and 16, which utf8proc and PCRE2 may not know. */
+typedef struct cleat_new_chars {
+    const char *category; /* "Lo" */
+    size_t count;
+    const cleat_char_range *ranges; /* [count] */
+} cleat_new_chars;
+enum { CLEAT_NEW_CHARS = 10 };
+extern const cleat_new_chars cleat_class_new[CLEAT_NEW_CHARS];
 
 #endif

@@ -8,77 +8,21 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { TEXTS_AT_ONCE = 64, FEWEST_SLOTS = 4096 };
-
-/* --- a table -------------------------------------------------------------------------------------------------- */
-
-static size_t hash(const char *bytes, size_t size) {
-    uint64_t h = 14695981039346656037u; /* FNV-1a (Fowler, Noll, Vo) */
-    for (size_t i = 0; i < size; ++i) h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
-    return (size_t)(h ^ (h >> 32));
-}
-
-/* The slot of a word, or the free slot where it belongs. */
-static uint32_t *slot_of(const cleat_word_counts *counts, const char *bytes, size_t size) {
-    size_t mask = counts->n_slots - 1, at = hash(bytes, size) & mask;
-    for (;; at = (at + 1) & mask) {
-        if (!counts->slots[at]) return &counts->slots[at];
-        const cleat_counted *word = &counts->words[counts->slots[at] - 1];
-        if (word->size == size && memcmp(counts->text + word->start, bytes, size) == 0) return &counts->slots[at];
-    }
-}
-
-static cleat_status enlarge(cleat_word_counts *counts, cleat_error *error) {
-    size_t n_slots = counts->n_slots ? counts->n_slots * 2 : FEWEST_SLOTS;
-    uint32_t *slots = cleat_alloc(n_slots, sizeof *slots);
-    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", counts->count);
-    cleat_free(counts->slots);
-    counts->slots = slots;
-    counts->n_slots = n_slots;
-    for (size_t i = 0; i < counts->count; ++i)
-        *slot_of(counts, counts->text + counts->words[i].start, counts->words[i].size) = (uint32_t)i + 1;
-    return CLEAT_OK;
-}
-
-static cleat_status reserve_text(cleat_word_counts *counts, size_t more, cleat_error *error) {
-    if (counts->text_size + more <= counts->text_capacity) return CLEAT_OK;
-    size_t capacity = counts->text_capacity * 2 + CLEAT_WORD_BYTES;
-    if (capacity >= UINT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "the corpus has more than 2 GiB of different words; use a part of it");
-    char *text = cleat_alloc(capacity, 1);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", counts->count);
-    if (counts->text_size) memcpy(text, counts->text, counts->text_size);
-    cleat_free(counts->text);
-    counts->text = text;
-    counts->text_capacity = capacity;
-    return CLEAT_OK;
-}
+enum { TEXTS_AT_ONCE = 64 };
 
 static cleat_status add(cleat_word_counts *counts, const char *bytes, size_t size, uint64_t count, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    if (counts->count * 2 >= counts->n_slots) status = enlarge(counts, error);
+    const size_t known = counts->words.count;
+    int32_t id;
+    cleat_status status = cleat_grow(&counts->counts, known, &counts->capacity, sizeof *counts->counts, error);
+    if (status == CLEAT_OK) status = cleat_vocabulary_add(&counts->words, bytes, size, &id, error);
     if (status != CLEAT_OK) return status;
-    uint32_t *slot = slot_of(counts, bytes, size);
-    if (*slot) {
-        counts->words[*slot - 1].count += count;
-        return CLEAT_OK;
-    }
-    status = reserve_text(counts, size, error);
-    if (status == CLEAT_OK)
-        status = cleat_grow(&counts->words, counts->count, &counts->capacity, sizeof *counts->words, error);
-    if (status != CLEAT_OK) return status;
-    memcpy(counts->text + counts->text_size, bytes, size);
-    counts->words[counts->count] = (cleat_counted){(uint32_t)counts->text_size, (uint32_t)size, count};
-    counts->text_size += size;
-    *slot = (uint32_t)++counts->count;
+    counts->counts[id] = count + (counts->words.count == known ? counts->counts[id] : 0);
     return CLEAT_OK;
 }
 
 void cleat_word_counts_free(cleat_word_counts *counts) {
-    cleat_free(counts->text);
-    cleat_free(counts->words);
-    cleat_free(counts->slots);
+    cleat_vocabulary_free(&counts->words);
+    cleat_free(counts->counts);
     *counts = (cleat_word_counts){0};
 }
 
@@ -137,9 +81,9 @@ static cleat_status start_and_join(counter *counters, int workers, cleat_error *
 static cleat_status merge(cleat_word_counts *counts, const counter *from, cleat_error *error) {
     if (from->status != CLEAT_OK) return cleat_fail(error, from->status, "%s", from->error.text);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < from->counts.count && status == CLEAT_OK; ++i) {
-        const cleat_counted *word = &from->counts.words[i];
-        status = add(counts, from->counts.text + word->start, word->size, word->count, error);
+    for (size_t i = 0; i < from->counts.words.count && status == CLEAT_OK; ++i) {
+        const char *word = cleat_vocabulary_piece(&from->counts.words, (int32_t)i);
+        status = add(counts, word, strlen(word), from->counts.counts[i], error);
     }
     return status;
 }

@@ -3,21 +3,13 @@
 #define CLEAT_SRC_COUNT_H
 
 #include "cleat/text.h"
+#include "text/vocabulary.h"
 #include "text/words.h"
 
-typedef struct cleat_counted {
-    uint32_t start, size; /* place of its bytes in `text` */
-    uint64_t count;
-} cleat_counted;
-
 typedef struct cleat_word_counts {
-    char *text;
-    size_t text_size, text_capacity;
-    cleat_counted *words; /* [count] in arbitrary order */
-    size_t count, capacity;
-    /* [n_slots] index of a word + 1, 0: free. n_slots is a power of two; at most half of them are used. */
-    uint32_t *slots;
-    size_t n_slots;
+    cleat_vocabulary words; /* in arbitrary order */
+    uint64_t *counts;       /* [words.count] */
+    size_t capacity;
 } cleat_word_counts;
 
 enum { CLEAT_MAX_COUNT_WORKERS = 256 };

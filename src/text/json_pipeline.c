@@ -58,9 +58,9 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
                                 cleat_error *error) {
     const size_t most = cleat_aligned_most(strlen(token->content));
     cleat_aligned content = {.most = most}, spare = {.most = most};
-    size_t steps = cleat_pattern_steps(strlen(token->content));
+    cleat_pattern_work work = {.steps = cleat_pattern_steps(strlen(token->content))};
     cleat_aligned_add(&content, token->content, strlen(token->content), 0, 0);
-    cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, &steps, error) : CLEAT_OK;
+    cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, &work, error) : CLEAT_OK;
     *size = content.size;
     *text = status == CLEAT_OK ? cleat_alloc(content.size + 1, 1) : NULL;
     if (*text && content.size) memcpy(*text, content.bytes, content.size);
@@ -71,6 +71,7 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
     cleat_aligned_free(&content);
     cleat_aligned_free(&spare);
+    cleat_pattern_work_free(&work);
     return status;
 }
 

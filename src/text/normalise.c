@@ -153,11 +153,11 @@ static void strip(const cleat_normaliser *n, const cleat_aligned *from, cleat_al
     cleat_aligned_copy(to, from, start, end - start);
 }
 
-static cleat_status replace(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to, size_t *steps,
-                            cleat_error *error) {
+static cleat_status replace(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to,
+                            cleat_pattern_work *work, cleat_error *error) {
     size_t at = 0, start, end, size = strlen(n->content);
     cleat_pattern_result found;
-    while ((found = cleat_pattern_find(&n->pattern, from->bytes, from->size, at, steps, &start, &end)) ==
+    while ((found = cleat_pattern_find(&n->pattern, from->bytes, from->size, at, work, &start, &end)) ==
            CLEAT_PATTERN_FOUND) {
         cleat_aligned_copy(to, from, at, start - at);
         cleat_aligned_add(to, n->content, size, from->begin[start], from->end[end - 1]);
@@ -188,8 +188,8 @@ void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, c
 
 /* --- public --------------------------------------------------------------------------------------------------- */
 
-static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to, size_t *steps,
-                          cleat_error *error) {
+static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to,
+                          cleat_pattern_work *work, cleat_error *error) {
     switch (n->kind) {
     case CLEAT_NORMALISE_BERT: /* see bert */
         break;
@@ -221,7 +221,7 @@ static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, 
         cleat_charsmap_apply(&n->map, from, to);
         break;
     case CLEAT_NORMALISE_REPLACE:
-        return replace(n, from, to, steps, error);
+        return replace(n, from, to, work, error);
     case CLEAT_NORMALISE_PREPEND:
         prepend(n, from, to);
         break;
@@ -233,13 +233,13 @@ static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, 
 }
 
 cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *text, cleat_aligned *spare,
-                             size_t *steps, cleat_error *error) {
+                             cleat_pattern_work *work, cleat_error *error) {
     spare->size = 0;
     if (normaliser->kind == CLEAT_NORMALISE_BERT) {
         bert(normaliser, text, spare);
         return CLEAT_OK;
     }
-    cleat_status status = apply(normaliser, text, spare, steps, error);
+    cleat_status status = apply(normaliser, text, spare, work, error);
     swap(text, spare);
     return status;
 }

@@ -30,10 +30,10 @@ typedef struct cleat_normaliser {
     cleat_charsmap map;                         /* PRECOMPILED */
 } cleat_normaliser;
 
-/* Applies a step to *text; `spare` holds intermediate texts, `steps` is as for cleat_pattern_find. Out of memory sets
+/* Applies a step to *text; `spare` holds intermediate texts, `work` is as for cleat_pattern_find. Out of memory sets
  * text->failed. CLEAT_ERR_FORMAT: no step is left. */
 cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *text, cleat_aligned *spare,
-                             size_t *steps, cleat_error *error);
+                             cleat_pattern_work *work, cleat_error *error);
 void cleat_normaliser_free(cleat_normaliser *normaliser);
 
 /* The character that stands for a byte in GPT-2's byte-level vocabulary. */

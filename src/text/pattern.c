@@ -13,12 +13,12 @@ cleat_status cleat_pattern_literal(const char *text, cleat_pattern *pattern, cle
 
 cleat_status cleat_pattern_regex(const char *source, cleat_pattern *pattern, cleat_error *error) {
     *pattern = (cleat_pattern){0};
-    return cleat_regex_compile(source, &pattern->regex, error);
+    return cleat_regex_compile(source, pattern, error);
 }
 
 void cleat_pattern_free(cleat_pattern *pattern) {
     cleat_free(pattern->literal);
-    cleat_regex_destroy(pattern->regex);
+    cleat_regex_destroy(pattern);
     *pattern = (cleat_pattern){0};
 }
 
@@ -35,9 +35,9 @@ cleat_status cleat_pattern_failure(const char *what, cleat_error *error) {
 }
 
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
-                                        size_t *steps, size_t *start, size_t *end) {
+                                        cleat_pattern_work *work, size_t *start, size_t *end) {
     if (from >= size) return CLEAT_PATTERN_NONE;
-    if (!pattern->literal) return cleat_regex_find(pattern->regex, text, size, from, steps, start, end);
+    if (!pattern->literal) return cleat_regex_find(pattern, text, size, from, work, start, end);
     const char *found = memmem(text + from, size - from, pattern->literal, pattern->size);
     if (!found) return CLEAT_PATTERN_NONE;
     *start = (size_t)(found - text);

@@ -145,7 +145,7 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
     if (start == end) return CLEAT_OK;
     if (e->pipeline->bert) return encode_bert_part(e, start, end, error);
     read_part(e, start, end);
-    cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, &e->split.steps, error);
+    cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, &e->split.work, error);
     if (status == CLEAT_OK) status = check_memory(e, error);
     while (status == CLEAT_OK &&
            cleat_added_tokens_find(added, &added->normalised, e->part.bytes, e->part.size, match.next, at, &match)) {
@@ -157,10 +157,10 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
 }
 
 cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      size_t *steps, cleat_error *error) {
+                                      cleat_pattern_work *work, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < pipeline->n_normalisers && status == CLEAT_OK; ++i)
-        status = cleat_normalise(&pipeline->normalisers[i], text, spare, steps, error);
+        status = cleat_normalise(&pipeline->normalisers[i], text, spare, work, error);
     return status;
 }
 
@@ -193,7 +193,7 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
     const cleat_added_tokens *added = &pipeline->added;
     cleat_added_match match = {0};
     size_t at = 0;
-    e.split.steps = cleat_pattern_steps(size);
+    e.split.work.steps = cleat_pattern_steps(size);
     /* words.c removes bytes that are not UTF-8, as BERT removes U+FFFD */
     if (!pipeline->bert && !cleat_text_check(text, size, NULL)) repair(&e, text, size);
     cleat_status status = check_memory(&e, error);

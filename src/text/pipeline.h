@@ -49,8 +49,8 @@ const char *cleat_pipeline_piece(const cleat_pipeline *pipeline, int32_t id);
 /* Encodes a text without special tokens. `in_sentence`: it is one word of a sentence (see split.h). */
 cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *text, size_t size, bool in_sentence,
                                    cleat_token_sink *sink, cleat_error *error);
-/* Applies the normalisers to the text; `steps` as for cleat_pattern_find. */
+/* Applies the normalisers to the text; `work` as for cleat_pattern_find. */
 cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      size_t *steps, cleat_error *error);
+                                      cleat_pattern_work *work, cleat_error *error);
 
 #endif

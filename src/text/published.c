@@ -89,12 +89,14 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
 
 /* --- classes of transformers ---------------------------------------------------------------------------------- */
 
-/* Their names, and types of networks that have them, as cleat_tokenizer_is_of compares them. */
+/* Their names, and types of networks that have them, as is_of compares them. */
 static const char bert_names[] = " bert distilbert electra mobilebert squeezebert convbert layoutlm retribert "
                                  "megatronbert visualbert ernie nezha ";
 static const char roberta_names[] = " roberta robertaprelayernorm longformer bart ibert ";
 
-bool cleat_tokenizer_is_of(const char *name, const char *names) {
+/* Whether the name of a class of transformers, without "Tokenizer" and "Fast", or the type of a network ("xlm-roberta")
+ * is one of `names`, which are in lower case, without hyphens and each between two blanks. */
+static bool is_of(const char *name, const char *names) {
     static const char *const endings[] = {"Fast", "Tokenizer"};
     char key[64] = " ";
     size_t size = strlen(name), used = 1;
@@ -132,7 +134,7 @@ static void find_class(const char *folder, const cJSON *config, char class[64]) 
 }
 
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error) {
-    if (!*class || cleat_tokenizer_is_of(class, names)) return CLEAT_OK;
+    if (!*class || is_of(class, names)) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                       "tokenizer_class is %s (of tokenizer_config.json, else of config.json, else its model_type); %s: "
                       "save the tokenizer as tokenizer.json",
@@ -270,7 +272,7 @@ static cleat_status print_json(const cJSON *root, cleat_tokenizer_file *file, cl
  * texts are encoded, also in checkpoints and exports. */
 static cleat_status follow_config(const cJSON *config, const char *class, bool written, const char *place,
                                   cleat_tokenizer_file *file, cleat_error *error) {
-    const bool bert = cleat_tokenizer_is_of(class, bert_names), roberta = cleat_tokenizer_is_of(class, roberta_names);
+    const bool bert = is_of(class, bert_names), roberta = is_of(class, roberta_names);
     bool found = false, changed = false, prefix = false;
     cJSON *root = bert || roberta ? cJSON_ParseWithLength(file->data, file->size) : NULL;
     cleat_status status = CLEAT_OK;
@@ -307,7 +309,7 @@ static void name_unread(const cleat_pipeline *p, const cJSON *config, const char
                 {"add_prefix_space", " debertav2 xlmroberta ", space}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const cJSON *said = cleat_json_member(config, rows[i].key);
-        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && cleat_tokenizer_is_of(class, rows[i].classes))
+        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && is_of(class, rows[i].classes))
             cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json says otherwise",
                       place, rows[i].key);
     }

@@ -1,588 +1,327 @@
-/* Regular expressions of tokenizer.json, by backtracking.
+/* Regular expressions of tokenizer.json, by PCRE2.
  *
- * The source is compiled to a program. A set of characters with a quantifier is one instruction, so that the usual
- * expressions need few branches. Branches that may still be tried are on a stack; their number and that of the steps
- * is bounded, because a search in a hostile file must end. */
+ * Hugging Face's tokenizers search with Oniguruma. The expression is written anew for PCRE2: classes by their members,
+ * because \s and \w differ and its Unicode tables may be older; what would have another meaning is refused. A search
+ * in a hostile file must end: a callout at each item of the expression counts the steps. */
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/pattern.h"
 
-#include "core/memory.h"
+#include "core/text.h"
 #include "text/classes.h"
 #include "text/unicode.h"
 
+#include <pcre2.h>
 #include <string.h>
 
-typedef enum set_kind { SET_RANGE, SET_SPACE, SET_DIGIT, SET_WORD, SET_CATEGORY } set_kind;
+enum { LONGEST_CHAR = 4, HEAP_KIB = 1 << 18 };
 
-typedef struct set_item {
-    set_kind kind;
-    bool negated;
-    int32_t first, last; /* RANGE */
-    char category[2];    /* CATEGORY; second 0: all of the first letter */
-} set_item;
-
-typedef enum op_kind {
-    OP_SET,   /* a character of set `set`, min to max times */
-    OP_SPLIT, /* tries `next`, then `other` */
-    OP_JUMP,
-    OP_LOOK, /* the program from `next` to OP_MATCH must (or must not) match here; goes on at `other` */
-    OP_START,
-    OP_END,
-    OP_MATCH
-} op_kind;
-
-typedef struct op {
-    op_kind kind;
-    uint32_t set, n_items; /* SET: items set .. set + n_items - 1 */
-    bool negated;          /* SET, LOOK */
-    bool fold;             /* SET: letters of either case */
-    bool lazy, possessive;
-    uint32_t min, max;
-    uint32_t next, other;
-} op;
-
-struct cleat_regex {
-    op *ops;
-    size_t n_ops, ops_capacity;
-    set_item *items;
-    size_t n_items, items_capacity;
-};
-
-enum { MAX_OPS = 1 << 14, DEEPEST = 32, LONGEST_CHAR = 4 };
-
-/* --- parsing -------------------------------------------------------------------------------------------------- */
-
-typedef struct parser {
+typedef struct translation {
     const char *source, *at;
-    struct cleat_regex *regex;
-    bool fold;
-    int depth;
+    cleat_text out;
     cleat_status status;
     cleat_error *error;
-} parser;
+} translation;
 
-static void fail(parser *p, const char *what) {
-    if (p->status != CLEAT_OK) return;
-    p->status = cleat_fail(p->error, CLEAT_ERR_NOT_SUPPORTED, "the expression '%.200s': %s at character %zu", p->source,
-                           what, (size_t)(p->at - p->source) + 1);
+static void fail(translation *t, const char *what) {
+    if (t->status != CLEAT_OK) return;
+    t->status = cleat_fail(t->error, CLEAT_ERR_NOT_SUPPORTED, "the expression '%.200s': %s at character %zu", t->source,
+                           what, (size_t)(t->at - t->source) + 1);
 }
 
-static uint32_t add_op(parser *p, op added) {
-    struct cleat_regex *r = p->regex;
-    if (p->status != CLEAT_OK) return 0;
-    if (r->n_ops >= MAX_OPS) fail(p, "too long");
-    if (p->status == CLEAT_OK) p->status = cleat_grow(&r->ops, r->n_ops, &r->ops_capacity, sizeof added, p->error);
-    if (p->status != CLEAT_OK) return 0;
-    r->ops[r->n_ops] = added;
-    return (uint32_t)r->n_ops++;
-}
+/* --- characters and classes ----------------------------------------------------------------------------------- */
 
-static void add_item(parser *p, set_item added) {
-    struct cleat_regex *r = p->regex;
-    if (p->status == CLEAT_OK)
-        p->status = cleat_grow(&r->items, r->n_items, &r->items_capacity, sizeof added, p->error);
-    if (p->status == CLEAT_OK) r->items[r->n_items++] = added;
-}
-
-static int32_t read_char(parser *p) {
+static int32_t read_char(translation *t) {
     int32_t character = 0;
-    size_t length = cleat_utf8_decode(p->at, strnlen(p->at, LONGEST_CHAR), &character);
-    if (!length) fail(p, "it ends too early");
-    p->at += length;
+    size_t length = *t->at ? cleat_utf8_decode(t->at, strnlen(t->at, LONGEST_CHAR), &character) : 0;
+    if (!length) fail(t, "it ends too early");
+    t->at += length;
     return character;
 }
 
-/* \p{L}, \p{Lu}, \pL */
-static void read_category(parser *p, bool negated) {
-    set_item item = {.kind = SET_CATEGORY, .negated = negated};
-    bool braces = *p->at == '{';
-    if (braces) ++p->at;
-    if (braces && *p->at == '^') {
-        item.negated = !item.negated;
-        ++p->at;
-    }
-    if (!*p->at || !strchr("LMNPSZC", *p->at)) {
-        fail(p, "unknown character property");
-        return;
-    }
-    item.category[0] = *p->at++;
-    if (braces && *p->at >= 'a' && *p->at <= 'z') item.category[1] = *p->at++;
-    if (braces && *p->at++ != '}') fail(p, "unknown character property");
-    add_item(p, item);
-}
-
 /* \x{2581}, \x41, \u2581 */
-static int32_t read_hex(parser *p, int digits) {
+static int32_t read_hex(translation *t, size_t digits) {
+    const bool braces = digits == 2 && *t->at == '{';
+    const char *at = t->at + braces;
+    const size_t run = strspn(at, "0123456789abcdefABCDEF"), count = braces || run < digits ? run : digits;
     int32_t value = 0;
-    bool braces = *p->at == '{';
-    if (braces) ++p->at;
-    for (int i = 0; braces ? *p->at != '}' : i < digits; ++i, ++p->at) {
-        const char *digit = *p->at ? strchr("0123456789abcdef0000000000ABCDEF", *p->at) : NULL;
-        if (!digit || value > 0xFFFF) {
-            fail(p, "a wrong character code");
-            return 0;
-        }
-        int number = (int)(digit - "0123456789abcdef0000000000ABCDEF");
-        value = value * 16 + (*p->at <= '9' ? *p->at - '0' : number % 16);
-    }
-    if (braces) ++p->at;
+    if (braces ? !count || count > 6 || at[count] != '}' : count < digits) fail(t, "a wrong character code");
+    for (size_t i = 0; i < count && t->status == CLEAT_OK; ++i)
+        value = value * 16 + (at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+    t->at = at + count + braces;
     return value;
 }
 
-/* The part after a backslash. Returns true and sets *character if it stands for one character; else adds an item. */
-static bool read_escape(parser *p, int32_t *character) {
+/* The part after a backslash that stands for one character. */
+static int32_t read_escape(translation *t) {
     static const char controls[] = "nrtfv", meanings[] = "\n\r\t\f\v";
-    const char c = *p->at;
-    const char *control = c ? strchr(controls, c) : NULL;
-    set_item item = {.negated = c == 'S' || c == 'D' || c == 'W'};
-    ++p->at;
-    switch (c) {
-    case 's':
-    case 'S':
-        item.kind = SET_SPACE;
-        break;
-    case 'd':
-    case 'D':
-        item.kind = SET_DIGIT;
-        break;
-    case 'w':
-    case 'W':
-        item.kind = SET_WORD;
-        break;
-    case 'p':
-    case 'P':
-        read_category(p, c == 'P');
+    const char c = *t->at, *control = c ? strchr(controls, c) : NULL;
+    if ((unsigned char)c >= 0x80) return read_char(t);
+    ++t->at;
+    if (c == 'x' || c == 'u') return read_hex(t, c == 'x' ? 2 : 4);
+    if (!control && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == 0))
+        fail(t, "an escape that is not known");
+    return control ? meanings[control - controls] : c;
+}
+
+static void add_range(cleat_text *members, int32_t first, int32_t last) {
+    cleat_text_add(members, first == last ? "\\x{%X}" : "\\x{%X}-\\x{%X}", (unsigned)first, (unsigned)last);
+}
+
+/* A general category ("L" or "Lu"), also of characters that PCRE2 may not know. */
+static void add_category(cleat_text *members, const char *category) {
+    cleat_text_add(members, "\\p{%s}", category);
+    for (const cleat_new_chars *c = cleat_class_new; c < cleat_class_new + CLEAT_NEW_CHARS; ++c)
+        if (strncmp(c->category, category, strlen(category)) == 0)
+            for (size_t i = 0; i < c->count; ++i) add_range(members, c->ranges[i].first, c->ranges[i].last);
+}
+
+static void add_categories(cleat_text *members, const char *const *categories) {
+    for (; *categories; ++categories) add_category(members, *categories);
+}
+
+/* \p{L}, \p{^Lu}. Returns whether the members are those that are not in the class: what is not assigned depends on the
+ * tables. */
+static bool read_category(translation *t, cleat_text *members) {
+    static const char *const assigned[] = {"L", "M", "N", "P", "S", "Z", NULL};
+    static const char *const others[] = {"Cc", "Cf", "Co", "Cs", NULL};
+    char name[3] = {0};
+    bool complement = t->at[0] == '{' && t->at[1] == '^';
+    const char *at = t->at + 1 + complement;
+    if (*t->at == '{' && *at && strchr("LMNPSZC", *at)) name[0] = *at++;
+    if (name[0] && *at >= 'a' && *at <= 'z') name[1] = *at++;
+    if (!name[0] || *at != '}') {
+        fail(t, "unknown character property");
         return false;
-    case 'x':
-        *character = read_hex(p, 2);
-        return true;
-    case 'u':
-        *character = read_hex(p, 4);
-        return true;
-    default:
-        *character = control ? meanings[control - controls] : c;
-        if (!control && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == 0))
-            fail(p, "an escape that is not known");
-        return true;
     }
-    add_item(p, item);
-    return false;
-}
-
-static void add_range(parser *p, int32_t first, int32_t last) {
-    if (last < first) fail(p, "a range that ends before it begins");
-    add_item(p, (set_item){.kind = SET_RANGE, .first = first, .last = last});
-}
-
-/* The characters between brackets, after the first one. */
-static void read_set(parser *p, op *set) {
-    set->negated = *p->at == '^';
-    if (set->negated) ++p->at;
-    for (bool first = true; p->status == CLEAT_OK && (first || *p->at != ']'); first = false) {
-        int32_t low = 0, high;
-        if (*p->at == '[' || (p->at[0] == '&' && p->at[1] == '&')) fail(p, "sets within sets");
-        if (*p->at == '\\') {
-            ++p->at;
-            if (!read_escape(p, &low)) continue;
-        } else {
-            low = read_char(p);
-        }
-        high = low;
-        if (p->at[0] == '-' && p->at[1] != ']' && p->at[1]) {
-            ++p->at;
-            bool escape = *p->at == '\\';
-            if (escape) ++p->at;
-            if (!escape)
-                high = read_char(p);
-            else if (!read_escape(p, &high))
-                fail(p, "a class as the end of a range");
-        }
-        add_range(p, low, high);
+    t->at = at + 1;
+    if (name[0] != 'C' || (name[1] && name[1] != 'n')) {
+        add_category(members, name);
+        return complement;
     }
-    if (p->status == CLEAT_OK) ++p->at;
+    add_categories(members, assigned);
+    if (name[1]) add_categories(members, others);
+    return !complement;
 }
 
-static void parse_alternatives(parser *p);
+static bool is_class(char c) {
+    return c && strchr("sSdDwWpP", c);
+}
 
-/* Reads {m}, {m,}, {,n}, {m,n}; returns false if it is none, which then stands for itself. */
-static bool read_counts(parser *p, uint32_t *min, uint32_t *max) {
-    const char *at = p->at + 1;
-    uint32_t counts[2] = {0, UINT32_MAX};
-    bool any[2] = {false, false}, comma = false;
+/* The class after a backslash: its members, as between brackets. Returns whether it is their complement. */
+static bool read_class(translation *t, cleat_text *members) {
+    static const char *const digits[] = {"Nd", NULL}, *const words[] = {"L", "M", "Nd", "Nl", "Pc", NULL};
+    const char c = *t->at++;
+    bool complement = c == 'S' || c == 'D' || c == 'W' || c == 'P';
+    if (c == 's' || c == 'S')
+        cleat_text_add(members,
+                       "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}"
+                       "\\x{205F}\\x{3000}");
+    else if (c == 'd' || c == 'D')
+        add_categories(members, digits);
+    else if (c == 'p' || c == 'P')
+        return read_category(t, members) != complement;
+    else {
+        add_categories(members, words);
+        cleat_text_add(members, "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}"
+                                "\\x{1F170}-\\x{1F189}");
+    }
+    return complement;
+}
+
+/* --- sets, groups, quantifiers -------------------------------------------------------------------------------- */
+
+static void add_set(cleat_text *out, bool complement, const cleat_text *members) {
+    out->failed = out->failed || members->failed;
+    if (!members->size) return;
+    cleat_text_add(out, complement ? "[^" : "[");
+    cleat_text_add_bytes(out, members->data, members->size);
+    cleat_text_add(out, "]");
+}
+
+/* A character, or a range of them, between brackets. */
+static void read_range(translation *t, cleat_text *members) {
+    int32_t ends[2] = {0};
     for (int i = 0; i < 2; ++i) {
-        uint32_t value = 0;
-        for (; *at >= '0' && *at <= '9' && value < 100000; ++at, any[i] = true)
-            value = value * 10 + (uint32_t)(*at - '0');
-        if (any[i]) counts[i] = value;
-        if (i == 0 && *at == ',') {
-            comma = true;
-            ++at;
+        const bool escape = *t->at == '\\';
+        if (escape) ++t->at;
+        if (escape && is_class(*t->at)) fail(t, "a class as the end of a range");
+        ends[i] = escape ? read_escape(t) : read_char(t);
+        if (i == 0) ends[1] = ends[0];
+        if (t->status != CLEAT_OK || i == 1 || t->at[0] != '-' || t->at[1] == ']' || !t->at[1]) break;
+        ++t->at;
+    }
+    if (ends[1] < ends[0]) fail(t, "a range that ends before it begins");
+    add_range(members, ends[0], ends[1]);
+}
+
+/* The characters after an opening bracket. Complements of classes are alternatives: PCRE2 may not know all members. */
+static void read_set(translation *t) {
+    cleat_text members = {0}, class = {0}, others = {0}, *out = &t->out;
+    const bool negated = *t->at == '^';
+    if (negated) ++t->at;
+    for (const char *first = t->at; t->status == CLEAT_OK && (t->at == first || *t->at != ']');) {
+        if (*t->at == '[' || (t->at[0] == '&' && t->at[1] == '&')) fail(t, "sets within sets");
+        if (t->at[0] != '\\' || !is_class(t->at[1])) {
+            read_range(t, &members);
+            continue;
         }
+        ++t->at;
+        const bool complement = read_class(t, &class);
+        if (complement && others.size) cleat_text_add(&others, "|");
+        if (complement)
+            add_set(&others, true, &class);
+        else
+            cleat_text_add_bytes(&members, class.data, class.size);
+        members.failed = members.failed || class.failed;
+        cleat_text_free(&class);
     }
-    if (*at != '}' || (!any[0] && !any[1])) return false;
-    p->at = at + 1;
-    *min = counts[0];
-    *max = comma ? counts[1] : counts[0];
-    if (*max < *min) fail(p, "a quantifier whose limits are in the wrong order");
-    return true;
+    t->at += t->status == CLEAT_OK;
+    if (others.size) cleat_text_add(out, negated ? "(?:(?!" : "(?:");
+    add_set(out, negated && !others.size, &members);
+    if (others.size && members.size) cleat_text_add(out, "|");
+    cleat_text_add_bytes(out, others.data, others.size);
+    if (others.size) cleat_text_add(out, negated ? ")\\p{Any})" : ")");
+    out->failed = out->failed || others.failed;
+    cleat_text_free(&members);
+    cleat_text_free(&others);
 }
 
-/* A quantifier, if there is one. */
-static bool read_quantifier(parser *p, op *q) {
-    const char c = *p->at;
-    q->min = q->max = 1;
-    if (c == '*' || c == '+' || c == '?') {
-        q->min = c == '+';
-        q->max = c == '?' ? 1 : UINT32_MAX;
-        ++p->at;
-    } else if (c != '{' || !read_counts(p, &q->min, &q->max)) {
-        return false;
-    }
-    if (*p->at == '?' && q->max != UINT32_MAX && q->max > q->min + 1) fail(p, "a lazy quantifier with a limit");
-    if (*p->at == '?') q->lazy = true;
-    if (*p->at == '+' && c == '{') fail(p, "a quantifier after another");
-    if (*p->at == '+') q->possessive = true;
-    if (q->lazy || q->possessive) ++p->at;
-    return true;
+static void read_group(translation *t) {
+    static const char *const kinds[] = {"(?:", "(?i:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};
+    size_t length = t->at[1] == '?' || t->at[1] == '*' ? 0 : 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !length; ++i)
+        if (strncmp(t->at, kinds[i], strlen(kinds[i])) == 0) length = strlen(kinds[i]);
+    if (!length) fail(t, "a group of a kind that is not known");
+    cleat_text_add_bytes(&t->out, t->at, length);
+    t->at += length;
 }
 
-/* Repeats a group, the ops from `first` on, as a quantifier says: `min` copies, and after them optional ones or a
- * loop. */
-static void quantify_group(parser *p, uint32_t first, const op *q) {
-    struct cleat_regex *r = p->regex;
-    const uint32_t end = (uint32_t)r->n_ops;
-    if (q->possessive) fail(p, "a possessive group");
-    if (q->max != UINT32_MAX && q->max > 64) fail(p, "a group that is repeated more than 64 times");
-    if (q->min > 64) fail(p, "a group that is repeated more than 64 times");
-    if (p->status != CLEAT_OK || end == first) return; /* an empty group is the same any number of times */
-    op *saved = cleat_alloc(end - first + 1, sizeof *saved);
-    if (!saved) {
-        p->status = cleat_fail(p->error, CLEAT_ERR_MEMORY, "no memory for an expression");
+/* {m}, {m,}, {,n}, {m,n}; else the bracket stands for itself. */
+static void read_counts(translation *t) {
+    static const char digits[] = "0123456789";
+    const char *low = t->at + 1;
+    const size_t low_size = strspn(low, digits);
+    const bool comma = low[low_size] == ',';
+    const char *high = low + low_size + comma;
+    const size_t high_size = comma ? strspn(high, digits) : 0;
+    if (high[high_size] != '}' || (!low_size && !high_size)) {
+        cleat_text_add(&t->out, "\\{");
+        ++t->at;
         return;
     }
-    memcpy(saved, r->ops + first, (end - first) * sizeof *saved);
-    r->n_ops = first;
-    const uint32_t copies = q->max == UINT32_MAX ? q->min + 1 : q->max;
-    uint32_t splits[65], n_splits = 0;
-    for (uint32_t copy = 0; copy < copies && p->status == CLEAT_OK; ++copy) {
-        bool optional = copy >= q->min;
-        uint32_t start = (uint32_t)r->n_ops;
-        if (optional) splits[n_splits++] = add_op(p, (op){.kind = OP_SPLIT, .lazy = q->lazy});
-        uint32_t body = (uint32_t)r->n_ops;
-        for (uint32_t i = 0; i < end - first && p->status == CLEAT_OK; ++i) {
-            op moved = saved[i];
-            moved.next += body - first;
-            moved.other += body - first;
-            add_op(p, moved);
-        }
-        if (optional && q->max == UINT32_MAX) add_op(p, (op){.kind = OP_JUMP, .next = start});
-        if (optional && p->status == CLEAT_OK) r->ops[splits[n_splits - 1]].next = body;
-    }
-    for (uint32_t i = 0; i < n_splits && p->status == CLEAT_OK; ++i) r->ops[splits[i]].other = (uint32_t)r->n_ops;
-    cleat_free(saved);
+    cleat_text_add(&t->out, "{%s", low_size ? "" : "0");
+    cleat_text_add_bytes(&t->out, low, (size_t)(high + high_size + 1 - low));
+    t->at = high + high_size + 1;
+    if (*t->at == '+') fail(t, "a quantifier after another");
+    if (*t->at == '?' && !comma) fail(t, "a lazy quantifier with one number");
 }
 
-/* A group, after its bracket. */
-static void parse_group(parser *p) {
-    const bool fold = p->fold;
-    const uint32_t first = (uint32_t)p->regex->n_ops;
-    bool look = false, negated = false;
-    op q = {0};
-    if (++p->depth > DEEPEST) fail(p, "too deep");
-    if (strncmp(p->at, "?:", 2) == 0) {
-        p->at += 2;
-    } else if (strncmp(p->at, "?i:", 3) == 0) {
-        p->fold = true;
-        p->at += 3;
-    } else if (strncmp(p->at, "?!", 2) == 0 || strncmp(p->at, "?=", 2) == 0) {
-        look = true;
-        negated = p->at[1] == '!';
-        p->at += 2;
-    } else if (*p->at == '?') {
-        fail(p, "a group of a kind that is not known");
-    }
-    uint32_t looks = look ? add_op(p, (op){.kind = OP_LOOK, .negated = negated}) : 0;
-    if (p->status == CLEAT_OK) parse_alternatives(p);
-    if (p->status == CLEAT_OK && *p->at++ != ')') fail(p, "a group without its end");
-    if (look) add_op(p, (op){.kind = OP_MATCH});
-    if (look && p->status == CLEAT_OK) {
-        p->regex->ops[looks].next = looks + 1;
-        p->regex->ops[looks].other = (uint32_t)p->regex->n_ops;
-    }
-    p->fold = fold;
-    --p->depth;
-    if (p->status == CLEAT_OK && read_quantifier(p, &q)) quantify_group(p, first, &q);
-}
-
-/* One character, set, class or group, with its quantifier. */
-static void parse_atom(parser *p) {
-    struct cleat_regex *r = p->regex;
-    op set = {.kind = OP_SET, .set = (uint32_t)r->n_items, .fold = p->fold};
-    const char c = *p->at;
-    int32_t character;
-    if (c == '(') {
-        ++p->at;
-        parse_group(p);
-        return;
-    }
-    if (c == '^' || c == '$') {
-        ++p->at;
-        add_op(p, (op){.kind = c == '^' ? OP_START : OP_END});
-        return;
-    }
+static void read_item(translation *t) {
+    cleat_text class = {0};
+    const char c = *t->at;
+    if (c == '[' || c == '\\') ++t->at;
     if (c == '[') {
-        ++p->at;
-        read_set(p, &set);
-    } else if (c == '.') {
-        ++p->at;
-        set.negated = true;
-        add_range(p, '\n', '\n');
+        read_set(t);
+    } else if (c == '(') {
+        read_group(t);
+    } else if (c == '{') {
+        read_counts(t);
+    } else if (c == '\\' && is_class(*t->at)) {
+        const bool complement = read_class(t, &class);
+        add_set(&t->out, complement, &class);
+        cleat_text_free(&class);
     } else if (c == '\\') {
-        ++p->at;
-        if (read_escape(p, &character)) add_range(p, character, character);
-    } else if (c == '*' || c == '+' || c == '?') {
-        fail(p, "a quantifier of nothing");
+        const int32_t character = read_escape(t);
+        add_range(&t->out, character, character);
     } else {
-        character = read_char(p);
-        add_range(p, character, character);
-    }
-    set.n_items = (uint32_t)r->n_items - set.set;
-    if (p->status == CLEAT_OK) read_quantifier(p, &set);
-    add_op(p, set);
-}
-
-static void parse_sequence(parser *p) {
-    while (p->status == CLEAT_OK && *p->at && *p->at != '|' && *p->at != ')') parse_atom(p);
-}
-
-/* a|b|c: a split before each alternative but the last, and a jump to the end after it. */
-static void parse_alternatives(parser *p) {
-    struct cleat_regex *r = p->regex;
-    uint32_t last_jump = UINT32_MAX;
-    for (;;) {
-        const uint32_t first = (uint32_t)r->n_ops;
-        parse_sequence(p);
-        if (p->status != CLEAT_OK || *p->at != '|') break;
-        ++p->at;
-        const uint32_t end = (uint32_t)r->n_ops;
-        add_op(p, (op){.kind = OP_JUMP}); /* room for the split; the alternative moves up by one */
-        if (p->status != CLEAT_OK) break;
-        memmove(r->ops + first + 1, r->ops + first, (end - first) * sizeof *r->ops);
-        for (uint32_t i = first + 1; i <= end; ++i) {
-            ++r->ops[i].next;
-            ++r->ops[i].other;
-        }
-        /* jumps to the end are chained by their target until it is known */
-        uint32_t jump = add_op(p, (op){.kind = OP_JUMP, .next = last_jump});
-        last_jump = jump;
-        if (p->status == CLEAT_OK)
-            r->ops[first] = (op){.kind = OP_SPLIT, .next = first + 1, .other = (uint32_t)r->n_ops};
-    }
-    while (p->status == CLEAT_OK && last_jump != UINT32_MAX) {
-        uint32_t before = r->ops[last_jump].next;
-        r->ops[last_jump].next = (uint32_t)r->n_ops;
-        last_jump = before;
+        cleat_text_add_bytes(&t->out, t->at++, 1);
     }
 }
 
-cleat_status cleat_regex_compile(const char *source, struct cleat_regex **regex, cleat_error *error) {
-    parser p = {.source = source, .at = source, .error = error};
-    p.regex = cleat_alloc(1, sizeof *p.regex);
-    if (!p.regex) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
-    parse_alternatives(&p);
-    if (p.status == CLEAT_OK && *p.at) fail(&p, "a bracket that was not opened");
-    add_op(&p, (op){.kind = OP_MATCH});
-    if (p.status != CLEAT_OK) {
-        cleat_regex_destroy(p.regex);
-        return p.status;
+/* Writes the expression for PCRE2, or the part of it that gives `stop` bytes; its end is t->at. */
+static cleat_status translate(translation *t, const char *source, size_t stop, cleat_error *error) {
+    *t = (translation){.source = source, .at = source, .error = error};
+    cleat_text_add(&t->out, "(*LF)");
+    while (t->status == CLEAT_OK && *t->at && t->out.size < stop) read_item(t);
+    if (t->status == CLEAT_OK && t->out.failed)
+        t->status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
+    return t->status;
+}
+
+/* --- public --------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cleat_error *error) {
+    translation t;
+    int code = 0;
+    PCRE2_SIZE offset = 0;
+    cleat_status status = translate(&t, source, SIZE_MAX, error);
+    if (status == CLEAT_OK) {
+        pattern->regex =
+            pcre2_compile((PCRE2_SPTR)t.out.data, t.out.size,
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT, &code, &offset, NULL);
+        if (pattern->regex) (void)pcre2_jit_compile(pattern->regex, PCRE2_JIT_COMPLETE);
+        if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_SIZE, &pattern->size);
     }
-    *regex = p.regex;
-    return CLEAT_OK;
+    cleat_text_free(&t.out);
+    if (status != CLEAT_OK || pattern->regex) return status;
+    char what[128];
+    (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)what, sizeof what);
+    status = translate(&t, source, offset, error); /* to the place of the error */
+    if (status == CLEAT_OK) fail(&t, what);
+    cleat_text_free(&t.out);
+    return t.status;
 }
 
-void cleat_regex_destroy(struct cleat_regex *regex) {
-    if (!regex) return;
-    cleat_free(regex->ops);
-    cleat_free(regex->items);
-    cleat_free(regex);
+void cleat_regex_destroy(cleat_pattern *pattern) {
+    pcre2_code_free(pattern->regex);
 }
 
-/* --- searching ------------------------------------------------------------------------------------------------ */
-
-typedef enum branch_kind { BRANCH_OTHER, BRANCH_FEWER, BRANCH_MORE } branch_kind;
-
-/* A way that may still be tried: another instruction, a set with one character fewer, or one more. */
-typedef struct branch {
-    branch_kind kind;
-    uint32_t pc;
-    size_t at, low; /* FEWER: not below `low` */
-} branch;
-
-typedef struct search {
-    const struct cleat_regex *regex;
-    const char *text;
-    size_t size;
-    branch *stack; /* [n_stack] */
-    size_t n_stack, capacity;
-    size_t *steps; /* that may still be taken */
-    bool failed;
-} search;
-
-static bool in_item(const set_item *item, int32_t c) {
-    char category[2];
-    switch (item->kind) {
-    case SET_RANGE:
-        return c >= item->first && c <= item->last;
-    case SET_SPACE:
-        return cleat_class_space(c);
-    case SET_DIGIT:
-        cleat_class_category(c, category);
-        return category[0] == 'N' && category[1] == 'd';
-    case SET_WORD:
-        return cleat_class_word(c);
-    case SET_CATEGORY:
-        break;
-    }
-    cleat_class_category(c, category);
-    return category[0] == item->category[0] && (!item->category[1] || category[1] == item->category[1]);
+/* Counts an item, and the characters since the last one: each may be compared with all of a long set. */
+static int count_steps(pcre2_callout_block *block, void *user) {
+    cleat_pattern_work *work = user;
+    const size_t at = block->current_position, cost = 1 + (at > work->at ? (at - work->at) * work->weight : 0);
+    work->at = at;
+    work->steps -= work->steps > cost ? cost : work->steps;
+    return work->steps ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
-static bool in_items(const struct cleat_regex *regex, const op *set, int32_t c) {
-    for (uint32_t i = set->set; i < set->set + set->n_items; ++i)
-        if (in_item(&regex->items[i], c) != regex->items[i].negated) return true;
-    return false;
-}
-
-/* Whether the character at `at` is in the set; sets its length. */
-static bool in_set(const search *s, const op *set, size_t at, size_t *length) {
-    int32_t c = 0xFFFD;
-    if (at >= s->size) return false;
-    *length = cleat_utf8_decode(s->text + at, s->size - at, &c);
-    if (!*length) *length = 1;
-    bool found = in_items(s->regex, set, c);
-    if (set->fold && !found) {
-        const int32_t lower = cleat_char_lower(c), upper = cleat_char_upper(c);
-        found = (lower != c && in_items(s->regex, set, lower)) || (upper != c && in_items(s->regex, set, upper)) ||
-                (c == 0x17F && in_items(s->regex, set, 's')); /* the long s */
-    }
-    return found != set->negated;
-}
-
-static void push(search *s, branch added) {
-    if (cleat_grow(&s->stack, s->n_stack, &s->capacity, sizeof added, NULL) == CLEAT_OK)
-        s->stack[s->n_stack++] = added;
-    else
-        s->failed = true;
-}
-
-/* Matches a set as often as its quantifier says. Returns false if there are too few characters. */
-static bool match_set(search *s, uint32_t pc, size_t *at) {
-    const op *set = &s->regex->ops[pc];
-    size_t here = *at, low = here, length = 0;
-    const size_t cost = 1 + set->n_items / 8; /* a character is compared with each item */
-    uint32_t count = 0, limit = set->lazy ? set->min : set->max;
-    for (; count < limit && in_set(s, set, here, &length); ++count) {
-        here += length;
-        if (count + 1 == set->min) low = here;
-        *s->steps -= *s->steps > cost ? cost : *s->steps;
-    }
-    if (count < set->min) return false;
-    *at = here;
-    if (set->lazy && set->max > set->min)
-        push(s, (branch){BRANCH_MORE, pc, here, 0});
-    else if (!set->possessive && here > low)
-        push(s, (branch){BRANCH_FEWER, pc + 1, here, low});
+static bool prepare(cleat_pattern_work *work) {
+    if (!work->match) work->match = pcre2_match_data_create(1, NULL);
+    if (!work->context) work->context = pcre2_match_context_create(NULL);
+    if (!work->match || !work->context) return false;
+    pcre2_set_callout(work->context, count_steps, work);
+    pcre2_set_match_limit(work->context, UINT32_MAX);
+    pcre2_set_depth_limit(work->context, UINT32_MAX);
+    pcre2_set_heap_limit(work->context, HEAP_KIB);
     return true;
 }
 
-/* Goes back to the last branch above `base`. Returns false if there is none. */
-static bool backtrack(search *s, size_t base, uint32_t *pc, size_t *at) {
-    while (s->n_stack > base) {
-        branch *top = &s->stack[s->n_stack - 1];
-        size_t length = 0;
-        if (top->kind == BRANCH_FEWER) {
-            do --top->at;
-            while (top->at > top->low && ((unsigned char)s->text[top->at] & 0xC0) == 0x80);
-            *at = top->at;
-            *pc = top->pc;
-            if (top->at <= top->low) --s->n_stack;
-            return true;
+cleat_pattern_result cleat_regex_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
+                                      cleat_pattern_work *work, size_t *start, size_t *end) {
+    enum { SMALL_SET = 1 << 12 };
+    const PCRE2_SPTR bytes = (PCRE2_SPTR)text;
+    if (!prepare(work)) return CLEAT_PATTERN_FAILED;
+    work->weight = 1 + pattern->size / SMALL_SET;
+    for (size_t at = from; at < size;) {
+        work->at = at;
+        const uint32_t checked = at ? PCRE2_NO_UTF_CHECK : 0;
+        int found = pcre2_match(pattern->regex, bytes, size, at, checked, work->match, work->context);
+        if (found == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter's stack grows */
+            found = pcre2_match(pattern->regex, bytes, size, at, checked | PCRE2_NO_JIT, work->match, work->context);
+        if (found < 0) return found == PCRE2_ERROR_NOMATCH ? CLEAT_PATTERN_NONE : CLEAT_PATTERN_FAILED;
+        const PCRE2_SIZE *range = pcre2_get_ovector_pointer(work->match);
+        if (range[1] > range[0]) {
+            *start = range[0];
+            *end = range[1];
+            return CLEAT_PATTERN_FOUND;
         }
-        if (top->kind == BRANCH_OTHER) {
-            *pc = top->pc;
-            *at = top->at;
-            --s->n_stack;
-            return true;
-        }
-        if (in_set(s, &s->regex->ops[top->pc], top->at, &length)) { /* one more */
-            top->at += length;
-            *at = top->at;
-            *pc = top->pc + 1;
-            return true;
-        }
-        --s->n_stack;
+        for (at = range[0] + 1; at < size && ((unsigned char)text[at] & 0xC0) == 0x80;) ++at;
     }
-    return false;
+    return CLEAT_PATTERN_NONE;
 }
 
-/* Runs the program from `pc` on at text[at]; returns whether it matches, and sets *end. */
-static bool run(search *s, uint32_t pc, size_t at, size_t *end) {
-    const size_t base = s->n_stack;
-    bool matches = false;
-    while (!s->failed) {
-        const op *o = &s->regex->ops[pc];
-        bool fits = true, inner;
-        size_t ignored;
-        if (*s->steps == 0) s->failed = true;
-        if (s->failed) break;
-        --*s->steps;
-        switch (o->kind) {
-        case OP_SET:
-            fits = match_set(s, pc++, &at);
-            break;
-        case OP_SPLIT:
-            push(s, (branch){BRANCH_OTHER, o->lazy ? o->next : o->other, at, 0});
-            pc = o->lazy ? o->other : o->next;
-            break;
-        case OP_JUMP:
-            pc = o->next;
-            break;
-        case OP_LOOK:
-            inner = run(s, o->next, at, &ignored);
-            fits = inner != o->negated;
-            pc = o->other;
-            break;
-        case OP_START:
-            fits = at == 0;
-            ++pc;
-            break;
-        case OP_END:
-            fits = at == s->size;
-            ++pc;
-            break;
-        case OP_MATCH:
-            *end = at;
-            matches = true;
-            break;
-        }
-        if (matches || (!fits && !backtrack(s, base, &pc, &at))) break;
-    }
-    s->n_stack = base;
-    return matches;
-}
-
-cleat_pattern_result cleat_regex_find(const struct cleat_regex *regex, const char *text, size_t size, size_t from,
-                                      size_t *steps, size_t *start, size_t *end) {
-    search s = {.regex = regex, .text = text, .size = size, .steps = steps};
-    cleat_pattern_result result = CLEAT_PATTERN_NONE;
-    for (size_t at = from; at < size && result == CLEAT_PATTERN_NONE; ++at) {
-        if (((unsigned char)text[at] & 0xC0) == 0x80) continue;
-        if (run(&s, 0, at, end) && *end > at) {
-            *start = at;
-            result = CLEAT_PATTERN_FOUND;
-        } else if (s.failed) {
-            result = CLEAT_PATTERN_FAILED;
-        }
-    }
-    cleat_free(s.stack);
-    return result;
+void cleat_pattern_work_free(cleat_pattern_work *work) {
+    pcre2_match_data_free(work->match);
+    pcre2_match_context_free(work->context);
+    *work = (cleat_pattern_work){0};
 }

@@ -100,7 +100,7 @@ static cleat_status split_at_pattern(const cleat_splitter *splitter, cleat_split
         joiner j = {.words = &state->spare_words, .behaviour = splitter->behaviour};
         size_t part = 0, start, end;
         cleat_pattern_result found;
-        while ((found = cleat_pattern_find(&splitter->pattern, bytes, word.size, part, &state->steps, &start, &end)) ==
+        while ((found = cleat_pattern_find(&splitter->pattern, bytes, word.size, part, &state->work, &start, &end)) ==
                CLEAT_PATTERN_FOUND) {
             add_part(&j, word.start + part, word.start + start, splitter->invert);
             add_part(&j, word.start + start, word.start + end, !splitter->invert);
@@ -292,4 +292,5 @@ void cleat_split_state_free(cleat_split_state *state) {
     cleat_aligned_free(&state->spare);
     cleat_spans_free(&state->words);
     cleat_spans_free(&state->spare_words);
+    cleat_pattern_work_free(&state->work);
 }

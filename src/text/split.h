@@ -45,7 +45,7 @@ typedef struct cleat_splitter {
 typedef struct cleat_split_state {
     cleat_aligned text, spare;
     cleat_text_spans words, spare_words; /* of `text` */
-    size_t steps;                        /* that patterns may still take: cleat_pattern_find */
+    cleat_pattern_work work;             /* of patterns */
     bool in_sentence;                    /* the text is a word of a sentence: byte-level words begin with a space */
 } cleat_split_state;
 

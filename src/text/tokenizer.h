@@ -38,9 +38,6 @@ bool cleat_tokenizer_is_published_path(const char *path);
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
-/* Whether the name of a class of transformers, without "Tokenizer" and "Fast", or the type of a network ("xlm-roberta")
- * is one of `names`, which are in lower case, without hyphens and each between two blanks. */
-bool cleat_tokenizer_is_of(const char *name, const char *names);
 /* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` says how the files are read. */
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error);
 /* Members of tokenizer_config.json that have to be as cleat encodes texts; the last has no key. */

@@ -239,14 +239,14 @@ static int by_inside(const void *left, const void *right) {
 /* Leaves the characters that occur at the beginning of `counts` and returns their number. */
 static size_t count_characters(const trainer *t, counted_character counts[CHARACTERS]) {
     size_t met = 0;
-    for (size_t w = 0; w < t->words.count; ++w) {
-        const cleat_counted *word = &t->words.words[w];
-        const char *bytes = t->words.text + word->start;
-        for (size_t at = 0, length; at < word->size; at += length) {
+    for (size_t w = 0; w < t->words.words.count; ++w) {
+        const char *word = cleat_vocabulary_piece(&t->words.words, (int32_t)w);
+        const size_t size = strlen(word);
+        for (size_t at = 0, length; at < size; at += length) {
             int32_t c;
-            length = cleat_utf8_decode(bytes + at, word->size - at, &c);
-            counts[c].all += word->count;
-            if (at) counts[c].inside += word->count;
+            length = cleat_utf8_decode(word + at, size - at, &c);
+            counts[c].all += t->words.counts[w];
+            if (at) counts[c].inside += t->words.counts[w];
         }
     }
     for (int32_t c = 0; c < CHARACTERS; ++c)
@@ -292,14 +292,13 @@ static cleat_status add_specials(trainer *t, cleat_error *error) {
 }
 
 /* Writes the pieces of a word, one per character. Returns 0 if the vocabulary lacks one of them. */
-static uint32_t spell(const trainer *t, const cleat_counted *word, int32_t *pieces) {
-    const char *bytes = t->words.text + word->start;
+static uint32_t spell(const trainer *t, const char *word, int32_t *pieces) {
     uint32_t size = 0;
     int32_t c;
-    for (size_t at = 0, length; at < word->size; at += length) {
+    for (size_t at = 0, length; word[at]; at += length) {
         char piece[6] = "##";
-        length = cleat_utf8_decode(bytes + at, word->size - at, &c);
-        memcpy(piece + 2, bytes + at, length);
+        length = cleat_utf8_decode(word + at, strlen(word + at), &c);
+        memcpy(piece + 2, word + at, length);
         int32_t id = at ? cleat_vocabulary_find(&t->vocabulary, piece, length + 2)
                         : cleat_vocabulary_find(&t->vocabulary, piece + 2, length);
         if (id < 0) return 0;
@@ -310,14 +309,15 @@ static uint32_t spell(const trainer *t, const cleat_counted *word, int32_t *piec
 
 static cleat_status make_rows(trainer *t, cleat_error *error) {
     size_t used = 0;
-    t->pieces = cleat_alloc(t->words.text_size, sizeof *t->pieces);
-    t->rows = cleat_alloc(t->words.count, sizeof *t->rows);
+    const cleat_vocabulary *words = &t->words.words;
+    t->pieces = cleat_alloc(words->text_size, sizeof *t->pieces);
+    t->rows = cleat_alloc(words->count, sizeof *t->rows);
     if (!t->pieces || !t->rows)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", t->words.count);
-    for (size_t w = 0; w < t->words.count; ++w) {
-        uint32_t size = spell(t, &t->words.words[w], t->pieces + used);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", words->count);
+    for (size_t w = 0; w < words->count; ++w) {
+        uint32_t size = spell(t, cleat_vocabulary_piece(words, (int32_t)w), t->pieces + used);
         if (!size) continue;
-        t->rows[t->n_rows++] = (row){t->pieces + used, size, t->words.words[w].count};
+        t->rows[t->n_rows++] = (row){t->pieces + used, size, t->words.counts[w]};
         used += size;
     }
     return CLEAT_OK;
@@ -365,7 +365,7 @@ cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_t n, const
     trainer t = {.settings = training, .min_count = training->min_count ? training->min_count : DEFAULT_MIN_COUNT};
     cleat_word_rules rules = {.lowercase = training->lowercase, .special = {true, true, true, true, true}};
     status = cleat_words_count(texts, n, &rules, training->workers, &t.words, error);
-    if (status == CLEAT_OK && !t.words.count)
+    if (status == CLEAT_OK && !t.words.words.count)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the %zu texts of the corpus contain no words to learn from", n);
     if (status == CLEAT_OK) status = add_specials(&t, error);
     if (status == CLEAT_OK) status = add_characters(&t, error);

@@ -136,10 +136,6 @@ int32_t cleat_char_lower(int32_t character) {
     return utf8proc_tolower(character);
 }
 
-int32_t cleat_char_upper(int32_t character) {
-    return utf8proc_toupper(character);
-}
-
 int cleat_char_combining(int32_t character) {
     return utf8proc_get_property(character)->combining_class;
 }

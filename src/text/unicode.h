@@ -26,7 +26,6 @@ size_t cleat_utf8_encode(int32_t character, char text[4]);
 cleat_char_class cleat_ascii_class(unsigned char character);
 cleat_char_class cleat_char_classify(int32_t character);
 int32_t cleat_char_lower(int32_t character);
-int32_t cleat_char_upper(int32_t character);
 bool cleat_char_is_accent(int32_t character); /* category Mn */
 bool cleat_char_is_punctuation(int32_t character);
 /* Canonical combining class; 0 for a starter. */
