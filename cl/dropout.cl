@@ -27,7 +27,7 @@ static inline void multiply_halves(uint c, uintv x, uintv *hi, uintv *lo) {
 }
 
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) on VEC
- * counters at once. The CPU implementation is src/core/philox.c. Element k of words[j] is word j of counter
+ * counters at once. The CPU implementation is src/engine/core/philox.c. Element k of words[j] is word j of counter
  * `first` + COUNTER(k). */
 #if SIDE == 1
 #define COUNTER(k) (k)

@@ -3,7 +3,7 @@
  *   FUNCTION   which one: a POINTWISE_ number of lib/shared_numbers.clh
  *
  * A function is defined by value_of(x) and slope_of(kept), its derivative as a function of x or of y: whichever
- * src/ops/pointwise.c keeps for the gradient. y may be x, dx may be any of its inputs. */
+ * src/engine/ops/pointwise.c keeps for the gradient. y may be x, dx may be any of its inputs. */
 #include "lib/gelu.clh"
 #include "lib/relu.clh"
 #include "lib/shared_numbers.clh"

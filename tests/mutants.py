@@ -258,7 +258,8 @@ def survivors_of(file):
 
 
 def run_random(tests, arguments):
-    paths = sorted(p.relative_to(SOURCE).as_posix() for room in arguments.rooms.split(",") for p in (SOURCE / "src" / room).rglob("*.c"))
+    paths = sorted(p.relative_to(SOURCE).as_posix() for room in arguments.rooms.split(",") for folder in ("", "*/") for top in (SOURCE / "src").glob(folder + room)
+                   for p in top.rglob("*.c"))
     sources = {path: (SOURCE / path).read_text() for path in paths}
     drawn = mutants_draw.draw(sources.items(), arguments.seed)[arguments.skip:]
     same = {tuple(row[1:4]) for row in table("mutants_survivors.tsv", 5) if row[4] == "same"}

@@ -2,8 +2,8 @@
 # Checks the READMEs: the front page and the manual of profiles are short, and every link and path into this repository exists.
 #   tests/readmes.sh [FOLDER]      FOLDER: another source tree than this one
 # README.md has at most 10 KB, profiles/README.md 20. Checked in every README: targets of relative links, headings named after "#" in
-# links, and paths in backquotes that begin with a top-level folder (`src/fit/fit.c`). Paths with a
-# placeholder in capitals (`src/ops/NAME.c`) or a pattern are skipped, and so are code blocks.
+# links, and paths in backquotes that begin with a top-level folder (`src/run/fit/fit.c`). Paths with a
+# placeholder in capitals (`src/engine/ops/NAME.c`) or a pattern are skipped, and so are code blocks.
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"

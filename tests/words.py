@@ -95,7 +95,7 @@ def self_test():
     planted = [("src/a.c", "int cleat_window;", "src/a.c:1: 'cleat_window'"),
                ("cl/a.cl", "/* fine */\nfloat addend;", "cl/a.cl:2: 'addend'"),
                ("include/cleat/a.h", "int x = a->b(take_rows_of(y));", "include/cleat/a.h:1: 'take_rows_of('"),
-               ("src/fit/ladder.c", "int x;", "src/fit/ladder.c: the name of a file"),
+               ("src/run/fit/ladder.c", "int x;", "src/run/fit/ladder.c: the name of a file"),
                ("src/a.c", "/* A file of its\n * own. */", "src/a.c:1: 'of its own'"),
                ("src/a.h", "int x; // What is to be\nint had; /* It wants two. */", "src/a.h:2: 'wants'"),
                ("src/a.c", "int x;\n/* few */\nint y;\n/* at hand */", "src/a.c:4: 'at hand'"),

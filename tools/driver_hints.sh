@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says which package brings an OpenCL driver for each installed card that has none. Prints nothing if nothing is missing; installs nothing.
 #   tools/driver_hints.sh
-# The packages are those of `cleat doctor` (src/doctor/faults.c); tests/cli/test_driver_hints.sh compares them.
+# The packages are those of `cleat doctor` (src/inspect/doctor/faults.c); tests/cli/test_driver_hints.sh compares them.
 set -euo pipefail
 
 root=${CLEAT_SYSTEM_ROOT:-} # tests: a folder that takes the place of /
@@ -11,7 +11,7 @@ field() {
     sed -n "s/^$1=//p" "$root/etc/os-release" 2>/dev/null | tr -d "\"'" | head -n 1
 }
 
-# distribution: debian, ubuntu, fedora, arch or other, as src/doctor/system.c decides. Derivatives of Ubuntu name Debian too.
+# distribution: debian, ubuntu, fedora, arch or other, as src/inspect/doctor/system.c decides. Derivatives of Ubuntu name Debian too.
 distribution() {
     case " $(field ID) $(field ID_LIKE) " in
     *" ubuntu "*) echo ubuntu ;;

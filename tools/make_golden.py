@@ -17,12 +17,12 @@ precision from starting values that single precision holds exactly.
         --length 12 --lengths 12 5 9 --train freeze=embeddings layer_decay=0.6 backbone_learning_rate=5e-4 decay_norm_bias=false
     python3 tools/make_golden.py --family text tests/golden/lora.safetensors --d-model 16 --heads 2 --d-ff 24 \
         --length 12 --lengths 12 5 9 --train lora_rank=3 lora_alpha=6 "lora_layers=query value f1"
-    python3 tools/make_golden.py --checks src/verify/checks      (those of the library's self-check, one a model type)
+    python3 tools/make_golden.py --checks src/inspect/verify/checks      (those of the library's self-check, one a model type)
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
 Keys: output (before the first step), loss (before each step and after the last), param/NAME, grad/NAME (at the first step),
 after/NAME; no grad/NAME where --train freezes a parameter; the fields of the model's data by name; metadata profile (INI) and sizes
-(JSON), as src/verify/golden.h describes. Needs PyTorch and numpy.
+(JSON), as src/inspect/verify/golden.h describes. Needs PyTorch and numpy.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
 /* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched.
- * Not needed to use the operations of ops.h, which are written against this header: src/ops/softmax.c is
+ * Not needed to use the operations of ops.h, which are written against this header: src/engine/ops/softmax.c is
  * a short one.
  *
  * An operation is a static const cleat_op. A function like cleat_softmax calls cleat_emit, which appends a
@@ -173,7 +173,7 @@ struct cleat_op {
      * the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
     /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
-     * the way the kernels take. It is what a device is checked against before it trains (src/verify/sampled.h). An
+     * the way the kernels take. It is what a device is checked against before it trains (src/inspect/verify/sampled.h). An
      * op without it is not checked; the log names it. */
     cleat_defined (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an

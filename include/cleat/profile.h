@@ -1,7 +1,7 @@
 /* Profiles: INI files that define what to train and how.
  *
  * Tables give each key its type, range, default and help text: one table for the settings of a run
- * (src/profile/schema.c) and one for each model family (src/models). Validation, the help text and the
+ * (src/run/profile/schema.c) and one for each model family (src/models). Validation, the help text and the
  * resolved dump are generated from them. model.type selects the family whose keys a profile may contain; it
  * may follow those keys. Reading a file and `--set section.key=value` apply the same rules and give the same
  * errors, with the place, the text of the line, the allowed values and the nearest known name.

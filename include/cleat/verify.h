@@ -31,7 +31,7 @@ typedef struct cleat_verify_request {
 } cleat_verify_request;
 
 /* Re-runs a reference trajectory on a device and compares the results. `file` is a folder of a published checkpoint
- * with expected.safetensors (src/verify/published.h describes it), or a safetensors file with the batch, param/...,
+ * with expected.safetensors (src/inspect/verify/published.h describes it), or a safetensors file with the batch, param/...,
  * grad/..., after/..., output and loss; tests/README.md describes the format. The comparisons are:
  *   output      maximum difference / maximum value;
  *   loss        maximum relative error of the 11 losses before and after each of ten AdamW steps;

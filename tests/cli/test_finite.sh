@@ -78,9 +78,9 @@ test_check_finite() {
         says err "step 1: first tensor that is not finite"
         says err "by op mse_loss_grad"
     done
-    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}"
+    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/inspect/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}"
     says out "the worst                      nan"
-    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}" \
+    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/inspect/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}" \
         --json
     says out '"deviation": null'
     json checks

@@ -7,7 +7,7 @@ cleat=$1
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
-text=$2/tests/golden/text.safetensors pictures=$2/src/verify/checks/image_resnet.safetensors
+text=$2/tests/golden/text.safetensors pictures=$2/src/inspect/verify/checks/image_resnet.safetensors
 export CLEAT_DEVICE_SHAPE=gpu CLEAT_MATRIX_UNIT=emulated
 
 require_device

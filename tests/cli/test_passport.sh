@@ -27,7 +27,7 @@ test_passport() {
     says out "bytes in"
     says err "passport: device: ok"
     for section in passport host device rates doctor check bench tune failures end; do contains "$scratch/p.txt" "[$section]"; done
-    for file in "$1"/src/verify/checks/*.safetensors; do # every family with a reference training
+    for file in "$1"/src/inspect/verify/checks/*.safetensors; do # every family with a reference training
         contains "$scratch/p.txt" "$(basename "$file" .safetensors) bf16 = "
     done
     contains "$scratch/p.txt" "sgemm_1024 = "

@@ -16,7 +16,7 @@
 #include "files.h"
 #include "source_path.h"
 
-#define TOKENIZERS(name) source_path("tests/text/tokenizers/" name)
+#define TOKENIZERS(name) source_path("tests/tokenizer/tokenizers/" name)
 
 enum { L = 24 };
 

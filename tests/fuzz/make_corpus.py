@@ -95,10 +95,10 @@ def texts():
     put("conll", "tags", "-DOCSTART- O\n\nab B-X\nc I-X\n. O\n\na\tB-Y\nb\tO\n")
     put("lines", "three", "ab c.\n\n(a) b!\nc\n")
     put("vocabulary", "small", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n\u00e9\n")
-    for file in sorted((TESTS / "text/tokenizers").glob("*.json")):
+    for file in sorted((TESTS / "tokenizer/tokenizers").glob("*.json")):
         whole = json.loads(file.read_text())
         put("tokenizer_json", file.stem, json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
-    put("sentencepiece", "bpe", (TESTS / "text/tokenizers/sentencepiece.bpe.model").read_bytes())
+    put("sentencepiece", "bpe", (TESTS / "tokenizer/tokenizers/sentencepiece.bpe.model").read_bytes())
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 

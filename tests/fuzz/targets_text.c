@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "data/text/encode.h"
 #include "data/text/encode_cache.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Converts a reference trajectory of the old format to the present one, which src/verify/golden.h describes.
+"""Converts a reference trajectory of the old format to the present one, which src/inspect/verify/golden.h describes.
 
     python3 tests/golden/convert.py FILE OUT
 

@@ -2,7 +2,7 @@
 """Writes the reference training of text_pretrain: ten AdamW steps of BertForMaskedLM of transformers, whose decoder is tied
 to the word embeddings, in double precision. Keys as tools/make_golden.py writes them.
 
-    python3 tests/golden/make_pretrain.py src/verify/checks/text_pretrain.safetensors      (of the self-check)
+    python3 tests/golden/make_pretrain.py src/inspect/verify/checks/text_pretrain.safetensors      (of the self-check)
 """
 import json
 import sys

@@ -42,14 +42,14 @@ OLD = {
         {**SEGFORMER, **MASK_LOSS, "spatial_heads": [1, 3, 2, 2], "sr": [3, 2, 1, 1], "depth": 1, "classes": 1, "stem_stride": 2,
          "px": 20, "patch": 4, "features": 3, "inputs": 2, "d_model": 24, "heads": 3, "layers": 2, "d_ff": 40, "T": 5, "B": 3,
          "loss": "mask loss of the next frame"}, "frames", "mask"),
-    "src/verify/checks/rna_transformer": (
+    "src/inspect/verify/checks/rna_transformer": (
         {"heads": 1, "layers": 1, "loss": "structure terms", "weights": {
             "pair_distance": 0.03125, "lddt_loss": 0.25, "frame": 0.125, "handedness": 0.0625, "bond_length": 0.00390625,
             "bond_angle": 0.25, "clash": 0.015625, "base_pair": 0.015625, "coordinate": 0.0009765625}}, "tokens", "coords"),
-    "src/verify/checks/series_dense": ({"widths": [16, 32, 32, 8], "B": 32, "loss": "mse of the outputs"}, "x", "target"),
-    "src/verify/checks/image_resnet": ({"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7, "B": 4,
+    "src/inspect/verify/checks/series_dense": ({"widths": [16, 32, 32, 8], "B": 32, "loss": "mse of the outputs"}, "x", "target"),
+    "src/inspect/verify/checks/image_resnet": ({"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7, "B": 4,
                                         "loss": "cross entropy; batch norm in training mode"}, "image", "label"),
-    "src/verify/checks/mask_segformer": (
+    "src/inspect/verify/checks/mask_segformer": (
         {**SEGFORMER, **MASK_LOSS, "dims": [8, 8, 8, 16], "heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8,
          "px": 32, "classes": 1, "loss": "mask loss of the picture"}, "image", "mask"),
 }

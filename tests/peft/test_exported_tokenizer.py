@@ -71,7 +71,7 @@ def compare_pairs(folder):
 TEXTS = ["wait\u2026 what", "50 \u00bd off\u2122", "\uff28\uff45\uff4c\uff4c\uff4f day", "caf\u00e9 \u00c9t\u00e9 cafe\u0301", "\U0001f600 ok",
          " two  blanks ", "\u4e2d\u6587 the fox", "Na\u00efve don't", "tab\there", "the quick brown fox", "x\u00b2 + \u00b5", "a\u200bb\u00adc"]
 FIXTURE_TOKENS = {"<s>": "[CLS]", "</s>": "[SEP]", "<pad>": "[PAD]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
-# network, tokenizer of tests/text, its class, and options of the class that differ from tokenizer.json
+# network, tokenizer of tests/tokenizer, its class, and options of the class that differ from tokenizer.json
 FAMILIES = [("bert", "wordpiece", "BertTokenizer", {"do_lower_case": False, "tokenize_chinese_chars": False}),
             ("distilbert", "wordpiece", "DistilBertTokenizerFast", {"strip_accents": False}),
             ("electra", "wordpiece", "ElectraTokenizer", {}),
@@ -82,7 +82,7 @@ FAMILIES = [("bert", "wordpiece", "BertTokenizer", {"do_lower_case": False, "tok
 
 def publish(folder, network, fixture, name, options):
     """A published tokenizer; that of DeBERTa has its special tokens, and letters of other letters by NFKC."""
-    text = (SOURCE / "tests/text/tokenizers" / f"{fixture}.json").read_text()
+    text = (SOURCE / "tests/tokenizer/tokenizers" / f"{fixture}.json").read_text()
     if network == "deberta-v2":
         for old, new in FIXTURE_TOKENS.items():
             text = text.replace(json.dumps(old), json.dumps(new))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the folders beside it: tiny networks of random weights in published layouts, and what PyTorch computes with them
-in double precision (src/verify/published.h describes the files). Needs torch, torchvision, transformers,
+in double precision (src/inspect/verify/published.h describes the files). Needs torch, torchvision, transformers,
 timm and safetensors:
 
     python3 tests/published/make.py [NAME ...]

@@ -44,7 +44,7 @@ install -m 755 -s "$build/cleat" "$tree/bin/cleat"
 install -m 755 "$here/card_tests_run.sh" "$tree/run.sh"
 for file in "$tree"/bin/*; do bundle "$file"; done
 rename_libraries
-(cd "$top" && cp -r --parents cl profiles tests/exec/cl tests/golden tests/models/toy tests/published tests/text/tokenizers "$tree/source")
+(cd "$top" && cp -r --parents cl profiles tests/exec/cl tests/golden tests/models/toy tests/published tests/tokenizer/tokenizers "$tree/source")
 shared=${CLEAT_SHARED:-$top/../shared}/golden
 mkdir "$tree/shared/golden"
 for file in "$shared"/*.safetensors; do # a card's machine may lack Python: those of the old format are converted here

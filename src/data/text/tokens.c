@@ -4,7 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/text/encode_cache.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,66 @@
+/* What a piece of a vocabulary stands for in a text. */
+#include "core/text.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/unicode.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cleat_splitter *find_splitter(const cleat_pipeline *pipeline, cleat_splitter_kind kind) {
+    for (size_t i = 0; pipeline && i < pipeline->n_splitters; ++i)
+        if (pipeline->splitters[i].kind == kind) return &pipeline->splitters[i];
+    return NULL;
+}
+
+static bool has_bytes(const cleat_pipeline *pipeline) {
+    for (size_t i = 0; pipeline && i < pipeline->n_normalisers; ++i)
+        if (pipeline->normalisers[i].kind == CLEAT_NORMALISE_BYTES) return true;
+    return find_splitter(pipeline, CLEAT_SPLIT_BYTE_LEVEL) != NULL;
+}
+
+/* The byte that a character stands for; -1: none. */
+static int byte_of(int32_t character) {
+    for (int byte = 0; byte < 256; ++byte)
+        if (cleat_byte_char((unsigned char)byte) == character) return byte;
+    return -1;
+}
+
+static bool is_printable(const char *text) {
+    for (size_t i = 0; text[i]; ++i)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7F) return false;
+    return cleat_text_check(text, strlen(text), NULL);
+}
+
+/* false: the bytes are no text of their own. */
+static bool decode_bytes(const char *piece, char *text, size_t size) {
+    size_t used = 0;
+    for (size_t left = strlen(piece), step; left > 0 && used + 1 < size; piece += step, left -= step) {
+        int32_t character;
+        step = cleat_utf8_decode(piece, left, &character);
+        const int byte = step ? byte_of(character) : -1;
+        if (byte <= 0) return false;
+        text[used++] = (char)byte;
+    }
+    text[used] = 0;
+    return used > 0 && is_printable(text);
+}
+
+static void replace_spaces(const char *piece, const char *mark, char *text, size_t size) {
+    const size_t mark_size = strlen(mark);
+    size_t used = 0;
+    while (*piece && used + 1 < size) {
+        const bool space = mark_size && strncmp(piece, mark, mark_size) == 0;
+        text[used++] = space ? ' ' : *piece;
+        piece += space ? mark_size : 1;
+    }
+    text[used] = 0;
+}
+
+bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size) {
+    const char *piece = cleat_tokenizer_piece(tokenizer, id);
+    const cleat_splitter *spaces = find_splitter(tokenizer->pipeline, CLEAT_SPLIT_METASPACE);
+    if (!piece || size == 0) return false;
+    if (has_bytes(tokenizer->pipeline) && strlen(piece) < size && decode_bytes(piece, text, size)) return true;
+    replace_spaces(piece, spaces ? spaces->replacement : "", text, size);
+    return true;
+}

@@ -1,0 +1,70 @@
+/* Internal definition of a tokenizer. */
+#ifndef CLEAT_SRC_TOKENIZER_H
+#define CLEAT_SRC_TOKENIZER_H
+
+#include "cleat/text.h"
+#include "core/json_member.h"
+#include "core/text.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/vocabulary.h"
+#include "tokenizer/words.h"
+
+/* Two kinds: a vocab.txt with the rules of BERT's basic tokenizer (words.h), or the pipeline of a tokenizer.json. */
+struct cleat_tokenizer {
+    cleat_vocabulary vocabulary; /* of a vocab.txt */
+    cleat_word_rules rules;
+    cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
+    int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none, which a vocab.txt may have for [MASK] only */
+    cleat_template templates[2];      /* for one text, for two */
+};
+
+/* Creates a tokenizer of these pieces; on success it takes ownership of the vocabulary. `place` is the prefix
+ * of the error message if a special token is missing. */
+cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase, const char *place,
+                                    cleat_tokenizer **tokenizer, cleat_error *error);
+/* Reads a vocab.txt. */
+cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error);
+
+/* Reads a vocab.txt and encodes by the rules of words.h, whatever lies beside it. */
+cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
+                                        cleat_error *error);
+
+/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside the files
+ * of a published checkpoint. */
+bool cleat_tokenizer_is_published_path(const char *path);
+/* Opens a folder, a tokenizer.json, a vocab.txt, a vocab.json with the merges.txt beside it, or a
+ * .model file of SentencePiece. `lowercase` is for a
+ * folder that has a vocab.txt only and does not say. */
+cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
+                                            cleat_error *error);
+
+/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` says how the files are read. */
+cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error);
+/* Members of tokenizer_config.json that have to be as cleat encodes texts; the last has no key. */
+extern const cleat_json_rule cleat_tokenizer_rules[];
+/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it was another; both
+ * are left alone otherwise. */
+cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *changed, cleat_error *error);
+/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer takes tokenizer.json as it is,
+ * and names the special tokens that it does not name. */
+cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error);
+
+/* By published_json.c: appends an entry of "added_tokens", with a comma unless it is the first. */
+void cleat_json_add_token(cleat_text *json, const cleat_added_token *token, bool first);
+
+/* By published_json.c: the text of a tokenizer.json. */
+typedef struct cleat_bert_rules {
+    bool lowercase, accents, ideographs; /* accents: strip them */
+    bool basic;                          /* the rules of words.h: without unassigned characters; NFC for cased text */
+} cleat_bert_rules;
+cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
+                                  cleat_error *error);
+/* By sentencepiece.c: of a model file of SentencePiece, with what a tokenizer_config.json (data NULL: none) says.
+ * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa, or of another `class` (cleat_tokenizer_expect). */
+cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
+                                      const char *class, const char *place, cleat_text *json, cleat_error *error);
+/* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
+cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_text *json,
+                                 cleat_error *error);
+
+#endif

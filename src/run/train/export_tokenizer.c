@@ -1,0 +1,116 @@
+/* Completes the files of an exported tokenizer, which say less than cleat's settings. */
+#include "train/export_tokenizer.h"
+
+#include "cleat/text.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "tokenizer/tokenizer.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+enum { LONGEST_PATH = 1400 };
+
+/* *json receives the file's object, which the caller deletes; NULL: there is no such file. */
+static cleat_status read_json(const char *path, cJSON **json, cleat_error *error) {
+    char *text;
+    size_t size;
+    *json = NULL;
+    if (!cleat_file_exists(path)) return CLEAT_OK;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    *json = cJSON_ParseWithLength(text, size);
+    cleat_free(text);
+    return *json ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
+}
+
+static cleat_status write_json(const char *path, const cJSON *json, cleat_error *error) {
+    char *text = cJSON_Print(json);
+    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    cleat_status status = cleat_file_write(path, text, strlen(text), error);
+    cJSON_free(text);
+    return status;
+}
+
+/* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, whatever the setting was. */
+static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {
+    char vocabulary[LONGEST_PATH], json[LONGEST_PATH];
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_status status = cleat_path_join(folder, "vocab.txt", vocabulary, sizeof vocabulary, error);
+    if (!status) status = cleat_path_join(folder, "tokenizer.json", json, sizeof json, error);
+    if (status || !cleat_file_exists(vocabulary) || cleat_file_exists(json)) return status;
+    status = cleat_tokenizer_load_vocab(vocabulary, lowercase, &tokenizer, error);
+    if (!status) status = cleat_tokenizer_save_folder(tokenizer, folder, error);
+    cleat_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+/* Writes tokenizer.json as the network was given its texts: what the class of another library takes from
+ * tokenizer_config.json is in it, and each word of a tagger begins with a space. */
+static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer *tokenizer, bool words, bool *spaces,
+                                      cleat_error *error) {
+    char path[LONGEST_PATH];
+    cJSON *json = NULL;
+    bool changed = false;
+    cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
+    if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
+    if (!status && words) status = read_json(path, &json, error);
+    cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer");
+    if (!status) status = cleat_set_prefix_space(step, true, spaces, &changed, error);
+    if (!status && changed) status = write_json(path, json, error);
+    cJSON_Delete(json);
+    return status;
+}
+
+/* --- tokenizer_config.json ------------------------------------------------------------------------------------ */
+
+static bool add_settings(cJSON *config, const cleat_export_texts *texts, bool spaces) {
+    static const char *const names[] = {"input_ids", "attention_mask", "token_type_ids"};
+    bool added = true;
+    if (!cJSON_HasObjectItem(config, "model_input_names")) {
+        cJSON *list = cJSON_CreateStringArray(names, texts->token_types ? 3 : 2);
+        added = list && cJSON_AddItemToObject(config, "model_input_names", list);
+    }
+    const cJSON *most = cJSON_GetObjectItemCaseSensitive(config, "model_max_length");
+    if (added && !(cJSON_IsNumber(most) && most->valuedouble <= (double)texts->max_length)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(config, "model_max_length");
+        added = cJSON_AddNumberToObject(config, "model_max_length", (double)texts->max_length) != NULL;
+    }
+    if (added && spaces) {
+        cJSON_DeleteItemFromObjectCaseSensitive(config, "add_prefix_space");
+        added = cJSON_AddTrueToObject(config, "add_prefix_space") != NULL;
+    }
+    return added;
+}
+
+/* Classes of transformers build the pipeline anew, from the vocabulary and members of the configuration; tokenizer.json
+ * is to count alone, with its own added tokens. */
+static void remove_contradictions(cJSON *config) {
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "added_tokens_decoder");
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "auto_map");
+    for (const cleat_json_rule *rule = cleat_tokenizer_rules; rule->key; ++rule)
+        cJSON_DeleteItemFromObjectCaseSensitive(config, rule->key);
+}
+
+cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error) {
+    char path[LONGEST_PATH];
+    cJSON *config = NULL;
+    cleat_tokenizer *tokenizer = NULL;
+    bool spaces = false;
+    cleat_status status = make_tokenizer(folder, texts->lowercase, error);
+    if (!status) status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    status = cleat_tokenizer_load(folder, texts->lowercase, &tokenizer, error);
+    if (!status) status = complete_pipeline(folder, tokenizer, texts->words, &spaces, error);
+    if (!status) status = cleat_path_join(folder, "tokenizer_config.json", path, sizeof path, error);
+    if (!status) status = read_json(path, &config, error);
+    if (!status && !config) config = cJSON_CreateObject();
+    remove_contradictions(config);
+    if (!status) status = cleat_tokenizer_describe(tokenizer, config, error);
+    if (!status && !add_settings(config, texts, spaces))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    if (!status) status = write_json(path, config, error);
+    cleat_tokenizer_destroy(tokenizer);
+    cJSON_Delete(config);
+    return status;
+}
