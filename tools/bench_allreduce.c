@@ -46,8 +46,8 @@ int bench_allreduce_run(const cli_command *command, launch_options *options, dou
     cleat_allreduce_bench bench;
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
-    if (status == CLEAT_OK) status = cleat_bench_allreduce(ranks, seconds, &bench, &error);
-    if (status == CLEAT_OK && cli_is_leader(ranks)) {
+    if (!status) status = cleat_bench_allreduce(ranks, seconds, &bench, &error);
+    if (!status && cli_is_leader(ranks)) {
         if (json)
             print_json(&bench);
         else

@@ -124,7 +124,7 @@ int cli_code_of(cleat_status status) {
 }
 
 int cli_finish(cleat_status status, const cleat_error *error) {
-    if (status == CLEAT_OK) return 0;
+    if (!status) return 0;
     fflush(stdout);
     fprintf(stderr, "cleat: %s\n", error->text[0] ? error->text : cleat_status_text(status));
     return cli_code_of(status);
@@ -179,9 +179,9 @@ cleat_status cli_profile_as_given(const char *name, const cli_list *assignments,
     cli_list all = *assignments;
     char text[CLEAT_PATH], path[CLEAT_PATH];
     cleat_status status = cleat_profile_find(name, path, sizeof path, error);
-    if (status == CLEAT_OK && strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
-    if (status == CLEAT_OK) status = cli_add_device(&all, device, text, error);
-    return status == CLEAT_OK ? cleat_profile_load(path, all.items, all.count, profile, error) : status;
+    if (!status && strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
+    if (!status) status = cli_add_device(&all, device, text, error);
+    return status ? status : cleat_profile_load(path, all.items, all.count, profile, error);
 }
 
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
@@ -193,9 +193,9 @@ cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, c
                                 cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = NULL;
     cleat_status status = cli_profile_as_given(name, assignments, device, &made, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = run && *run ? cleat_profile_apply_run(made, run, error) : cleat_profile_apply_init(made, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_profile_destroy(made);
         return status;
     }

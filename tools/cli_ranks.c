@@ -8,7 +8,7 @@ cleat_status cli_join_ranks(cleat_ranks **ranks, cleat_error *error) {
     *ranks = NULL;
     if (!cleat_ranks_launched()) return CLEAT_OK;
     cleat_status status = cleat_ranks_open(ranks, error);
-    if (status == CLEAT_OK && !cli_is_leader(*ranks)) cli_log_as_rank(cleat_ranks_rank(*ranks));
+    if (!status && !cli_is_leader(*ranks)) cli_log_as_rank(cleat_ranks_rank(*ranks));
     return status;
 }
 

@@ -63,13 +63,13 @@ static cleat_status select_subjects(const bench_command *bench, const char *word
     cleat_status status = CLEAT_OK;
     if (!is_pattern(word)) {
         status = add(all, word, error);
-        if (!is_profile(word) || status != CLEAT_OK) return status;
+        if (!is_profile(word) || status) return status;
         return cli_profile(word, &bench->assignments, NULL, &all->items[before].profile, error);
     }
     cleat_bench_info info;
-    for (size_t i = 0; cleat_bench_workload(i, &info) && status == CLEAT_OK; ++i)
+    for (size_t i = 0; cleat_bench_workload(i, &info) && !status; ++i)
         if (matches(word, &info)) status = add(all, info.name, error);
-    if (all->count > before || status != CLEAT_OK) return status;
+    if (all->count > before || status) return status;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload matches '%s'; `cleat bench --list` lists them", word);
 }
 
@@ -186,7 +186,7 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
         cleat_bench_result result;
         cleat_bench_request request = request_of(bench, &all->items[i], i == 0);
         cleat_status status = cleat_bench(&request, &result, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!bench->json) {
             if (i == 0) print_peak(&result);
             if (i == 0) print_head("workload", false);
@@ -232,7 +232,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
         cleat_bench_request request = request_of(bench, what, remeasure_peak);
         request.device = selector;
         cleat_status status = cleat_bench(&request, &result, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!begun) first = result;
         if (!begun && !bench->json) {
             printf("%s; speed: time of the first device divided by the time of this device\n", result.workload);
@@ -283,7 +283,7 @@ static cleat_status run_comparisons(const bench_command *bench, const subjects *
         cleat_bench_comparison comparison;
         cleat_bench_request request = request_of(bench, &all->items[i], false);
         cleat_status status = cleat_bench_compare(&request, bench->compare, (int64_t)bench->rounds, &comparison, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!bench->json && i == 0) {
             printf("%lld rounds on %s, alternating with: %s\nmedian (min - max); ratio: time of cleat divided by time "
                    "of the command, of the medians (minimum and maximum over rounds)\n\n",
@@ -306,7 +306,7 @@ static cleat_status run_comparisons(const bench_command *bench, const subjects *
 static cleat_status select_all(bench_command *bench, subjects *all, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (bench->words.count == 0) bench->words.items[bench->words.count++] = "models";
-    for (size_t i = 0; i < bench->words.count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < bench->words.count && !status; ++i)
         status = select_subjects(bench, bench->words.items[i], all, error);
     return status;
 }
@@ -315,7 +315,7 @@ static cleat_status run_all(const bench_command *bench, const subjects *all, cle
     if (bench->compare) return run_comparisons(bench, all, error);
     if (!bench->devices) return run_plain(bench, all, error);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < all->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < all->count && !status; ++i) {
         if (i > 0 && !bench->json) printf("\n");
         status = run_devices(bench, &all->items[i], i == 0, error);
     }
@@ -384,7 +384,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!bench.device) bench.device = "auto";
     cleat_error error = {0};
     cleat_status status = select_all(&bench, all, &error);
-    if (status == CLEAT_OK) status = run_all(&bench, all, &error);
+    if (!status) status = run_all(&bench, all, &error);
     for (size_t i = 0; i < all->count; ++i) cleat_profile_destroy(all->items[i].profile);
     free(all);
     return cli_finish(status, &error);

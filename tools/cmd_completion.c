@@ -322,7 +322,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         cleat_error error = {0};
         if (strcmp(words.items[0], shells[i].name) != 0) continue;
         cleat_status status = cleat_profile_help(&settings, &error);
-        if (status == CLEAT_OK) shells[i].print(settings);
+        if (!status) shells[i].print(settings);
         free(settings);
         return cli_finish(status, &error);
     }

@@ -24,8 +24,8 @@ static cleat_status open_defaults(pair *both, cleat_error *error) {
     char type[NAME], assignment[2 * NAME];
     cleat_status status = cleat_profile_get(both->profile, "model.type", type, sizeof type, error);
     snprintf(assignment, sizeof assignment, "model.type=%s", type);
-    if (status == CLEAT_OK) status = cleat_profile_create(&both->defaults, error);
-    if (status == CLEAT_OK) status = cleat_profile_set(both->defaults, assignment, error);
+    if (!status) status = cleat_profile_create(&both->defaults, error);
+    if (!status) status = cleat_profile_set(both->defaults, assignment, error);
     return status;
 }
 
@@ -35,9 +35,9 @@ static cleat_status read_setting(const pair *both, size_t i, setting *s, bool *i
     *is_last = !cleat_profile_key(both->profile, i, s->name, sizeof s->name);
     if (*is_last) return CLEAT_OK;
     cleat_status status = cleat_profile_get(both->profile, s->name, s->value, sizeof s->value, error);
-    if (status == CLEAT_OK) status = cleat_profile_get(both->defaults, s->name, initial, sizeof initial, error);
-    if (status == CLEAT_OK) status = cleat_profile_origin(both->profile, s->name, s->origin, sizeof s->origin, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_profile_get(both->defaults, s->name, initial, sizeof initial, error);
+    if (!status) status = cleat_profile_origin(both->profile, s->name, s->origin, sizeof s->origin, error);
+    if (status) return status;
     const char *help = cleat_profile_key_help(both->profile, s->name);
     const char *at = help && strcmp(s->value, "auto") == 0 ? strstr(help, "auto: ") : NULL;
     s->changed = strcmp(s->value, initial) != 0 || strcmp(s->name, "model.type") == 0;
@@ -67,7 +67,7 @@ static cleat_status print_settings(const pair *both, cleat_text *json, bool only
     bool is_last = false;
     for (size_t i = 0; !is_last; ++i) {
         cleat_status status = read_setting(both, i, &s, &is_last, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (is_last || (only_changed && !s.changed)) continue;
         if (json)
             json_add(json, json_open(s.name, '{'), json_text("value", s.value), json_text("origin", s.origin),
@@ -88,12 +88,12 @@ static cleat_status print_profile(const cleat_profile *profile, const char *path
     cleat_status status = open_defaults(&both, error);
     json_add(&text, json_open(NULL, '{'), json_text("profile", path), json_text("hash", hash),
              json_count("effective_batch_size", batch), json_open("settings", '{'));
-    if (status == CLEAT_OK && !json)
+    if (!status && !json)
         printf("# %s\n# samples per optimizer step: %lld; hash of what is computed: %s\n", path, (long long)batch,
                hash);
-    if (status == CLEAT_OK) status = print_settings(&both, json ? &text : NULL, only_changed, error);
+    if (!status) status = print_settings(&both, json ? &text : NULL, only_changed, error);
     json_add(&text, json_close('}'), json_close('}'));
-    if (status == CLEAT_OK && json) cli_print_json(&text);
+    if (!status && json) cli_print_json(&text);
     cleat_text_free(&text);
     cleat_profile_destroy(both.defaults);
     return status;
@@ -103,7 +103,7 @@ static cleat_status list_profiles(bool json, cleat_error *error) {
     cleat_profile_entry *entries = NULL;
     size_t count = 0;
     cleat_status status = cleat_profile_list(&entries, &count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_text text = {.spaced = true};
     json_add(&text, json_open(NULL, '['));
     for (size_t i = 0; i < count; ++i) {
@@ -142,8 +142,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (exit_code) return exit_code;
     cleat_profile *profile = NULL;
     cleat_status status = cleat_profile_find(words.items[0], path, sizeof path, &error);
-    if (status == CLEAT_OK) status = cli_profile(path, &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = print_profile(profile, path, json, only_changed, &error);
+    if (!status) status = cli_profile(path, &assignments, device, &profile, &error);
+    if (!status) status = print_profile(profile, path, json, only_changed, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

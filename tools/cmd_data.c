@@ -29,7 +29,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     make.seed = (uint64_t)seed;
     cleat_error error = {0};
     cleat_status status = cleat_data_make_rna(out, &make, &error);
-    if (status == CLEAT_OK) printf("%zu molecules written to %s\n", make.count, out);
+    if (!status) printf("%zu molecules written to %s\n", make.count, out);
     return cli_finish(status, &error);
 }
 

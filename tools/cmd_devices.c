@@ -144,7 +144,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (words.count) return cli_usage(command, "the command takes no arguments");
     cleat_error error = {0};
     cleat_status status = cleat_doctor_run(&look, &report, &error);
-    if (status == CLEAT_OK) status = print_all(report, json, &error);
+    if (!status) status = print_all(report, json, &error);
     cleat_doctor_free(report);
     return cli_finish(status, &error);
 }

@@ -55,12 +55,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_metrics metrics = {0};
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
-    if (status == CLEAT_OK)
-        status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = use_data(profile, data, &split, &error);
+    if (!status) status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    if (!status) status = use_data(profile, data, &split, &error);
     status = cleat_ranks_agree(ranks, status, &error);
-    if (status == CLEAT_OK)
-        status = cleat_evaluate_ranks(profile, checkpoint, split, examples, ranks, &metrics, &error);
+    if (!status) status = cleat_evaluate_ranks(profile, checkpoint, split, examples, ranks, &metrics, &error);
     if (metrics.count && cli_is_leader(ranks)) cli_print_metrics(&metrics, json);
     cleat_profile_destroy(profile);
     return cli_leave_ranks(ranks, status, &error);

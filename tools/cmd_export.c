@@ -58,7 +58,7 @@ static cleat_status write_onnx(const cleat_profile *profile, const request *aske
     const cleat_onnx_options options = {.data = asked->data, .external_data = asked->external_data};
     cleat_onnx_report report;
     cleat_status status = cleat_export_onnx(profile, asked->checkpoint, &options, asked->out, &report, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     (asked->json ? print_json : print_text)(asked, &report);
     return CLEAT_OK;
 }
@@ -70,7 +70,7 @@ static cleat_status write_weights(const cleat_profile *profile, const request *a
     cleat_weights_export_report report;
     char bytes[CLEAT_BYTES_TEXT];
     cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted, asked->out, &report, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (asked->json) {
         cleat_text json = {.spaced = true};
         json_add(&json, json_open(NULL, '{'), json_text("format", name), json_text("folder", asked->out),
@@ -149,7 +149,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_status status =
         cleat_profile_of_checkpoint(asked.checkpoint, assignments.items, assignments.count, &profile, &error);
-    if (status == CLEAT_OK) status = chosen->write(profile, &asked, &error);
+    if (!status) status = chosen->write(profile, &asked, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

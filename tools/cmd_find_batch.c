@@ -94,12 +94,12 @@ static cleat_status find(const cleat_profile *profile, double seconds, bool json
     cleat_batch_search search;
     cleat_batch_search_options options = {.seconds = seconds, .point = json ? NULL : print_row};
     cleat_status status = cleat_profile_check_training(profile, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!json) print_head();
     status = cleat_find_batch(profile, &options, &search, error);
     if (json) {
-        if (status == CLEAT_OK || search.count > 0) print_json(&search);
-    } else if (status == CLEAT_OK) {
+        if (!status || search.count > 0) print_json(&search);
+    } else if (!status) {
         print_verdict(&search);
         printf("Samples of length %lld, the longest of %s; global batch of %lld samples per optimizer step.\n",
                (long long)search.length, search.data_known ? "the data" : "the profile (its data do not exist)",
@@ -126,7 +126,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_error error = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = find(profile, seconds, json, &error);
+    if (!status) status = find(profile, seconds, json, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

@@ -89,10 +89,10 @@ static cleat_status find(const cleat_profile *profile, const cleat_worker_search
                          const char *write_to, cleat_error *error) {
     cleat_worker_search search;
     cleat_status status = cleat_profile_check_training(profile, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!json) print_head();
     status = cleat_find_workers(profile, options, &search, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     (json ? print_json : print_verdict)(&search);
     return write_to ? write_chosen(write_to, search.chosen, json, error) : CLEAT_OK;
 }
@@ -126,8 +126,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
     char path[CLEAT_PATH];
-    if (status == CLEAT_OK) status = cleat_profile_find(words.items[0], path, sizeof path, &error);
-    if (status == CLEAT_OK) status = find(profile, &search, json, write ? path : NULL, &error);
+    if (!status) status = cleat_profile_find(words.items[0], path, sizeof path, &error);
+    if (!status) status = find(profile, &search, json, write ? path : NULL, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

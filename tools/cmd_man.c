@@ -116,7 +116,7 @@ static void print_command(FILE *page, const cli_command *command) {
 static cleat_status print_settings(FILE *page, cleat_error *error) {
     char *text = NULL;
     cleat_status status = cleat_profile_help(&text, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     put_head(page, "cleat-settings", 5, "the settings of a profile");
     fputs(".SH DESCRIPTION\n.nf\n", page);
     put(page, text);
@@ -159,7 +159,7 @@ static cleat_status write_page(const char *folder, const char *name, cleat_error
     if (!page) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the file: %s", path, strerror(errno));
     cleat_status status;
     print_page(page, name, &status, error);
-    if (fclose(page) != 0 && status == CLEAT_OK)
+    if (fclose(page) != 0 && !status)
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
     return status;
 }
@@ -169,8 +169,8 @@ static int write_all(const char *folder) {
     const cli_command *const *commands = cli_commands(&count);
     cleat_error error = {0};
     cleat_status status = write_page(folder, "", &error);
-    if (status == CLEAT_OK) status = write_page(folder, "settings", &error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) status = write_page(folder, commands[i]->name, &error);
+    if (!status) status = write_page(folder, "settings", &error);
+    for (size_t i = 0; i < count && !status; ++i) status = write_page(folder, commands[i]->name, &error);
     return cli_finish(status, &error);
 }
 

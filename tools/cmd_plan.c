@@ -29,7 +29,7 @@ static cleat_status plan_named(const cleat_profile *profile, const char *name, i
                                plan_card *planned, cleat_error *error) {
     cleat_card card;
     cleat_status status = cleat_card_open(name, &card, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     snprintf(planned->name, sizeof planned->name, "%s", card.name);
     return cleat_fit_describe(profile, &card.facts, &card.rates, NULL, micro_batch_size, &planned->report, error);
 }
@@ -40,7 +40,7 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
     cleat_card card;
     cleat_rates rates;
     cleat_status status = cleat_doctor_open_device(profile->run.device, &device, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     planned->present = true;
     if (cleat_card_match(facts, &card)) {
@@ -51,8 +51,7 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
     cleat_tuning_table *tuning = cleat_tuning_load(device);
     cleat_tuning_describe(tuning, planned->kernels);
     status = cleat_rates_measure(device, &rates, error);
-    if (status == CLEAT_OK)
-        status = cleat_fit_describe(profile, facts, &rates, tuning, micro_batch_size, &planned->report, error);
+    if (!status) status = cleat_fit_describe(profile, facts, &rates, tuning, micro_batch_size, &planned->report, error);
     cleat_tuning_destroy(tuning);
     cleat_device_close(device);
     return status;
@@ -61,13 +60,13 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
 /* Fills plan->cards [count]; `all`: every card known to the library. */
 static cleat_status plan_cards(const request *args, bool all, plan_result *plan, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < plan->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < plan->count && !status; ++i) {
         const char *name = all ? cleat_card_name(i) : args->card;
         status = name ? plan_named(plan->profile, name, args->micro_batch_size, &plan->cards[i], error)
                       : plan_present(plan->profile, args->micro_batch_size, &plan->cards[i], error);
         if (i == 0 && all)
             cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* messages about the data are the same for every card */
-        if (status != CLEAT_OK && all) cleat_fail_in(error, status, "card %s", name);
+        if (status && all) cleat_fail_in(error, status, "card %s", name);
     }
     return status;
 }
@@ -106,9 +105,9 @@ static int make_and_print_plan(const request *args, const cleat_profile *profile
     cleat_status status = CLEAT_OK;
     plan.cards = calloc(plan.count ? plan.count : 1, sizeof *plan.cards);
     if (!plan.cards) status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for %zu plans", plan.count);
-    if (status == CLEAT_OK) status = plan_cards(args, all, &plan, &error);
+    if (!status) status = plan_cards(args, all, &plan, &error);
     int exit_code = cli_finish(status, &error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         plan.rates = plan_find_rates(profile, steps_per_epoch(&plan));
         error = plan.rates.error;
         print_plan(args, all, &plan);
@@ -123,7 +122,7 @@ static int load_and_print_plan(const cli_command *command, const request *args) 
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_status status = cli_profile(args->path, &args->assignments, args->device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    if (status) return cli_finish(status, &error);
     int exit_code =
         args->several.devices ? plan_devices_run(command, &args->several, profile) : make_and_print_plan(args, profile);
     cleat_profile_destroy(profile);

@@ -109,7 +109,7 @@ static cleat_status store_input(const cleat_profile *profile, places *at, cleat_
     cleat_status status = CLEAT_OK;
     if (fwrite(head, 1, size, file) != size)
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", at->input, strerror(errno));
-    if (status == CLEAT_OK) status = copy_stream(stdin, "the standard input", file, at->input, error);
+    if (!status) status = copy_stream(stdin, "the standard input", file, at->input, error);
     fclose(file);
     return status;
 }
@@ -122,8 +122,8 @@ static cleat_status prepare(const cleat_profile *profile, places *at, cleat_erro
     snprintf(at->output, sizeof at->output, "%s", is_stream(at->out) ? "" : at->out);
     if (!is_stream(at->data) && !is_stream(at->out)) return CLEAT_OK;
     status = make_temporary(at, error);
-    if (status == CLEAT_OK && is_stream(at->out)) snprintf(at->output, sizeof at->output, "%s/out", at->temporary);
-    if (status == CLEAT_OK && is_stream(at->data)) status = store_input(profile, at, error);
+    if (!status && is_stream(at->out)) snprintf(at->output, sizeof at->output, "%s/out", at->temporary);
+    if (!status && is_stream(at->data)) status = store_input(profile, at, error);
     return status;
 }
 
@@ -170,22 +170,21 @@ static cleat_status predict(const cleat_profile *profile, const char *checkpoint
                             cleat_error *error) {
     size_t count = 0;
     cleat_status status = check_ranks(ranks, at, error);
-    if (status == CLEAT_OK) status = prepare(profile, at, error);
+    if (!status) status = prepare(profile, at, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK)
-        status = cleat_predict_ranks(profile, checkpoint, at->input, at->output, ranks, &count, error);
+    if (!status) status = cleat_predict_ranks(profile, checkpoint, at->input, at->output, ranks, &count, error);
     if (!cli_is_leader(ranks)) {
         remove_temporary(at);
         return status;
     }
     if (is_stream(at->out) && count) {
-        cleat_status printed = print_output(at, status == CLEAT_OK ? error : NULL);
-        if (status == CLEAT_OK) status = printed;
-    } else if (status == CLEAT_OK || count) {
+        cleat_status printed = print_output(at, !status ? error : NULL);
+        if (!status) status = printed;
+    } else if (!status || count) {
         printf("%zu predictions written to %s\n", count, at->out);
     }
     remove_temporary(at);
-    if (status != CLEAT_OK) name_input(at, error);
+    if (status) name_input(at, error);
     return status;
 }
 
@@ -218,10 +217,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
-    if (status == CLEAT_OK)
-        status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    if (!status) status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
     status = cleat_ranks_agree(ranks, status, &error);
-    if (status == CLEAT_OK) status = predict(profile, checkpoint, ranks, &at, &error);
+    if (!status) status = predict(profile, checkpoint, ranks, &at, &error);
     cleat_profile_destroy(profile);
     return cli_leave_ranks(ranks, status, &error);
 }

@@ -73,9 +73,9 @@ static int profile_run(const char *path, const cli_list *assignments, const char
     cleat_profiler_schedule schedule;
     cleat_train_report report = {.folder = ""};
     cleat_status status = cleat_profiler_schedule_parse(schedule_text, &schedule, &error);
-    if (status == CLEAT_OK) status = cli_profile(path, assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = prepare(profile, schedule_text, &schedule, &error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cli_profile(path, assignments, device, &profile, &error);
+    if (!status) status = prepare(profile, schedule_text, &schedule, &error);
+    if (!status) {
         cli_stop_on_signals(options);
         status = cleat_train(profile, options, &report, &error);
     }
@@ -85,7 +85,7 @@ static int profile_run(const char *path, const cli_list *assignments, const char
             print_json(&report);
         else
             print_text(&report);
-    } else if (status == CLEAT_OK) {
+    } else if (!status) {
         fprintf(stderr, "error: no profile was written; the warnings above say why\n");
         return EXIT_FAILURE;
     }

@@ -18,7 +18,7 @@ static void name_of(const char *run, char name[CLEAT_PATH]) {
 /* Writes DIR/NAME/events.out.tfevents.* of each run; runs of the same name are told apart by their number. */
 static cleat_status convert(const cli_list *runs, const char *folder, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < runs->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < runs->count && !status; ++i) {
         char name[CLEAT_PATH], earlier[CLEAT_PATH], out[2 * CLEAT_PATH + 32];
         cleat_tensorboard_report report;
         bool taken = false;
@@ -32,7 +32,7 @@ static cleat_status convert(const cli_list *runs, const char *folder, cleat_erro
         else
             snprintf(out, sizeof out, "%s/%s", folder, name);
         status = cleat_tensorboard_convert(runs->items[i], out, &report, error);
-        if (status == CLEAT_OK) printf("%s\n", report.file);
+        if (!status) printf("%s\n", report.file);
     }
     return status;
 }
@@ -53,11 +53,11 @@ static int run(const cli_command *command, int argc, char **argv) {
         return cli_usage(command, "expected 1 to %d run folders", CLEAT_REPORT_RUNS);
     cleat_error error = {0};
     cleat_status status = cleat_report_write(words.items, words.count, &report, &error);
-    if (status == CLEAT_OK && report.out)
+    if (!status && report.out)
         printf("%s\n", report.out);
-    else if (status == CLEAT_OK)
+    else if (!status)
         printf("%s%sreport.html\n", words.items[0], words.items[0][strlen(words.items[0]) - 1] == '/' ? "" : "/");
-    if (status == CLEAT_OK && tensorboard) status = convert(&words, tensorboard, &error);
+    if (!status && tensorboard) status = convert(&words, tensorboard, &error);
     return cli_finish(status, &error);
 }
 

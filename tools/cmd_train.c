@@ -71,7 +71,7 @@ static const char *run_to_continue(const cleat_profile *profile, const cleat_tra
 static cleat_status open_profile(const char *path, const cli_list *assignments, const char *device,
                                  const cleat_train_options *options, cleat_profile **profile, cleat_error *error) {
     cleat_status status = cli_profile_as_given(path, assignments, device, profile, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const char *run = run_to_continue(*profile, options);
     return run ? cleat_profile_apply_run(*profile, run, error) : cleat_profile_apply_init(*profile, error);
 }
@@ -84,14 +84,14 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     cleat_status status = cli_join_ranks(&options->ranks, &error);
     const bool leads = cli_is_leader(options->ranks);
     if (!leads) options->print = NULL;
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_ranks_agree(options->ranks, open_profile(path, assignments, device, options, &profile, &error),
                                    &error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         cli_stop_on_signals(options);
         status = cleat_train(profile, options, &report, &error);
     }
-    if (leads && (status == CLEAT_OK || report.steps > 0)) {
+    if (leads && (!status || report.steps > 0)) {
         if (json)
             print_json(&report);
         else if (!cli_is_quiet())
@@ -154,7 +154,7 @@ static cleat_status choose_folder(const cleat_profile *profile, const cleat_trai
     const char *wanted = options->out ? options->out : profile->run.out;
     *given = *wanted && strcmp(wanted, "auto") != 0;
     cleat_status status = *given ? CLEAT_OK : cleat_run_name(profile, name, error);
-    if (status == CLEAT_OK) snprintf(folder, size, "%s", *given ? wanted : name);
+    if (!status) snprintf(folder, size, "%s", *given ? wanted : name);
     return status;
 }
 
@@ -169,9 +169,9 @@ static int train_on(const cli_command *command, const char *path, const cli_list
     bool given;
     int exit_code = 0;
     cleat_status status = open_profile(path, assignments, NULL, options, &profile, &error);
-    if (status == CLEAT_OK) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
-    if (status == CLEAT_OK) status = write_words(command, argc, argv, several, folder, given, &words, &error);
-    if (status == CLEAT_OK)
+    if (!status) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
+    if (!status) status = write_words(command, argc, argv, several, folder, given, &words, &error);
+    if (!status)
         exit_code = launch_all(&(launch_request){.ranks = ranks,
                                                  .words = &words,
                                                  .folder = folder,
@@ -179,7 +179,7 @@ static int train_on(const cli_command *command, const char *path, const cli_list
                                                  .shares = &profile->distribute.shares});
     launch_words_free(&words);
     cleat_profile_destroy(profile);
-    return status == CLEAT_OK ? exit_code : cli_finish(status, &error);
+    return status ? cli_finish(status, &error) : exit_code;
 }
 
 /* One device needs no other process, and no MPI. */
@@ -190,7 +190,7 @@ static int train_several(const cli_command *command, const char *path, const cli
     cleat_error error = {0};
     int exit_code = 0;
     cleat_status status = launch_find_ranks(&several->where, &ranks, &error);
-    if (status != CLEAT_OK)
+    if (status)
         exit_code = cli_finish(status, &error);
     else if (ranks->count == 1 && !several->where.hosts)
         exit_code = train(path, assignments, ranks->items[0].selector, json, options);
@@ -204,7 +204,7 @@ static int print_profile_help(void) {
     char *text = NULL;
     cleat_error error = {0};
     cleat_status status = cleat_profile_help(&text, &error);
-    if (status == CLEAT_OK) printf("%s", text);
+    if (!status) printf("%s", text);
     free(text);
     return cli_finish(status, &error);
 }

@@ -111,11 +111,11 @@ static int tune(const tune_command *args, const char *path) {
     cleat_tune_options options = {
         .seconds = args->seconds, .clblast = true, .ship = args->ship, .node = args->json ? NULL : print_node};
     cleat_status status = cli_profile(path, &args->assignments, args->device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    if (status) return cli_finish(status, &error);
     status = cleat_tune(profile, &options, &report, &error);
     if (args->json) {
-        if (status == CLEAT_OK || report.count > 0) print_json(&report);
-    } else if (status == CLEAT_OK) {
+        if (!status || report.count > 0) print_json(&report);
+    } else if (!status) {
         print_summary(&report, profile->data->path);
     }
     cleat_tune_free(&report);

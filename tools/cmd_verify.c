@@ -87,7 +87,7 @@ static int verify_library(const char *selector, const char *model, const char *p
     cleat_device *device = NULL;
     cleat_error error = {0};
     cleat_status status = cleat_doctor_open_device(selector, &device, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    if (status) return cli_finish(status, &error);
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     if (!json) printf("%s, %s, driver %s\n", facts->name, facts->platform, facts->driver);
     bool passed = true;
@@ -98,13 +98,13 @@ static int verify_library(const char *selector, const char *model, const char *p
         for (size_t i = 0; status != CLEAT_ERR_NOT_SUPPORTED && (name = cleat_reference_model(i)); ++i) {
             if (model && strcmp(model, name) != 0) continue;
             status = verify_one(device, name, p->name, p->precision, json, &error);
-            passed &= status == CLEAT_OK || status == CLEAT_ERR_NOT_SUPPORTED;
+            passed &= !status || status == CLEAT_ERR_NOT_SUPPORTED;
         }
         if (precision && status == CLEAT_ERR_NOT_SUPPORTED) break;
         status = CLEAT_OK;
     }
     cleat_device_close(device);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
+    if (status) return cli_finish(status, &error);
     if (!json) printf("  %s\n", passed ? "passed" : "FAILED");
     return passed ? 0 : EXIT_DEVICE;
 }
@@ -124,7 +124,7 @@ static int verify_files(const cleat_verify_request *request, const cli_list *fil
         cleat_error error = {0};
         cleat_verify_report report;
         cleat_status status = cleat_verify(request, files->items[i], &report, &error);
-        if (status != CLEAT_OK) return cli_finish(status, &error);
+        if (status) return cli_finish(status, &error);
         (json ? print_json : print_text)(files->items[i], precision, &report);
         failed = failed || report.failed;
         cleat_verify_free(&report);

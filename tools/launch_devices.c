@@ -228,7 +228,7 @@ cleat_status launch_find_ranks(const launch_options *options, launch_ranks **ran
         status = read_hosts(hosts, devices, found, error);
     else if (!find_number(devices, found))
         status = find_here(devices, found, error);
-    if (status == CLEAT_OK)
+    if (!status)
         *ranks = found;
     else
         free(found);

@@ -65,10 +65,10 @@ static int run_ranks(const cli_command *command, launch_options *options, int ar
     cleat_error error = {0};
     int exit_code = 0;
     cleat_status status = launch_find_ranks(options, &ranks, &error);
-    *alone = status == CLEAT_OK && ranks->count == 1 && !options->hosts;
+    *alone = !status && ranks->count == 1 && !options->hosts;
     if (*alone) snprintf(options->selector, sizeof options->selector, "%s", ranks->items[0].selector);
-    if (status == CLEAT_OK && !*alone) status = launch_rank_words(command, argc, argv, &words, &error);
-    if (status != CLEAT_OK)
+    if (!status && !*alone) status = launch_rank_words(command, argc, argv, &words, &error);
+    if (status)
         exit_code = cli_finish(status, &error);
     else if (!*alone)
         exit_code = launch_all(&(launch_request){.ranks = ranks, .words = &words});

@@ -16,7 +16,7 @@ static cleat_status add_cards(const char *name, size_t size, int count, plan_dev
     if (size >= sizeof text) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--devices: a name is too long");
     snprintf(text, sizeof text, "%.*s", (int)size, name);
     cleat_status status = cleat_card_open(text, &card, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "--devices");
+    if (status) return cleat_fail_in(error, status, "--devices");
     for (int i = 0; i < count; ++i) plan->cards[plan->count++] = card;
     return CLEAT_OK;
 }
@@ -46,7 +46,7 @@ static cleat_status read_devices(const char *text, plan_devices *plan, cleat_err
     for (;;) {
         const size_t size = strcspn(text, ",");
         status = add_element(text, size, plan, error);
-        if (status != CLEAT_OK || !text[size]) break;
+        if (status || !text[size]) break;
         text += size + 1;
     }
     for (int i = 0; i < plan->count; ++i)
@@ -85,12 +85,12 @@ static cleat_status read_price(const char *text, size_t size, plan_devices *plan
 
 static cleat_status read_prices(const char *text, plan_devices *plan, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    while (text && status == CLEAT_OK) {
+    while (text && !status) {
         const size_t size = strcspn(text, ",");
         status = read_price(text, size, plan, error);
         text = text[size] ? text + size + 1 : NULL;
     }
-    for (int i = 0; i < plan->count && status == CLEAT_OK; ++i)
+    for (int i = 0; i < plan->count && !status; ++i)
         if (plan->devices[i].price_per_hour < 0)
             status =
                 cleat_fail(error, CLEAT_ERR_ARGUMENT, "--price: there is no price of %s; add %s=PRICE, which may be 0",
@@ -100,20 +100,20 @@ static cleat_status read_prices(const char *text, plan_devices *plan, cleat_erro
 
 static cleat_status read_request(const plan_devices_request *request, plan_devices *plan, cleat_error *error) {
     cleat_status status = read_devices(request->devices, plan, error);
-    if (status == CLEAT_OK && request->price) status = read_prices(request->price, plan, error);
-    if (status != CLEAT_OK) return status;
+    if (!status && request->price) status = read_prices(request->price, plan, error);
+    if (status) return status;
     if (!request->network && plan->count > 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "--devices needs --network, what connects the devices: memory, pcie3, 1Gb, 25Gb,5us, ...");
     status = cleat_network_parse(request->network ? request->network : "memory", &plan->network, error);
-    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "--network");
+    return status ? cleat_fail_in(error, status, "--network") : status;
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_scale(plan_devices *plan, int count, cleat_distributed_report *report, cleat_error *error) {
     cleat_status status = cleat_fit_distributed(plan->profile, count, plan->devices, &plan->network, report, error);
-    if (status == CLEAT_OK)
+    if (!status)
         plan->scales[plan->n_scales++] =
             (plan_scale){.count = count,
                          .used = report->used,
@@ -132,9 +132,8 @@ static cleat_status add_scales(plan_devices *plan, cleat_error *error) {
     cleat_distributed_report *report = calloc(1, sizeof *report);
     if (!report) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the plan");
     cleat_status status = CLEAT_OK;
-    for (int count = 1; count < plan->count && status == CLEAT_OK; count *= 2)
-        status = add_scale(plan, count, report, error);
-    if (status == CLEAT_OK) status = add_scale(plan, plan->count, report, error);
+    for (int count = 1; count < plan->count && !status; count *= 2) status = add_scale(plan, count, report, error);
+    if (!status) status = add_scale(plan, plan->count, report, error);
     free(report);
     return status;
 }
@@ -143,8 +142,8 @@ static cleat_status make_plan(plan_devices *plan, cleat_error *error) {
     cleat_status status =
         cleat_fit_distributed(plan->profile, plan->count, plan->devices, &plan->network, &plan->report, error);
     /* Messages about the data would be the same each time. */
-    if (status == CLEAT_OK) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
-    return status == CLEAT_OK ? add_scales(plan, error) : status;
+    if (!status) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    return status ? status : add_scales(plan, error);
 }
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
@@ -157,8 +156,8 @@ int plan_devices_run(const cli_command *command, const plan_devices_request *req
     plan->profile = profile;
     cleat_status status = read_request(request, plan, &error);
     int exit_code = status == CLEAT_ERR_ARGUMENT ? cli_usage(command, "%s", error.text) : 0;
-    if (status == CLEAT_OK) status = make_plan(plan, &error);
-    if (status == CLEAT_OK) (request->json ? plan_devices_print_json : plan_devices_print)(plan);
+    if (!status) status = make_plan(plan, &error);
+    if (!status) (request->json ? plan_devices_print_json : plan_devices_print)(plan);
     if (exit_code == 0) exit_code = cli_finish(status, &error);
     if (exit_code == 0 && plan->report.used == 0) exit_code = EXIT_FIT;
     free(plan);

@@ -51,9 +51,9 @@ static void add_point(const cleat_profile *profile, const timeline *line, int64_
                       plan_point point, plan_rates *rates) {
     point.step = line->steps_known || step == 0 ? step : -1;
     point.epoch = epoch_known ? (double)step / (double)line->epoch_steps : -1;
-    if (rates->status == CLEAT_OK)
+    if (!rates->status)
         rates->status = cleat_learning_rate(profile, line->epoch_steps, step, &point.rate, &rates->error);
-    if (rates->status == CLEAT_OK) rates->points[rates->n_points++] = point;
+    if (!rates->status) rates->points[rates->n_points++] = point;
 }
 
 static void add_points(const cleat_profile *profile, int64_t steps_per_epoch, plan_rates *rates) {
@@ -69,7 +69,7 @@ static void add_points(const cleat_profile *profile, int64_t steps_per_epoch, pl
     if (line.warmup > 0) {
         plan_point point = {.at = "end of warm-up"};
         add_point(profile, &line, line.warmup, line.epochs_known, point, rates);
-        if (!line.steps_known && profile->train.warmup_steps > 0 && rates->status == CLEAT_OK)
+        if (!line.steps_known && profile->train.warmup_steps > 0 && !rates->status)
             rates->points[rates->n_points - 1].step = line.warmup;
     }
     for (int percent = 25; percent <= 100; percent += 25) {
@@ -85,7 +85,7 @@ plan_rates plan_find_rates(const cleat_profile *profile, int64_t steps_per_epoch
     plan_rates rates = {.base_batch = given != CLEAT_NONE ? given : cleat_profile_effective_batch(profile)};
     add_scalings(profile, &rates);
     add_points(profile, steps_per_epoch, &rates);
-    if (rates.status != CLEAT_OK) rates.n_points = 0;
+    if (rates.status) rates.n_points = 0;
     return rates;
 }
 
@@ -150,5 +150,5 @@ static void print_schedule(const plan_result *plan) {
 
 void plan_print_rates(const plan_result *plan) {
     print_scalings(plan);
-    if (plan->rates.status == CLEAT_OK) print_schedule(plan);
+    if (!plan->rates.status) print_schedule(plan);
 }

@@ -134,7 +134,7 @@ cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches 
     const cleat_rng_key *rng_key = spec->rng_key;
     cleat_status status =
         check_arguments(spec->dataset, spec->samples, n_samples, spec->buckets, spec->n_buckets, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_batches *made = cleat_alloc(1, sizeof *made);
     uint32_t *order = cleat_alloc(n_samples, sizeof *order);
     size_t *filled = cleat_alloc(spec->n_buckets + 1, sizeof *filled);
@@ -156,7 +156,7 @@ cleat_status cleat_batches_create(const cleat_batches_spec *spec, cleat_batches 
     }
     size_t global_batches = cut_global_batches(spec, order, filled, made->samples, whole);
     if (rng_key) status = shuffle_global_batches(whole, global_batches, &random, error);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     for (size_t w = 0; w < global_batches; ++w) add_global_batch(made, spec, &whole[w]);
     *batches = made;
     made = NULL;

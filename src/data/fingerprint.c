@@ -65,10 +65,10 @@ static cleat_status hash_sample(const cleat_dataset *dataset, size_t sample, str
     void *slots[FIELDS] = {NULL};
     const int64_t length = cleat_dataset_length(dataset, sample);
     cleat_status status = make_slots(dataset, length, slots, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         const cleat_status filled = cleat_dataset_fill(dataset, sample, length, NULL, slots, NULL);
         cleat_text_add(&s->pending, "%d\n", (int)filled);
-        for (size_t f = 0; f < FIELDS && filled == CLEAT_OK; ++f)
+        for (size_t f = 0; f < FIELDS && !filled; ++f)
             if (slots[f])
                 cleat_text_add_bytes(&s->pending, slots[f],
                                      (size_t)cleat_field_bytes(cleat_dataset_field(dataset, f), length));
@@ -86,8 +86,7 @@ static cleat_status hash_content(const cleat_dataset *dataset, char hash[33], cl
         cleat_text_add(&s.pending, "%" PRId64 "\n", cleat_dataset_length(dataset, i));
         fold_when_large(&s);
     }
-    for (size_t i = 0; i < filled && status == CLEAT_OK; ++i)
-        status = hash_sample(dataset, i * count / filled, &s, error);
+    for (size_t i = 0; i < filled && !status; ++i) status = hash_sample(dataset, i * count / filled, &s, error);
     cleat_status finished = finish(&s, hash, error);
     return status ? status : finished;
 }

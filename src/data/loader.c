@@ -105,7 +105,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
     const cleat_bucket *bucket = &loader->buckets[micro_batch->bucket];
     if (loader->setup.slot_wait) {
         cleat_status status = loader->setup.slot_wait(loader->setup.user, slot, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     const double start = cleat_seconds();
     for (int64_t b = 0; b < bucket->micro_batch_size; ++b) {
@@ -117,7 +117,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
         else
             status = cleat_dataset_fill(dataset, micro_batch->samples[b], bucket->length,
                                         loader->random ? &loader->rng_key : NULL, fields, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         round_fields(loader, micro_batch->bucket, slot, b, fields);
     }
     *seconds = cleat_seconds() - start;
@@ -166,8 +166,8 @@ static void fill_next(cleat_loader *loader, size_t slot) {
     pthread_mutex_lock(&loader->lock);
     --loader->filling;
     loader->stats.fill_seconds += spent;
-    loader->state[slot] = status == CLEAT_OK ? SLOT_READY : SLOT_FREE;
-    if (status != CLEAT_OK && micro_batch < loader->failed_batch) {
+    loader->state[slot] = status ? SLOT_FREE : SLOT_READY;
+    if (status && micro_batch < loader->failed_batch) {
         loader->failed_batch = micro_batch;
         loader->failure = error;
         loader->failure.status = status;
@@ -340,7 +340,7 @@ static cleat_status allocate(cleat_loader *loader, cleat_error *error) {
 
 cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error) {
     cleat_status status = check_setup(setup, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_loader *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
     made->setup = *setup;
@@ -357,15 +357,15 @@ cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader *
     pthread_cond_init(&made->work, NULL);
     pthread_cond_init(&made->done, NULL);
     status = allocate(made, error);
-    if (status == CLEAT_OK) status = read_field_offsets(made, error);
-    if (status == CLEAT_OK) status = read_field_storage(made, error);
-    if (status == CLEAT_OK && setup->workers > 0) {
+    if (!status) status = read_field_offsets(made, error);
+    if (!status) status = read_field_storage(made, error);
+    if (!status && setup->workers > 0) {
         status = cleat_pinning_create(setup->cpus, &made->pinning, error);
-        if (status == CLEAT_OK)
+        if (!status)
             cleat_log(CLEAT_LOG_INFO, "loader: %d threads on CPUs %s, %zu slots", setup->workers,
                       cleat_pinning_list(made->pinning), setup->n_slots);
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_loader_destroy(made);
         return status;
     }
@@ -410,7 +410,7 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
     cleat_loader_stop(loader);
     int started = 0;
     cleat_status status = start_threads(loader, &started, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         join_threads(loader);
         return status;
     }
@@ -461,7 +461,7 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
         *loaded = (cleat_loaded){.index = loader->end};
     } else {
         status = await_batch(loader, &slot, &waited, error);
-        if (status == CLEAT_OK) {
+        if (!status) {
             *loaded = (cleat_loaded){.micro_batch = cleat_batches_get(loader->batches, loader->next_out),
                                      .index = loader->next_out,
                                      .slot = slot,

@@ -157,7 +157,7 @@ cleat_status cleat_classes_write(const cleat_class_source *source, int64_t class
                                           .probabilities = probabilities + i * (size_t)classes};
     }
     status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
+    if (!status) status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
 done:
     cleat_free(rows);
     cleat_free(probabilities);

@@ -95,8 +95,8 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     cleat_status status = cleat_maps_open(path, &options, &opened, error);
-    if (status == CLEAT_OK) status = cleat_masks_make_own(model, 0, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_masks_make_own(model, 0, error);
+    if (status) {
         cleat_dataset_destroy(opened);
         return status;
     }
@@ -200,9 +200,9 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     int32_t *before = cleat_alloc((size_t)pixels, sizeof *before);
     if (!before) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a mask of %lld pixels", (long long)pixels);
     cleat_status status = CLEAT_OK;
-    for (int64_t b = 0; b < batch->count && status == CLEAT_OK; ++b) {
+    for (int64_t b = 0; b < batch->count && !status; ++b) {
         status = cleat_maps_persistence(batch->dataset, batch->samples[b], before, error);
-        bool known = status == CLEAT_OK;
+        bool known = !status;
         if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
         cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, known ? before : NULL,
                                   metric_state);
@@ -215,7 +215,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                           const char *folder, cleat_error *error) {
     const map_size size = size_of(model);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         const cleat_prediction *p = &predictions[i];
         cleat_image_info info = cleat_image_describe(p->dataset);
         const cleat_mask_output output = {.folder = folder,
@@ -254,7 +254,7 @@ static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_im
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a frame");
     cleat_status status =
         cleat_maps_last_frame(prediction->dataset, prediction->sample, values, &channel, &name, error);
-    if (status == CLEAT_OK) draw(values, image);
+    if (!status) draw(values, image);
     cleat_free(values);
     if (name)
         snprintf(text, size, "last frame, channel %s", name);

@@ -84,16 +84,15 @@ cleat_status cleat_examples_add_image(cleat_text *json, const cleat_image *image
                                       size_t most, cleat_error *error) {
     cleat_text png = {0};
     cleat_status status = CLEAT_OK;
-    for (int64_t side = CLEAT_EXAMPLE_SIDE; status == CLEAT_OK && (png.size == 0 || png.size > most);
-         side = side * 3 / 4) {
+    for (int64_t side = CLEAT_EXAMPLE_SIDE; !status && (png.size == 0 || png.size > most); side = side * 3 / 4) {
         cleat_image small = {0};
         cleat_text_free(&png);
         status = shrink(image, side, shrinking, &small, error);
-        if (status == CLEAT_OK) status = cleat_image_encode_png("an example", &small, &png, error);
+        if (!status) status = cleat_image_encode_png("an example", &small, &png, error);
         cleat_image_free(&small);
         if (side <= MIN_SIDE) break;
     }
-    if (status == CLEAT_OK) {
+    if (!status) {
         cleat_text_add(json, "\"data:image/png;base64,");
         add_base64(json, (const uint8_t *)png.data, png.size);
         cleat_text_add(json, "\"");

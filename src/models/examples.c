@@ -73,9 +73,9 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluate
         double *state = cleat_alloc(cleat_model_metric_state_size(model), sizeof *state);
         if (!state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a baseline");
         status = model->type->examples->baseline(model, evaluated, state, made.text, error);
-        if (status == CLEAT_OK) cleat_model_metric_compute(model, state, &metrics);
+        if (!status) cleat_model_metric_compute(model, state, &metrics);
         cleat_free(state);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         made.known = select_metric(model, &metrics, evaluated->metric, &made) ||
                      select_metric(model, &metrics, model->type->metrics[0].name, &made);
     }
@@ -125,11 +125,11 @@ static cleat_status add_examples(const cleat_model *model, const cleat_evaluated
                                  cleat_error *error) {
     cleat_status status = CLEAT_OK;
     size_t shown = 0;
-    for (size_t i = 0; i < evaluated->n_predictions && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < evaluated->n_predictions && !status; ++i) {
         const size_t before = json->size;
         cleat_text_add(json, shown ? ",\n" : "\n");
         status = model->type->examples->add(model, evaluated, i, json, error);
-        if (json->failed || status != CLEAT_OK) break;
+        if (json->failed || status) break;
         if (json->size > CLEAT_EXAMPLES_BYTES) {
             json->size = before;
             json->data[before] = 0;
@@ -137,7 +137,7 @@ static cleat_status add_examples(const cleat_model *model, const cleat_evaluated
             ++shown;
         }
     }
-    if (status == CLEAT_OK && shown < evaluated->n_predictions)
+    if (!status && shown < evaluated->n_predictions)
         cleat_log(CLEAT_LOG_DEBUG, "examples: %zu of %zu samples are left out, because the file would exceed 200 KB",
                   evaluated->n_predictions - shown, evaluated->n_predictions);
     return status;
@@ -162,9 +162,9 @@ cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_eva
     cleat_text_add(json, ",\n\"confusion\":");
     cleat_status status = add_confusion(model, evaluated->metric_state, json, error);
     cleat_text_add(json, ",\n\"examples\":[");
-    if (status == CLEAT_OK) status = add_examples(model, evaluated, json, error);
+    if (!status) status = add_examples(model, evaluated, json, error);
     cleat_text_add(json, "]}\n");
-    if (status == CLEAT_OK && json->failed)
+    if (!status && json->failed)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the examples of an evaluation");
     return status;
 }

@@ -44,13 +44,13 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
     const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_images_open(path, &options, &opened, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_image_info info = cleat_image_describe(opened);
     status = read_classes(model, opened, info.classes, error);
-    if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
+    if (!status && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
         status = cleat_classes_warn(&class_source, opened, path, settings_of(model)->loss.class_weights, info.classes,
                                     model->own, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_dataset_destroy(opened);
         return status;
     }
@@ -151,8 +151,8 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
     void *slots[] = {NULL, [LABEL] = &label};
     cleat_status status =
         cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
-    if (status == CLEAT_OK) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    if (status) return status;
     const cleat_class_example example = {.image = &image, .label = label};
     status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
     cleat_image_free(&image);

@@ -207,12 +207,10 @@ cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_predi
     cleat_status status =
         cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
     cleat_text_add(json, ",\"truth\":");
-    if (status == CLEAT_OK)
-        status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
     mask.pixels = truth + pixels;
     cleat_text_add(json, ",\"prediction\":");
-    if (status == CLEAT_OK)
-        status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
     cleat_text_add(json, ",\"score\":");
     cleat_examples_add_number(json, counts[TP] / (counts[TP] + counts[FP] + counts[FN]), 6);
     cleat_text_add(json, ",\"score_name\":\"iou\"}");
@@ -302,9 +300,9 @@ cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output
             mask[r * out_width + c] = p >= settings_of(model)->threshold ? 255 : 0;
         }
     status = cleat_masks_path(output, ".npy", path, error);
-    if (status == CLEAT_OK) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
-    if (status == CLEAT_OK) status = cleat_masks_path(output, ".png", path, error);
-    if (status == CLEAT_OK) status = cleat_png_write(path, mask, out_height, out_width, error);
+    if (!status) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
+    if (!status) status = cleat_masks_path(output, ".png", path, error);
+    if (!status) status = cleat_png_write(path, mask, out_height, out_width, error);
 done:
     cleat_free(mask);
     cleat_free(probabilities);

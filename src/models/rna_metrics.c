@@ -236,7 +236,7 @@ cleat_status cleat_rna_metrics_compute(const float *x, const float *reference, c
                                        cleat_rna_metrics *metrics, cleat_error *error) {
     trace t;
     cleat_status status = make_trace(&t, x, reference, mask, length, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         motion m;
         compute_distances(&t, metrics);
         metrics->rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
@@ -250,7 +250,7 @@ cleat_status cleat_rna_superpose(const float *x, const float *reference, const f
                                  float *aligned, double *rmsd, cleat_error *error) {
     trace t;
     cleat_status status = make_trace(&t, x, reference, mask, length, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         motion m;
         *rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
         for (int64_t i = 0; i < length; ++i) {

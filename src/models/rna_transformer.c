@@ -323,7 +323,7 @@ static cleat_status add_chain(const float *x, const float *coords, const float *
     cleat_rna_metrics f;
     if (!is_known(mask, length)) return CLEAT_OK;
     cleat_status status = cleat_rna_metrics_compute(x, coords, mask, length, &f, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     add(metric_state, PAIR_MAE, f.pair_mae, f.has_pairs);
     add(metric_state, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
     add(metric_state, LDDT, f.lddt, length >= LDDT_SHORTEST);
@@ -338,7 +338,7 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     const int32_t *lengths = batch->fields[LENGTHS];
     const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
     cleat_status status = CLEAT_OK;
-    for (int64_t b = 0; b < batch->batch && status == CLEAT_OK; ++b) {
+    for (int64_t b = 0; b < batch->batch && !status; ++b) {
         const int64_t first = b * batch->length;
         status = add_chain(output + 3 * first, coords + 3 * first, mask + first, lengths[b], metric_state, error);
     }
@@ -377,9 +377,9 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
     cleat_error why, first = {0};
     size_t left_out = 0;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         status = pdb_path(folder, chains[i].id, &taken, path, &why);
-        if (status == CLEAT_OK) status = cleat_rna_write_pdb(path, &chains[i], 1, &why);
+        if (!status) status = cleat_rna_write_pdb(path, &chains[i], 1, &why);
         if (status != CLEAT_ERR_NOT_SUPPORTED) continue;
         if (!left_out++) first = why;
         status = CLEAT_OK;
@@ -388,7 +388,7 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
     if (left_out)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu chains are only in predictions.csv; the first: %s", folder,
                   left_out, count, first.text);
-    return status == CLEAT_OK ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
+    return status ? cleat_fail(error, status, "%s", why.text) : CLEAT_OK;
 }
 
 /* Writes FOLDER/predictions.csv with all chains, and a PDB file for each chain. */
@@ -400,8 +400,8 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     if (!chains) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu chains", count);
     for (size_t i = 0; i < count; ++i) chains[i] = chain_of(&predictions[i]);
     cleat_status status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_rna_write_csv(path, chains, count, error);
-    if (status == CLEAT_OK) status = write_pdb_files(chains, count, folder, error);
+    if (!status) status = cleat_rna_write_csv(path, chains, count, error);
+    if (!status) status = write_pdb_files(chains, count, folder, error);
     cleat_free(chains);
     return status;
 }
@@ -462,11 +462,11 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
     double rmsd = NAN;
     (void)model;
     cleat_status status = read_chain(prediction->dataset, prediction->sample, &chain, error);
-    if (status == CLEAT_OK && is_known(chain.mask, chain.length))
+    if (!status && is_known(chain.mask, chain.length))
         status = cleat_rna_superpose(prediction->output, chain.coords, chain.mask, chain.length, chain.x, &rmsd, error);
-    else if (status == CLEAT_OK)
+    else if (!status)
         memcpy(chain.x, prediction->output, 3 * (size_t)chain.length * sizeof *chain.x);
-    if (status == CLEAT_OK) {
+    if (!status) {
         cleat_examples_begin(json, "rna", prediction);
         cleat_text_add(json, ",\"sequence\":\"");
         for (int64_t i = 0; i < chain.length; ++i) cleat_text_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
@@ -486,16 +486,15 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated 
                                 char *text, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     (void)model;
-    for (size_t i = 0; i < evaluated->n_samples && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < evaluated->n_samples && !status; ++i) {
         known_chain chain;
         status = read_chain(evaluated->dataset, evaluated->samples[i], &chain, error);
-        for (int64_t r = 0; status == CLEAT_OK && r < chain.length; ++r) {
+        for (int64_t r = 0; !status && r < chain.length; ++r) {
             double atom[3];
             cleat_rna_helix_atom((int)r, false, atom);
             for (int k = 0; k < 3; ++k) chain.x[3 * r + k] = (float)atom[k];
         }
-        if (status == CLEAT_OK)
-            status = add_chain(chain.x, chain.coords, chain.mask, chain.length, metric_state, error);
+        if (!status) status = add_chain(chain.x, chain.coords, chain.mask, chain.length, metric_state, error);
         free_chain(&chain);
     }
     snprintf(text, CLEAT_BASELINE_TEXT, "one strand of an ideal A-form helix for every sequence");

@@ -119,10 +119,10 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.names = s->mask.names;
     options.mask_classes = s->mask.classes;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_masks_class(opened, 0) ? cleat_mask_classes_open(model, opened, fits ? path : NULL, error)
                                               : open_binary(model, opened, fits ? path : NULL, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_dataset_destroy(opened);
         return status;
     }
@@ -217,7 +217,7 @@ static cleat_status write_one(const cleat_model *model, const cleat_mask_output 
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         const cleat_prediction *p = &predictions[i];
         int64_t height, width;
         status = cleat_masks_file_size(p->dataset, p->sample, &height, &width, error);
@@ -244,8 +244,8 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
     void *slots[] = {NULL, [MASK] = mask};
     if (!mask) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a mask");
     cleat_status status = cleat_dataset_fill(prediction->dataset, prediction->sample, stride, NULL, slots, error);
-    if (status == CLEAT_OK) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    if (!status) {
         const cleat_mask_example example = {.image = &image,
                                             .logits = prediction->output,
                                             .mask = mask,

@@ -134,7 +134,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     for (int64_t i = 0; i < frames->count; ++i) options.resample_seconds[i] = 60 * frames->values[i];
     options.n_resamples = (size_t)frames->count;
     cleat_status status = cleat_series_open(path, &options, dataset, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_series_info info = cleat_series_describe(*dataset);
     model->sizes.inputs = info.channels;
     model->sizes.outputs = info.targets;
@@ -305,10 +305,10 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     const float *targets = batch->fields[TARGET];
     cleat_forecast known = {0};
     cleat_status status = cleat_forecast_create(each, &known, error);
-    for (int64_t b = 0; b < batch->count && status == CLEAT_OK; ++b) {
+    for (int64_t b = 0; b < batch->count && !status; ++b) {
         status = cleat_forecast_fill(batch->dataset, batch->samples[b], horizon, columns,
                                      settings_of(model)->data.anchor, &known, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         const float *target = targets + b * each;
         for (int64_t i = 0; i < each; ++i) { /* like the target: differences from the anchor */
             known.last[i] -= known.anchor[i];
@@ -357,7 +357,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                           const char *folder, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 

@@ -28,7 +28,7 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
     size_t bytes = (size_t)(horizon * columns) * sizeof(float);
     cleat_status status =
         cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), NULL, slots, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (int64_t i = columns; i < horizon * columns; ++i) forecast->last[i] = forecast->last[i - columns];
     switch (kind) {
     case CLEAT_SERIES_ANCHOR_NONE:
@@ -82,13 +82,13 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     }
     cleat_text_add(&text, "\n");
     cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         status = cleat_forecast_fill(predictions[i].dataset, predictions[i].sample, info.horizon, info.targets, kind,
                                      &known, error);
-        if (status == CLEAT_OK) add_rows(&predictions[i], &info, known.anchor, &text);
+        if (!status) add_rows(&predictions[i], &info, known.anchor, &text);
     }
     cleat_forecast_free(&known);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_text_free(&text);
         return status;
     }

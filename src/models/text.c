@@ -150,14 +150,14 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.workers = cleat_text_workers(model);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
     status = set_vocabulary(model, path, opened, error);
-    if (status == CLEAT_OK) status = read_classes(model, opened, error);
-    if (status == CLEAT_OK && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
+    if (!status) status = read_classes(model, opened, error);
+    if (!status && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
         status = cleat_classes_warn(&label_source, opened, path, settings_of(model)->loss.class_weights,
                                     model->sizes.classes, model->own, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_dataset_destroy(opened);
         return status;
     }
@@ -410,8 +410,7 @@ static cleat_status write_tags(const cleat_model *model, const cleat_prediction 
         at += n;
     }
     status = cleat_path_join(folder, "predictions.conll", path, sizeof path, error);
-    if (status == CLEAT_OK)
-        status = cleat_text_write_tags(path, names, (size_t)model->sizes.classes, sentences, count, error);
+    if (!status) status = cleat_text_write_tags(path, names, (size_t)model->sizes.classes, sentences, count, error);
 done:
     cleat_free(sentences);
     cleat_free(tags);

@@ -28,7 +28,7 @@ static void add_probability(cleat_text *text, float probability) {
 static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction *prediction, size_t row,
                                    const char *const *names, size_t classes, cleat_error *error) {
     cleat_status status = check_label(prediction->label, classes, row, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i < classes; ++i) {
         float probability = prediction->probabilities[i];
         if (isfinite(probability) && !(probability >= 0 && probability <= 1.001f))
@@ -54,9 +54,9 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
         cleat_text_add_field(&text, names[i]);
     }
     cleat_text_add_bytes(&text, "\n", 1);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < count && !status; ++i)
         status = add_prediction(&text, &predictions[i], i, names, classes, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
+    if (!status) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }
@@ -93,7 +93,7 @@ static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *
     for (size_t i = 0; i < sentence->count; ++i) {
         const char *word = sentence->words[i];
         cleat_status status = check_label(sentence->labels[i], labels, row, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!*word || strpbrk(word, "\t\r\n"))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "sentence %zu: word %zu is empty or contains a tab or a line break, which a CoNLL file "
@@ -110,9 +110,8 @@ cleat_status cleat_text_write_tags(const char *path, const char *const *names, s
                                    const cleat_tagged_sentence *sentences, size_t count, cleat_error *error) {
     cleat_text text = {0};
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
-        status = add_sentence(&text, &sentences[i], i, names, labels, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
+    for (size_t i = 0; i < count && !status; ++i) status = add_sentence(&text, &sentences[i], i, names, labels, error);
+    if (!status) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }

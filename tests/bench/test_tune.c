@@ -55,7 +55,7 @@ static cleat_device *device_open(void) {
 }
 
 static void must(cleat_status status, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s: %s", cleat_status_text(status), error->text);
+    if (status) fail_msg("%s: %s", cleat_status_text(status), error->text);
 }
 
 /* --- selection ------------------------------------------------------------------------------------------------ */

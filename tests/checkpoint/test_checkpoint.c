@@ -120,7 +120,7 @@ static cleat_status save_fitted(const cleat_dataset *dataset, const char *folder
     static const char *const files[] = {"vocab.txt", "labels.txt"};
     cleat_status status = CLEAT_OK;
     (void)dataset;
-    for (size_t i = 0; i < 2 && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < 2 && !status; ++i) {
         char path[CLEAT_CHECKPOINT_PATH];
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         status = cleat_file_write(path, "one\ntwo\n", i ? 8 : 4, error);
@@ -165,7 +165,7 @@ static int64_t last_step(void) {
     cleat_error error = {0};
     cleat_status status = cleat_checkpoint_open_last(run, &checkpoint, &error);
     if (status == CLEAT_ERR_NOT_FOUND) return -1;
-    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    if (status) fail_msg("%s", error.text);
     int64_t step = checkpoint->state.step;
     assert_non_null(checkpoint->optim);
     expect_whole(checkpoint);
@@ -360,7 +360,7 @@ static cleat_status open_folder(const char *folder) {
     cleat_error error = {0};
     snprintf(path, sizeof path, "%s/%s", run, folder);
     cleat_status status = cleat_checkpoint_open(path, &checkpoint, &error);
-    if (status != CLEAT_OK) {
+    if (status) {
         assert_null(checkpoint);
         assert_non_null(strstr(error.text, path));
     }
@@ -657,7 +657,7 @@ static bool killed_save(int64_t step, bool best, long n) {
         fault_kills = true;
         calls_until_fault = n;
         cleat_status status = save(step, best, 2, NULL);
-        _exit(status == CLEAT_OK ? 0 : 1);
+        _exit(!status ? 0 : 1);
     }
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
@@ -707,7 +707,7 @@ static void a_failure_of_any_call_leaves_a_run_that_opens(void **test) {
         cleat_status status = save(step, true, 2, &error);
         bool untouched = calls_until_fault > 0;
         calls_until_fault = 0;
-        assert_true(status == CLEAT_OK || status == CLEAT_ERR_IO);
+        assert_true(!status || status == CLEAT_ERR_IO);
         if (status == CLEAT_ERR_IO) {
             ++failures;
             assert_non_null(strstr(error.text, strerror(EIO)));
@@ -758,13 +758,13 @@ static void every_failing_allocation_is_survived(void **test) {
         cleat_error error = {0};
         cleat_fail_allocation(n);
         cleat_status status = save(10 + n, false, 2, &error);
-        if (status == CLEAT_OK) status = cleat_checkpoint_open_last(run, &checkpoint, &error);
-        if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(checkpoint, same, 2, &error);
+        if (!status) status = cleat_checkpoint_open_last(run, &checkpoint, &error);
+        if (!status) status = cleat_checkpoint_expect_settings(checkpoint, same, 2, &error);
         cleat_fail_allocation(0);
         cleat_checkpoint_close(checkpoint);
         assert_true(last_step() >= 10);
-        if (status == CLEAT_OK && n > 60) return;
-        if (status != CLEAT_OK && status != CLEAT_ERR_MEMORY) fail_msg("%ld: %s", n, error.text);
+        if (!status && n > 60) return;
+        if (status && status != CLEAT_ERR_MEMORY) fail_msg("%ld: %s", n, error.text);
     }
 }
 

@@ -72,14 +72,14 @@ size_t images_sample_called(const cleat_dataset *dataset, const char *id) {
 
 void images_expect_memory_errors(const char *path, const cleat_image_options *options) {
     long n = 1;
-    for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
+    for (cleat_status status = CLEAT_ERR_MEMORY; status; ++n) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         cleat_fail_allocation(n);
         status = cleat_images_open(path, options, &dataset, &error);
         cleat_fail_allocation(0);
-        if (status != CLEAT_OK && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", n, error.text);
-        assert_true((status == CLEAT_OK) == (dataset != NULL));
+        if (status && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", n, error.text);
+        assert_true((!status) == (dataset != NULL));
         if (dataset) cleat_dataset_destroy(dataset);
     }
     assert_true(n > 20);

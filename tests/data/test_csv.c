@@ -42,8 +42,8 @@ static cleat_status read_all(const char *path, cleat_error *error) {
     cleat_csv csv;
     bool more = true;
     cleat_status status = cleat_csv_open(path, &csv, error);
-    if (status != CLEAT_OK) return status;
-    while (status == CLEAT_OK && more) status = cleat_csv_next(&csv, &more, error);
+    if (status) return status;
+    while (!status && more) status = cleat_csv_next(&csv, &more, error);
     cleat_csv_close(&csv);
     return status;
 }

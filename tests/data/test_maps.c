@@ -756,7 +756,7 @@ static void every_failed_allocation_is_survived(void **state) {
             cleat_fail_allocation(++n);
             status = cleat_maps_open(folders[kind], &options, &dataset, &error);
             cleat_fail_allocation(0);
-            if (status == CLEAT_OK)
+            if (!status)
                 cleat_dataset_destroy(dataset);
             else
                 assert_true(status == CLEAT_ERR_MEMORY && *error.text);

@@ -190,7 +190,7 @@ static void survives_failing_allocations(void **state) {
             cleat_fail_allocation(n);
             status = cleat_rna_open(paths[p], &options, &dataset, &error);
             cleat_fail_allocation(0);
-            if (status != CLEAT_OK) {
+            if (status) {
                 assert_int_equal(status, CLEAT_ERR_MEMORY);
                 assert_null(dataset);
                 assert_true(strlen(error.text) > 0);
@@ -220,7 +220,7 @@ static void survives_failing_allocations(void **state) {
             .dataset = dataset, .samples = samples, .n_samples = 8, .max_buckets = 2, .multiple = 1};
         cleat_fail_allocation(n);
         status = cleat_batches_create(&laid_out, &batches, &error);
-        if (status == CLEAT_OK) status = cleat_buckets_choose(&chosen, edges, &edge_count, &error);
+        if (!status) status = cleat_buckets_choose(&chosen, edges, &edge_count, &error);
         cleat_fail_allocation(0);
         cleat_batches_destroy(batches);
     }

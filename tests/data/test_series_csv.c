@@ -633,8 +633,8 @@ static void survives_cuts_and_flips(void **state) {
             memcpy(text, good, sizeof text);
             text[cut] = flip == 0 ? 0 : (char)(text[cut] ^ (flip == 1 ? 0x80 : 0x02));
             cleat_status status = test_open_series(text, &options, &dataset, &error);
-            assert_true(status == CLEAT_OK ? dataset != NULL : strlen(error.text) > 20);
-            opened += status == CLEAT_OK;
+            assert_true(!status ? dataset != NULL : strlen(error.text) > 20);
+            opened += !status;
             refused += status != CLEAT_OK;
             cleat_dataset_destroy(dataset);
         }
@@ -661,11 +661,11 @@ static void survives_failing_allocations(void **state) {
             test_write_text(test_path("failing.csv"), text);
             cleat_fail_allocation(n);
             status = cleat_series_open(test_path("failing.csv"), &options, &dataset, &error);
-            cleat_status saved = status == CLEAT_OK ? cleat_dataset_save(dataset, kept, &error) : status;
+            cleat_status saved = status ? status : cleat_dataset_save(dataset, kept, &error);
             cleat_fail_allocation(0);
-            if (status == CLEAT_OK) status = saved;
-            if (status != CLEAT_OK) assert_int_equal(status, CLEAT_ERR_MEMORY);
-            if (status != CLEAT_OK) assert_true(strlen(error.text) > 0);
+            if (!status) status = saved;
+            if (status) assert_int_equal(status, CLEAT_ERR_MEMORY);
+            if (status) assert_true(strlen(error.text) > 0);
             cleat_dataset_destroy(dataset);
         }
         assert_int_equal(status, CLEAT_OK);

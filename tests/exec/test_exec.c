@@ -313,9 +313,9 @@ static void test_no_host_memory(void **state) {
     for (long n = 1;; ++n) {
         cleat_fail_allocation(n);
         cleat_status status = cleat_exec_create(device, r.plan, &exec, &error);
-        if (status == CLEAT_OK) {
+        if (!status) {
             status = cleat_exec_build(exec, &error);
-            if (status == CLEAT_OK) break;
+            if (!status) break;
             cleat_exec_destroy(exec);
             exec = NULL;
         }

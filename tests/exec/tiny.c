@@ -142,7 +142,7 @@ cleat_device *tiny_open_device(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
     setenv("CLEAT_KERNEL_DIR", source_path("tests/exec/cl"), 1);
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
-    if (status == CLEAT_OK) return device;
+    if (!status) return device;
     fprintf(stderr, "%s\n", error.text);
     exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }

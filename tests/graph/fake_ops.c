@@ -20,8 +20,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const fake_attr *attr = attr_of(node);
     int64_t shape[] = {attr->rows, attr->columns};
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < attr->n_out && status == CLEAT_OK; ++i)
-        status = cleat_set_output(node, i, CLEAT_F32, 2, shape, error);
+    for (int i = 0; i < attr->n_out && !status; ++i) status = cleat_set_output(node, i, CLEAT_F32, 2, shape, error);
     return status;
 }
 
@@ -80,7 +79,7 @@ void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_te
 static cleat_status infer_view(cleat_node *node, cleat_error *error) {
     int64_t shape[] = {1, cleat_tensor_elements(node->in[0])};
     cleat_status status = cleat_set_output(node, 0, node->in[0]->dtype, 2, shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
+    if (!status) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
     return status;
 }
 
@@ -137,7 +136,7 @@ static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
     const fake_attr *attr = attr_of(node);
     int64_t shape[] = {attr->rows, attr->columns}, statistics[] = {attr->rows, attr->n_out};
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, shape, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error);
 }
 
 static bool is_cheap(const cleat_node *node) {

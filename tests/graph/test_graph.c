@@ -213,7 +213,7 @@ static void starting_values_depend_on_seed_and_name(void **state) {
 static cleat_status infer_number(cleat_node *node, cleat_error *error) {
     int outputs = (int)node->attr[0];
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < outputs && status == CLEAT_OK; ++i)
+    for (int i = 0; i < outputs && !status; ++i)
         status = cleat_set_output(node, i, CLEAT_F32, 1, (int64_t[]){1}, error);
     return status;
 }
@@ -506,14 +506,14 @@ static cleat_status build_and_plan(cleat_error *error) {
     cleat_graph *graph = NULL;
     cleat_plan *plan = NULL;
     cleat_status status = cleat_store_create(&store, error);
-    if (status == CLEAT_OK) status = cleat_graph_create(store, "train", &graph, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_graph_create(store, "train", &graph, error);
+    if (!status) {
         fake_transformer_build(graph, &shape);
         cleat_state(graph, "terms", CLEAT_F32, 1, (int64_t[]){4});
         cleat_running_statistics(graph, "running", 4);
         status = cleat_graph_status(graph, error);
     }
-    if (status == CLEAT_OK) status = cleat_plan_create(&graph, 1, &facts, &plan, error);
+    if (!status) status = cleat_plan_create(&graph, 1, &facts, &plan, error);
     cleat_plan_destroy(plan);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);
@@ -539,7 +539,7 @@ static void every_failed_allocation_is_reported(void **state) {
         cleat_error error = {0};
         cleat_fail_allocation(n);
         cleat_status status = build_and_plan(&error);
-        if (status == CLEAT_OK) {
+        if (!status) {
             assert_true(still_to_come(n));
             break;
         }

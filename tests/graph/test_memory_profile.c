@@ -256,12 +256,12 @@ static void test_failed_allocations(void **state) {
     world w = chain(&chain_link, (int64_t[]){0, 0, 1000}, 3, 0, 0);
     cleat_status status = CLEAT_ERR_MEMORY;
     long n = 1;
-    for (; status != CLEAT_OK; ++n) {
+    for (; status; ++n) {
         cleat_fail_allocation(n);
         status = cleat_memory_profile_find(w.plan, 0, &memory, NULL);
-        if (status == CLEAT_OK) status = cleat_graph_live(w.plan, 0, live, NULL);
+        if (!status) status = cleat_graph_live(w.plan, 0, live, NULL);
         cleat_fail_allocation(0);
-        assert_true(status == CLEAT_OK || status == CLEAT_ERR_MEMORY);
+        assert_true(!status || status == CLEAT_ERR_MEMORY);
     }
     assert_true(n > 8);
     world_destroy(&w);

@@ -77,7 +77,7 @@ static const cleat_variant with_scratch[] = {{"plain", NULL, scratch, bind}, {NU
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < attr_of(node)->n_out && status == CLEAT_OK; ++i)
+    for (int i = 0; i < attr_of(node)->n_out && !status; ++i)
         status = cleat_set_output(node, i, CLEAT_F32, 2, node->in[0]->shape, error);
     return status;
 }
@@ -174,7 +174,7 @@ static void view_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 static cleat_status infer_view(cleat_node *node, cleat_error *error) {
     int64_t rows = attr_of(node)->row ? 1 : 2, shape[] = {rows, E / rows};
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
+    if (!status) node->out[0]->base = (cleat_tensor *)cleat_root(node->in[0]);
     return status;
 }
 static const cleat_op view_op = {
@@ -191,7 +191,7 @@ static void running_backward(cleat_graph *graph, cleat_node *node, cleat_tensor 
 }
 static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, node->in[0]->shape, error);
-    if (status == CLEAT_OK) cleat_set_output_state(node, 1, node->in[2]);
+    if (!status) cleat_set_output_state(node, 1, node->in[2]);
     return status;
 }
 static const cleat_op running = {.name = "running",
@@ -755,8 +755,8 @@ static cleat_status build(cleat_error *error) {
     const fake_transformer shape = {.layers = 4, .rows = 24, .width = 16, .hidden = 32, .heads = 2, .train = true};
     world w = {NULL, NULL};
     cleat_status status = cleat_store_create(&w.store, error);
-    if (status == CLEAT_OK) status = cleat_graph_create(w.store, "train", &w.graph, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_graph_create(w.store, "train", &w.graph, error);
+    if (!status) {
         cleat_graph_set_recompute(w.graph, 2);
         fake_transformer_build(w.graph, &shape);
         status = cleat_graph_status(w.graph, error);
@@ -769,12 +769,12 @@ static void failed_allocations_are_reported(void **state) {
     (void)state;
     cleat_status status = CLEAT_ERR_MEMORY;
     long n = 0;
-    while (status != CLEAT_OK) {
+    while (status) {
         cleat_error error = {0};
         cleat_fail_allocation(++n);
         status = build(&error);
         cleat_fail_allocation(0);
-        if (status != CLEAT_OK && (status != CLEAT_ERR_MEMORY || !error.text[0]))
+        if (status && (status != CLEAT_ERR_MEMORY || !error.text[0]))
             fail_msg("allocation %ld: %d '%s'", n, status, error.text);
         assert_in_range(n, 1, 5000);
     }

@@ -28,7 +28,7 @@ static cleat_device *open_device(void) {
     cleat_error error;
     const char *selector = getenv("CLEAT_TEST_DEVICE");
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
-    if (status == CLEAT_OK) return device;
+    if (!status) return device;
     fprintf(stderr, "%s\n", error.text);
     exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }
@@ -71,7 +71,7 @@ typedef struct session {
 } session;
 
 static void must(cleat_status status, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s", error->text);
+    if (status) fail_msg("%s", error->text);
 }
 
 static void put(session *s, const char *name, const void *values) {

@@ -138,7 +138,7 @@ static void expect_refused_or_unread(const fixture *of, const char *key, const c
     cleat_text settings = {0};
     cleat_error error = {0};
     cleat_status status = configure_with(of, key, value, &settings, &error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         if (strcmp(settings.data, usual) != 0 && !(strcmp(value, "null") == 0 && same_without(of, key, &settings)))
             fail_msg("%s: '%s' = %s is accepted", of->folder, key, value);
     } else if (!strstr(error.text, "config.json") || !strstr(error.text, key)) {
@@ -397,14 +397,14 @@ static void expect_whole_or_error(const exported *network) {
     assert_int_equal(cleat_file_read(config_path, &whole, &whole_size, NULL), CLEAT_OK);
     cleat_status status = CLEAT_ERR_MEMORY;
     long n = 0;
-    for (; status != CLEAT_OK && n < 1000; ++n) {
+    for (; status && n < 1000; ++n) {
         unlink(config_path);
         cJSON_InitHooks(&hooks);
         left_allocations = n;
         status = cleat_weights_write_config(&content, scratch, &error);
         left_allocations = -1;
         cJSON_InitHooks(NULL);
-        if (status == CLEAT_OK) break;
+        if (!status) break;
         assert_int_equal(status, CLEAT_ERR_MEMORY);
         assert_int_not_equal(access(config_path, F_OK), 0);
     }

@@ -25,7 +25,7 @@ static cleat_device *open_device(void) {
     cleat_error error;
     const char *selector = getenv("CLEAT_TEST_DEVICE");
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
-    if (status == CLEAT_OK) return device;
+    if (!status) return device;
     fprintf(stderr, "%s\n", error.text);
     exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }

@@ -136,7 +136,7 @@ void op_rig_close(op_rig *rig) {
 }
 
 static void must(cleat_status status, cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s", error->text);
+    if (status) fail_msg("%s", error->text);
 }
 
 static void read_bytes(op_rig *rig, const cleat_tensor *tensor, void *bytes) {

@@ -18,15 +18,15 @@ static int build_graph(void) {
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
     cleat_status status = cleat_store_create(&store, &error);
-    if (status == CLEAT_OK) status = cleat_graph_create(store, "consumer", &graph, &error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_graph_create(store, "consumer", &graph, &error);
+    if (!status) {
         cleat_gelu(graph, cleat_input(graph, "x", CLEAT_F32, 2, shape));
         status = cleat_graph_status(graph, &error);
     }
-    if (status != CLEAT_OK) fprintf(stderr, "graph: %s\n", error.text);
+    if (status) fprintf(stderr, "graph: %s\n", error.text);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);
-    return status == CLEAT_OK;
+    return !status;
 }
 
 static int list_devices(void) {
@@ -35,7 +35,7 @@ static int list_devices(void) {
     size_t count = 0;
     cleat_status status = cleat_device_list(&facts, &count, &error);
     if (status == CLEAT_ERR_NOT_FOUND) return 1; /* a machine without a device */
-    if (status != CLEAT_OK) {
+    if (status) {
         fprintf(stderr, "devices: %s\n", error.text);
         return 0;
     }

@@ -90,7 +90,7 @@ static bool accepts(const cleat_key *key, const char *value) {
     char *before = dump(profile);
     snprintf(assignment, sizeof assignment, "%s.%s=%s", key->section, key->name, value);
     cleat_status status = cleat_profile_set(profile, assignment, &error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         expect_round_trip(profile);
     } else {
         char *after = dump(profile);
@@ -102,7 +102,7 @@ static bool accepts(const cleat_key *key, const char *value) {
     }
     free(before);
     cleat_profile_destroy(profile);
-    return status == CLEAT_OK;
+    return !status;
 }
 
 static void expect_bounds(const cleat_key *key, double step) {
@@ -550,8 +550,8 @@ static void long_lines_are_refused_and_long_values_continue(void **state) {
         snprintf(text, sizeof text, "[data]\npath = %s\n", path);
         cleat_status status = read_text(profile, text, &error);
         assert_int_equal(status, length + 7 <= 196 ? CLEAT_OK : CLEAT_ERR_PROFILE);
-        if (status != CLEAT_OK) expect_contains(error.text, "backslash");
-        if (status == CLEAT_OK) assert_string_equal(profile->data->path, path);
+        if (status) expect_contains(error.text, "backslash");
+        if (!status) assert_string_equal(profile->data->path, path);
     }
     assert_int_equal(read_text(profile, "[data]\npath = a/\\\n  b/\\\nc\nmax_length = 5\n", &error), CLEAT_OK);
     assert_string_equal(profile->data->path, "a/b/c");
@@ -594,16 +594,16 @@ static void every_failing_allocation_is_survived(void **state) {
         char *text = NULL;
         cleat_fail_allocation(n);
         cleat_status status = cleat_profile_create(&profile, NULL);
-        if (status == CLEAT_OK) status = read_text(profile, minimal, NULL);
-        if (status == CLEAT_OK) status = cleat_profile_set(profile, "model.heads=16", NULL);
-        if (status == CLEAT_OK) status = cleat_profile_set(profile, "model.type=text_classifier", NULL);
-        if (status == CLEAT_OK) status = cleat_profile_clone(profile, &copy, NULL);
-        if (status == CLEAT_OK) status = cleat_profile_dump(profile, &text, NULL);
+        if (!status) status = read_text(profile, minimal, NULL);
+        if (!status) status = cleat_profile_set(profile, "model.heads=16", NULL);
+        if (!status) status = cleat_profile_set(profile, "model.type=text_classifier", NULL);
+        if (!status) status = cleat_profile_clone(profile, &copy, NULL);
+        if (!status) status = cleat_profile_dump(profile, &text, NULL);
         cleat_fail_allocation(0);
         free(text);
         cleat_profile_destroy(profile);
         cleat_profile_destroy(copy);
-        if (status == CLEAT_OK) {
+        if (!status) {
             assert_true(n > 5);
             return;
         }

@@ -20,7 +20,7 @@
 static cleat_device *device;
 
 static void ok(cleat_status status, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s", error->text);
+    if (status) fail_msg("%s", error->text);
 }
 
 /* y = x as `storage`, z = relu(y) + relu(y): y and the tensors after it have that type. weight and z give
@@ -245,7 +245,7 @@ int main(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
     cleat_error error = {0};
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
-    if (status != CLEAT_OK) {
+    if (status) {
         fprintf(stderr, "%s\n", error.text);
         return status == CLEAT_ERR_NO_DEVICE ? 77 : 1;
     }

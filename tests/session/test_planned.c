@@ -62,11 +62,11 @@ static cleat_lengths random_lengths(cleat_random *random) {
 static void run_a_step(cleat_session *session) {
     cleat_error error = {0};
     cleat_status status = cleat_session_initialise(session, 1, &error);
-    for (size_t b = 0; b < session->work->n_buckets && status == CLEAT_OK; ++b)
+    for (size_t b = 0; b < session->work->n_buckets && !status; ++b)
         status = cleat_exec_run(session->exec, session->work->train[b].index, &error);
-    if (status == CLEAT_OK) status = cleat_exec_run(session->exec, session->work->update.index, &error);
-    if (status == CLEAT_OK) status = cleat_exec_finish(session->exec, &error);
-    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    if (!status) status = cleat_exec_run(session->exec, session->work->update.index, &error);
+    if (!status) status = cleat_exec_finish(session->exec, &error);
+    if (status) fail_msg("%s", error.text);
 }
 
 /* Opens the fit of `request` and compares. Returns the planned bytes, or 0 if nothing fits. */
@@ -75,7 +75,7 @@ static int64_t open_and_compare(cleat_device *device, const cleat_fit_request *r
     cleat_error error = {0};
     cleat_status status = cleat_session_fit(device, request, &session, &error);
     if (status == CLEAT_ERR_FIT) return 0;
-    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    if (status) fail_msg("%s", error.text);
     int64_t planned = cleat_plan_bytes(session->work->plan);
     assert_int_equal(cleat_device_allocated(device), planned);
     assert_true(planned <= request->limit);

@@ -431,17 +431,17 @@ static void templates_have_a_limit(void **state) {
 static void no_memory_is_an_error(void **state) {
     cleat_status status = CLEAT_ERR_MEMORY;
     (void)state;
-    for (long n = 1; status != CLEAT_OK; ++n) {
+    for (long n = 1; status; ++n) {
         cleat_tokenizer *tokenizer = NULL;
         cleat_error error = {0};
         cleat_token tokens[64];
         size_t count;
         cleat_fail_allocation(n);
         status = cleat_tokenizer_load(FOLDER("unigram.json"), false, &tokenizer, &error);
-        if (status == CLEAT_OK)
+        if (!status)
             status = cleat_tokenizer_encode(tokenizer, "the fo\xE2\x91\xA0  x", 11, tokens, 64, &count, &error);
         cleat_fail_allocation(0);
-        if (status != CLEAT_OK) assert_int_equal(status, CLEAT_ERR_MEMORY);
+        if (status) assert_int_equal(status, CLEAT_ERR_MEMORY);
         assert_true(n < 20000);
         cleat_tokenizer_destroy(tokenizer);
     }

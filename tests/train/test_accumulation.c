@@ -72,20 +72,19 @@ static pass pass_open(const tiny *t, int64_t most, const char *const *set) {
     for (int b = 0; b < BUCKETS; ++b)
         buckets[b] = (cleat_bucket){.length = edges[b], .global_batch_size = GLOBAL_BATCH, .micro_batch_size = most};
     cleat_status status = cleat_profile_create_model(p.profile, &p.model, &error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_model_open_data(p.model, p.profile->data->path, CLEAT_MODE_TRAIN, NULL, &p.dataset, &error);
-    if (status == CLEAT_OK)
-        status = cleat_dataset_samples(p.dataset, CLEAT_SPLIT_TRAIN, &p.samples, &p.sample_count, &error);
-    if (status == CLEAT_OK) status = cleat_device_open(p.profile->run.device, &p.device, &error);
+    if (!status) status = cleat_dataset_samples(p.dataset, CLEAT_SPLIT_TRAIN, &p.samples, &p.sample_count, &error);
+    if (!status) status = cleat_device_open(p.profile->run.device, &p.device, &error);
     const cleat_session_spec spec = {.device = p.device,
                                      .profile = p.profile,
                                      .model = p.model,
                                      .purpose = CLEAT_FOR_TRAINING,
                                      .buckets = buckets,
                                      .n_buckets = BUCKETS};
-    if (status == CLEAT_OK) status = cleat_session_create(&spec, &p.session, &error);
-    if (status == CLEAT_OK) status = cleat_feed_open(p.session, p.dataset, &p.feed, &error);
-    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    if (!status) status = cleat_session_create(&spec, &p.session, &error);
+    if (!status) status = cleat_feed_open(p.session, p.dataset, &p.feed, &error);
+    if (status) fail_msg("%s", error.text);
     write_parameters(p.session);
     return p;
 }

@@ -49,7 +49,7 @@ typedef struct middle {
 enum { STEP = 2 }; /* the next one */
 
 static void ok(cleat_status status, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s", error->text);
+    if (status) fail_msg("%s", error->text);
 }
 
 static float *read_values(cleat_trainer *trainer) {
@@ -212,7 +212,7 @@ static int64_t spoilt_length(const cleat_dataset *dataset, size_t sample) {
 static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     cleat_status status = cleat_dataset_fill(true_one(dataset), sample, length, rng_key, slots, error);
-    if (status == CLEAT_OK && sample == ((const spoilt *)dataset)->sample)
+    if (!status && sample == ((const spoilt *)dataset)->sample)
         ((float *)slots[cleat_dataset_find_field(dataset, "coords")])[3 * 2 + 1] = NAN;
     return status;
 }

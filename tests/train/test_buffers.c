@@ -61,7 +61,7 @@ typedef struct run {
 } run;
 
 static void check(cleat_status status, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s", error->text);
+    if (status) fail_msg("%s", error->text);
 }
 
 static void run_open(run *r, const tiny *t, const char *folder, double decay) {

@@ -385,7 +385,7 @@ static void assert_predicts(const tiny *t, const family *f, const cleat_profile 
     if (!same) assert_int_equal(rename(data, away), 0);
     cleat_status status = cleat_predict(profile, run, other, out, &count, &error);
     if (!same) assert_int_equal(rename(away, data), 0);
-    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    if (status) fail_msg("%s", error.text);
     snprintf(path, sizeof path, "%s/%s", out, f->predictions);
     if (strcmp(f->name, "text_classifier") == 0)
         assert_int_equal(lines_of(path), 1 + 7);

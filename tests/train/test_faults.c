@@ -59,13 +59,13 @@ static void sweep_allocations(fault_call call, void *user, void (*between)(void 
         bool met = allocations_left(n) < 0;
         if (between) between(user);
         if (!met) {
-            if (status != CLEAT_OK) fail_msg("no failure was met, but: %s", error.text);
+            if (status) fail_msg("no failure was met, but: %s", error.text);
             print_message("%ld allocations, %d calls, %d failures lived with\n", n, calls, lived_with);
             assert_true(n > 200);
             break;
         }
-        lived_with += status == CLEAT_OK;
-        if (status == CLEAT_OK) continue;
+        lived_with += !status;
+        if (!status) continue;
         if (status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: '%s', %s", n, cleat_status_text(status), error.text);
         if (error.status != status || !error.text[0]) fail_msg("allocation %ld: no error text", n);
     }
@@ -137,16 +137,16 @@ static cleat_status open_session(void *user, cleat_error *error) {
     cleat_feed *feed = NULL;
     cleat_lengths lengths;
     cleat_status status = cleat_profile_create_model(one->profile, &model, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_model_open_data(model, one->profile->data->path, CLEAT_MODE_EVALUATE, NULL, &dataset, error);
-    if (status == CLEAT_OK) status = cleat_lengths_choose(one->profile, 0, dataset, NULL, 0, &lengths, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_lengths_choose(one->profile, 0, dataset, NULL, 0, &lengths, error);
+    if (!status) {
         cleat_fit_request request = cleat_fit_request_for(one->profile, model, CLEAT_FOR_TRAINING, &lengths,
                                                           cleat_device_get_facts(one->device), NULL);
         status = cleat_session_fit(one->device, &request, &session, error);
     }
-    if (status == CLEAT_OK) status = cleat_session_initialise(session, 1, error);
-    if (status == CLEAT_OK) status = cleat_feed_open(session, dataset, &feed, error);
+    if (!status) status = cleat_session_initialise(session, 1, error);
+    if (!status) status = cleat_feed_open(session, dataset, &feed, error);
     cleat_feed_close(feed);
     cleat_session_destroy(session);
     cleat_dataset_destroy(dataset);

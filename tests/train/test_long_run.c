@@ -205,7 +205,7 @@ static void train_through(const tiny *t, const char *run, const char *const *set
     int tries = 0;
     for (bool resume = false;; resume = true) {
         tiny_result result = tiny_train(t, run, set, resume, 0);
-        if (result.status == CLEAT_OK) return;
+        if (!result.status) return;
         if (result.status != CLEAT_ERR_IO || room == INT64_MAX) fail_msg("%s: %s", run, result.error.text);
         assert_said(&result, "the disk is full");
         assert_said(&result, run);

@@ -69,7 +69,7 @@ static void continues_as_in_place(void **state) {
     char *before = describe(t, "source");
     tiny_train_to(CLEAT_OK, t, "place", NULL, true, 0);
     tiny_result result = train_from(t, "source", "copy", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     char *after = describe(t, "source");
     assert_string_equal(before, after);
     tiny_assert_same_run(t, "place", "copy");
@@ -89,12 +89,12 @@ static void continues_from_a_checkpoint_folder(void **state) {
     assert_int_equal(count, 2);
     snprintf(path, sizeof path, "whole/%s/", names[1].text);
     tiny_result result = train_from(t, path, "from_first", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     tiny_assert_same_run(t, "whole", "from_first");
     snprintf(path, sizeof path, "%.400s/%s", whole, names[1].text);
     shell("cp -r '%s' '%s'", path, tiny_path(t, "renamed", target));
     result = train_from(t, "renamed", "from_renamed", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     assert_int_equal(result.report.epochs, 2);
     cleat_free(names);
 }
@@ -111,7 +111,7 @@ static void copies_the_best_checkpoint(void **state) {
     assert_true(cleat_checkpoint_pointer(path, "best", &best));
     cleat_free(names);
     tiny_result result = train_from(t, "ended/last", "ended_copy", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     assert_pointer(t, "ended_copy", "last", last.text);
     assert_pointer(t, "ended_copy", "best", best.text);
     tiny_assert_same_run(t, "ended", "ended_copy");
@@ -164,12 +164,12 @@ static void another_schedule_is_another_run(void **state) {
                      3);
     assert_true(step > 2 && step <= 4 && had > 0 && other_rate > had && other_rate < 1e-2);
     result = train_with(t, "cosine", "warm", false, longer);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     assert_int_equal(result.report.epochs, 3);
     const char *const rate[] = {"train.learning_rate=5e-3", CONSTANT, "train.epochs=3", NULL};
     assert_contains(tiny_train(t, "cosine", rate, true, 0), CLEAT_ERR_PROFILE, "different settings");
     result = train_with(t, "cosine", "rate", false, rate);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     const char *const other[] = {"train.epochs=3", "model.dropout=0.3", NULL};
     assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
 }
@@ -212,7 +212,7 @@ static void a_refused_copy_leaves_nothing(void **state) {
     assert_string_equal(files.names[0], "notes.txt");
     cleat_listing_free(&files);
     tiny_result result = train_from(t, "given", "mine", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
 }
 
 /* Files that state.json does not list stay, and nothing is copied through a link, whatever it replaces. */
@@ -229,7 +229,7 @@ static void only_its_own_files_are_copied(void **state) {
     shell("cd '%s'/ckpt-* && echo mine >notes.txt && ln -s ../metrics.jsonl vocab.txt%s", tiny_path(t, "own", path),
           "");
     tiny_result result = train_from(t, "own", "own_copy", false);
-    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    if (result.status) fail_msg("%s", result.error.text);
     shell("cd '%s' && ! ls ckpt-E000-S000001 | grep -q '%s'", tiny_path(t, "own_copy", path), "notes\\|vocab");
     for (size_t i = 0; i < sizeof linked / sizeof *linked; ++i) {
         shell("rm -rf '%s'*%s", tiny_path(t, "linked", path), "");

@@ -25,7 +25,7 @@ void tiny_require_device(void) {
     cleat_device *opened = NULL;
     cleat_error error;
     cleat_status status = cleat_device_open(device(), &opened, &error);
-    if (status != CLEAT_OK) {
+    if (status) {
         fprintf(stderr, "%s\n", error.text);
         exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
     }
@@ -119,7 +119,7 @@ tiny_result tiny_train_to(cleat_status wanted, const tiny *t, const char *run, c
     tiny_result result = tiny_train(t, run, assignments, resume, stop);
     if (result.status != wanted)
         fail_msg("%s ended with '%s', not '%s': %s", run, cleat_status_text(result.status), cleat_status_text(wanted),
-                 result.status == CLEAT_OK ? "" : result.error.text);
+                 !result.status ? "" : result.error.text);
     return result;
 }
 

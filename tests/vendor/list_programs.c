@@ -87,7 +87,7 @@ static void stop(const char *what, const cleat_error *error) {
 }
 
 static void must(cleat_status status, const char *what, const cleat_error *error) {
-    if (status != CLEAT_OK) stop(what, error);
+    if (status) stop(what, error);
 }
 
 /* --- programs --- */

@@ -26,7 +26,7 @@ typedef struct listing {
 } listing;
 
 static void must(cleat_status status, const char *what, const cleat_error *error) {
-    if (status == CLEAT_OK) return;
+    if (!status) return;
     fprintf(stderr, "workload_programs: %s: %s\n", what, error->text);
     exit(1);
 }

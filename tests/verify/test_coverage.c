@@ -19,7 +19,7 @@
 enum { SETTINGS = 16 };
 
 static void ok(cleat_status status, const char *what, const cleat_error *error) {
-    if (status != CLEAT_OK) fail_msg("%s: %s", what, error->text);
+    if (status) fail_msg("%s: %s", what, error->text);
 }
 
 static size_t operations, missing;

@@ -99,7 +99,7 @@ static const cleat_variant *choose(void *user, const cleat_node *node, const cle
 
 static cleat_status fill_inputs(cleat_exec *exec, const cleat_graph *graph, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < graph->tensor_count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < graph->tensor_count && !status; ++i) {
         const cleat_tensor *tensor = graph->tensors[i];
         if (tensor->role != CLEAT_ROLE_INPUT) continue;
         void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
@@ -132,17 +132,17 @@ static cleat_status run(const operation *what, cleat_dtype type, char *variant, 
     cleat_bench_graph made = {0};
     size_t first = 0;
     cleat_status status = cleat_device_open("auto", &device, error);
-    if (status == CLEAT_OK) status = cleat_bench_graph_create("op", &made, error);
-    if (status == CLEAT_OK) first = build(made.graph, what, type, sizes);
-    if (status == CLEAT_OK) status = cleat_graph_status(made.graph, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_bench_graph_create("op", &made, error);
+    if (!status) first = build(made.graph, what, type, sizes);
+    if (!status) status = cleat_graph_status(made.graph, error);
+    if (!status)
         status =
             cleat_plan_create_with(&made.graph, 1, cleat_device_get_facts(device), choose, variant, &made.plan, error);
-    if (status == CLEAT_OK) status = cleat_exec_create(device, made.plan, &made.exec, error);
-    if (status == CLEAT_OK) status = cleat_exec_build(made.exec, error);
-    if (status == CLEAT_OK) status = fill_inputs(made.exec, made.graph, error);
-    if (status == CLEAT_OK) status = cleat_exec_run_nodes(made.exec, 0, first, made.graph->node_count, error);
-    if (status == CLEAT_OK) status = cleat_exec_finish(made.exec, error);
+    if (!status) status = cleat_exec_create(device, made.plan, &made.exec, error);
+    if (!status) status = cleat_exec_build(made.exec, error);
+    if (!status) status = fill_inputs(made.exec, made.graph, error);
+    if (!status) status = cleat_exec_run_nodes(made.exec, 0, first, made.graph->node_count, error);
+    if (!status) status = cleat_exec_finish(made.exec, error);
     cleat_bench_graph_destroy(&made);
     cleat_device_close(device);
     return status;

@@ -9,7 +9,7 @@
 
 static cleat_status add_field(cleat_csv *csv, char *field, cleat_error *error) {
     cleat_status status = cleat_grow(&csv->fields, csv->count, &csv->capacity, sizeof *csv->fields, error);
-    if (status == CLEAT_OK) csv->fields[csv->count++] = field;
+    if (!status) csv->fields[csv->count++] = field;
     return status;
 }
 
@@ -82,8 +82,8 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
         bool quoted = csv->quotes && source->at < source->end && *source->at == '"';
         cleat_status status =
             quoted ? quoted_field(csv, &field, &field_end, error) : plain_field(csv, &field, &field_end, error);
-        if (status == CLEAT_OK) status = add_field(csv, field, error);
-        if (status != CLEAT_OK) return status;
+        if (!status) status = add_field(csv, field, error);
+        if (status) return status;
         bool last = at_line_end(source);
         if (last)
             skip_line_end(csv);
@@ -103,7 +103,7 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
     }
     csv->misfit = false;
     cleat_status status = read_record(csv, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     csv->misfit = csv->expected && csv->count != csv->expected;
     if (csv->misfit)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -122,10 +122,10 @@ cleat_status cleat_csv_each(cleat_csv *csv, cleat_csv_row row, void *user, cleat
         bool more = true;
         cleat_status status = cleat_csv_next(csv, &more, &why);
         const bool ends = status != CLEAT_OK && !csv->misfit;
-        if (status == CLEAT_OK && !more) return CLEAT_OK;
-        if (status == CLEAT_OK) status = row(user, &why);
-        if (status != CLEAT_OK) status = cleat_faults_add(faults, &why, error);
-        if (status != CLEAT_OK || ends) return status;
+        if (!status && !more) return CLEAT_OK;
+        if (!status) status = row(user, &why);
+        if (status) status = cleat_faults_add(faults, &why, error);
+        if (status || ends) return status;
     }
 }
 
@@ -188,9 +188,8 @@ cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *
     choose_separator(&opened);
     bool more = false;
     cleat_status status = cleat_csv_next(&opened, &more, error);
-    if (status == CLEAT_OK && !more)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no header line", opened.source.path);
-    if (status != CLEAT_OK) {
+    if (!status && !more) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no header line", opened.source.path);
+    if (status) {
         cleat_csv_close(&opened);
         return status;
     }
@@ -202,8 +201,8 @@ cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *
 cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error) {
     cleat_source source;
     cleat_status status = cleat_source_read(path, true, &source, error);
-    if (status == CLEAT_OK) status = cleat_csv_begin(&source, csv, error);
-    if (status == CLEAT_OK) cleat_csv_log_separator(csv);
+    if (!status) status = cleat_csv_begin(&source, csv, error);
+    if (!status) cleat_csv_log_separator(csv);
     return status;
 }
 

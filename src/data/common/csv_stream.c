@@ -69,19 +69,19 @@ static cleat_status refill(cleat_csv_stream *stream, cleat_error *error) {
     stream->filled = source->data + kept;
     cleat_status status = CLEAT_OK;
     char *end = source->data;
-    while (status == CLEAT_OK && stream->file && end == source->data) {
+    while (!status && stream->file && end == source->data) {
         if (stream->filled == source->data + stream->room) status = enlarge(stream, error);
-        if (status == CLEAT_OK) status = fill_room(stream, error);
+        if (!status) status = fill_room(stream, error);
         end = stream->file ? records_end(source->data, stream->filled) : stream->filled;
-        if (status == CLEAT_OK && stream->file && end == source->data && stream->room > LONGEST_RECORD)
+        if (!status && stream->file && end == source->data && stream->room > LONGEST_RECORD)
             status = cleat_fail(
                 error, CLEAT_ERR_FORMAT,
                 "%s:%zu: the record that starts here is longer than %d MiB (%zu lines); is a closing quote missing?",
                 source->path, stream->csv.next_line, LONGEST_RECORD >> 20, lines_in(source->data, stream->filled));
     }
     source->at = source->data;
-    source->end = status == CLEAT_OK ? end : source->data;
-    if (status == CLEAT_OK) status = cleat_source_check(source, true, error);
+    source->end = status ? source->data : end;
+    if (!status) status = cleat_source_check(source, true, error);
     return status;
 }
 
@@ -101,12 +101,12 @@ cleat_status cleat_csv_stream_open(const char *path, cleat_csv_stream *stream, c
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %d bytes of the file", path, PART);
     else
         status = refill(&opened, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         source = opened.csv.source;
         opened.csv.source = (cleat_source){0};
         status = cleat_csv_begin(&source, &opened.csv, error);
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_csv_stream_close(&opened);
         return status;
     }
@@ -118,11 +118,11 @@ cleat_status cleat_csv_stream_next(cleat_csv_stream *stream, bool *more, cleat_e
     for (;;) {
         bool found = false;
         cleat_status status = cleat_csv_next(&stream->csv, &found, error);
-        if (status == CLEAT_OK && !found && stream->file) {
+        if (!status && !found && stream->file) {
             status = refill(stream, error);
-            if (status == CLEAT_OK) continue;
+            if (!status) continue;
         }
-        if (status == CLEAT_OK) *more = found;
+        if (!status) *more = found;
         return status;
     }
 }

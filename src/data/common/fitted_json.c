@@ -39,8 +39,8 @@ void cleat_fitted_json_add_string(cleat_text *text, const char *string) {
 cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    if (!status) status = cleat_folder_make(folder, error);
+    if (!status) return cleat_file_write_text(path, text, error);
     cleat_text_free(text);
     return status;
 }
@@ -58,8 +58,8 @@ cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON 
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_file_read(path, &data, &size, error);
+    if (status) return status;
     cJSON *root = cJSON_ParseWithLength(data, size);
     cleat_free(data);
     if (!cJSON_IsObject(root)) {

@@ -27,7 +27,7 @@ static void keep_failure(job *j, size_t index, cleat_status status, const cleat_
     pthread_mutex_lock(&j->lock);
     if (local) {
         (void)cleat_faults_keep(&j->faults, index, error, NULL);
-    } else if (j->status == CLEAT_OK || index < j->failed) {
+    } else if (!j->status || index < j->failed) {
         j->failed = index;
         j->status = status;
         j->error = *error;
@@ -41,7 +41,7 @@ static void *run(void *argument) {
     cleat_error error = {0};
     for (size_t i; !atomic_load(&j->stop) && (i = atomic_fetch_add(&j->next, 1)) < j->count;) {
         cleat_status status = j->work(j->user, i, &error);
-        if (status != CLEAT_OK) keep_failure(j, i, status, &error);
+        if (status) keep_failure(j, i, status, &error);
     }
     return NULL;
 }
@@ -58,7 +58,7 @@ cleat_status cleat_parallel_collect(size_t count, cleat_parallel_work work, void
     run(&j);
     for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&j.lock);
-    if (j.status != CLEAT_OK && error) *error = j.error;
+    if (j.status && error) *error = j.error;
     cleat_faults_append(faults, &j.faults);
     return j.status;
 }
@@ -66,5 +66,5 @@ cleat_status cleat_parallel_collect(size_t count, cleat_parallel_work work, void
 cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
     cleat_faults faults = {0};
     cleat_status status = cleat_parallel_collect(count, work, user, &faults, error);
-    return status != CLEAT_OK ? status : cleat_faults_report(&faults, error);
+    return status ? status : cleat_faults_report(&faults, error);
 }

@@ -72,7 +72,7 @@ cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *er
     char word[1024];
     const char *zero = memchr(source->at, 0, size);
     cleat_status status = start ? refuse_other(source, error) : CLEAT_OK;
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (start && size >= 2 && (memcmp(source->at, "\xFF\xFE", 2) == 0 || memcmp(source->at, "\xFE\xFF", 2) == 0))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:1: the file is UTF-16 (Excel's \"Unicode text\"); convert it: iconv -f UTF-16 -t UTF-8 "
@@ -90,10 +90,10 @@ cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source
     char *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_source opened = {.path = path, .data = data, .at = data, .end = data + size};
     status = cleat_source_check(&opened, utf8, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(data);
         return status;
     }

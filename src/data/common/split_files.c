@@ -51,12 +51,12 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
     *there = false;
     snprintf(name, sizeof name, "%s.txt", cleat_split_name(split));
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    if (status || !cleat_file_exists(path)) return status;
     status = cleat_source_read(path, true, &source, error);
-    if (status != CLEAT_OK) return status;
-    for (size_t line = 1; source.at < source.end && status == CLEAT_OK; ++line) {
+    if (status) return status;
+    for (size_t line = 1; source.at < source.end && !status; ++line) {
         status = next_line(&source, line, name, error);
-        if (status == CLEAT_OK && *name && assign_line(&source, line, name, split, known, splits, &why) != CLEAT_OK)
+        if (!status && *name && assign_line(&source, line, name, split, known, splits, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);
     }
     cleat_source_close(&source);
@@ -70,13 +70,13 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
     cleat_name_table known = {0};
     cleat_status status = CLEAT_OK;
     bool has_val = false, has_test = false;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         splits[i] = CLEAT_SPLIT_TRAIN;
         status = cleat_name_table_add(&known, names[i], (uint32_t)i, error);
     }
-    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
-    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
-    if (status == CLEAT_OK)
+    if (!status) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
+    if (!status) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
+    if (!status)
         status =
             cleat_split_names(names, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, splits, error);
     cleat_name_table_free(&known);

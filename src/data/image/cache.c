@@ -76,7 +76,7 @@ cleat_status cleat_image_cache_get(cleat_image_cache *cache, size_t index, cleat
     if (index >= cache->count) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "image %zu of %zu", index, cache->count);
     if (find(cache, index, image)) return CLEAT_OK;
     cleat_status status = read(user, index, &made, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     keep(cache, index, &made);
     *image = made;
     return CLEAT_OK;

@@ -44,7 +44,7 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
     uint8_t *block = cleat_alloc(records, RECORD - 1);
     if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", path, records);
     cleat_status status = cleat_image_set_add_block(set, block, error);
-    for (size_t i = 0; i < records && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < records && !status; ++i) {
         const uint8_t *record = bytes + i * RECORD;
         uint8_t *pixels = block + i * (RECORD - 1);
         interleave(record + 1, pixels);
@@ -65,8 +65,8 @@ static cleat_status read_file(const char *folder, const char *name, cleat_split 
     size_t size = 0;
     snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - 4), name);
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_file_read(path, &data, &size, error);
+    if (status) return status;
     status = size == 0 || size % RECORD
                  ? wrong_size(path, size, error)
                  : add_records(path, stem, split, (const uint8_t *)data, size / RECORD, set, error);
@@ -79,18 +79,18 @@ static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_e
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_path_join(folder, "batches.meta.txt", path, PATH_BYTES, error);
-    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    if (status || !cleat_file_exists(path)) return status;
     status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     char *rest = NULL;
-    for (char *line = strtok_r(data, "\r\n", &rest); line && status == CLEAT_OK; line = strtok_r(NULL, "\r\n", &rest)) {
+    for (char *line = strtok_r(data, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest)) {
         int32_t label;
         line += strspn(line, " \t");
         for (size_t end = strlen(line); end && strchr(" \t", line[end - 1]);) line[--end] = 0;
         if (!*line) continue;
         size_t before = set->n_names;
         status = cleat_image_set_name(set, line, path, &label, error);
-        if (status == CLEAT_OK && set->n_names == before)
+        if (!status && set->n_names == before)
             status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate class '%.60s'", path, line);
     }
     cleat_free(data);
@@ -109,14 +109,14 @@ static cleat_status read_files(const char *folder, const cleat_listing *listing,
     bool named = set->n_names > 0;
     set->height = set->width = SIDE;
     set->channels = 3;
-    for (size_t i = 0; i < listing->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing->count && !status; ++i) {
         cleat_split split = split_of(listing->names[i]);
         if (split == CLEAT_SPLITS) continue;
         status = read_file(folder, listing->names[i], split, set, error);
         set->parts[split] = true;
     }
     set->official_test = set->ordered = true;
-    return status == CLEAT_OK && !named ? cleat_image_set_number(set, error) : status;
+    return !status && !named ? cleat_image_set_number(set, error) : status;
 }
 
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
@@ -124,8 +124,8 @@ cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *fo
     *found = false;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count; ++i) *found |= split_of(listing.names[i]) != CLEAT_SPLITS;
-    if (status == CLEAT_OK && *found) status = read_files(folder, &listing, set, error);
-    if (status == CLEAT_OK && !*found && holds(&listing, "train.bin") && holds(&listing, "fine_label_names.txt"))
+    if (!status && *found) status = read_files(folder, &listing, set, error);
+    if (!status && !*found && holds(&listing, "train.bin") && holds(&listing, "fine_label_names.txt"))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                             "%s: CIFAR-100 files, with two labels per record, are not supported; use the CIFAR-10 "
                             "layout, in data_batch_*.bin and test_batch.bin",

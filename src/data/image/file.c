@@ -89,7 +89,7 @@ static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t s
                                 cleat_error *error) {
     image_format format = OTHER;
     cleat_status status = find_format(path, bytes, size, &format, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     return format == PNG ? cleat_png_probe(path, bytes, size, image, error)
                          : cleat_jpeg_probe(path, bytes, size, image, error);
 }
@@ -109,7 +109,7 @@ static cleat_status convert(const char *path, int64_t channels, cleat_image *ima
     if (channels == 0 || channels == image->channels) return CLEAT_OK;
     cleat_image other = {.height = image->height, .width = image->width, .channels = channels};
     cleat_status status = cleat_image_alloc(path, &other, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (channels == 1)
         cleat_image_to_grey(image->pixels, image->height * image->width, other.pixels);
     else
@@ -131,15 +131,15 @@ cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: %lld channels; an image file has 1 (grey) or 3 (colour)",
                           path, (long long)channels);
     cleat_status status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const uint8_t *bytes = (const uint8_t *)data;
     status = find_format(path, bytes, size, &format, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = format == PNG ? cleat_png_decode(path, bytes, size, &made, error)
                                : cleat_jpeg_decode(path, bytes, size, channels, min_side, &made, error);
     cleat_free(data);
-    if (status == CLEAT_OK) status = convert(path, channels, &made, error);
-    if (status == CLEAT_OK)
+    if (!status) status = convert(path, channels, &made, error);
+    if (!status)
         *image = made;
     else
         cleat_image_free(&made);
@@ -155,12 +155,12 @@ cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_er
     char *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = find_format(path, (const uint8_t *)data, size, &format, error);
-    if (status == CLEAT_OK && format != PNG)
+    if (!status && format != PNG)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is no PNG file, whose values would be exact; export it again",
                             path);
-    if (status == CLEAT_OK) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
+    if (!status) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
     cleat_free(data);
     return status;
 }
@@ -197,13 +197,13 @@ cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error
     size_t size = 0;
     cleat_image made = {0};
     cleat_status status = read_beginning(path, bytes, sizeof bytes, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = probe_bytes(path, bytes, size, &made, error);
     if (status == CLEAT_ERR_FORMAT && size == sizeof bytes) { /* the sizes may be after a long comment */
         status = cleat_file_read(path, &data, &size, error);
-        if (status == CLEAT_OK) status = probe_bytes(path, (const uint8_t *)data, size, &made, error);
+        if (!status) status = probe_bytes(path, (const uint8_t *)data, size, &made, error);
         cleat_free(data);
     }
-    if (status == CLEAT_OK) *image = made;
+    if (!status) *image = made;
     return status;
 }

@@ -63,8 +63,8 @@ static cleat_status enter(const walk *w, const place *above, const char *name, p
     char path[PATH_BYTES];
     struct stat about;
     cleat_status status = cleat_path_join(above ? above->path : "", name, at->path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, at->path, path, PATH_BYTES, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_path_join(w->set->root, at->path, path, PATH_BYTES, error);
+    if (status) return status;
     at->above = above;
     at->depth = above ? above->depth + 1 : 0;
     if (stat(path, &about) != 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot read the folder", path);
@@ -89,13 +89,13 @@ static cleat_status walk_images(walk *w, const place *above, const char *name, i
     cleat_listing listing = {0};
     char below[PATH_BYTES];
     cleat_status status = enter(w, above, name, &at, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
             status = walk_images(w, &at, listing.names[i], label, split, error);
             continue;
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         if (is_image_name(listing.names[i]))
             status = cleat_image_set_add(w->set, below, NULL, label, split, error);
         else
@@ -111,10 +111,10 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     size_t before = w->set->n_rows;
     int32_t label;
     cleat_status status = cleat_path_join(above->path, name, below, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_image_set_name(w->set, name, path, &label, error);
-    if (status == CLEAT_OK) status = walk_images(w, above, name, label, split, error);
-    if (status != CLEAT_OK || w->set->n_rows > before) return status;
+    if (!status) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
+    if (!status) status = cleat_image_set_name(w->set, name, path, &label, error);
+    if (!status) status = walk_images(w, above, name, label, split, error);
+    if (status || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
         (void)cleat_fail(
@@ -135,13 +135,13 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
     cleat_listing listing = {0};
     char below[PATH_BYTES];
     cleat_status status = enter(w, above, name, &at, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
             status = walk_class(w, &at, listing.names[i], split, error);
             continue;
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         if (!is_image_name(listing.names[i]))
             skip(w, below);
         else if (w->set->options->predict)
@@ -196,7 +196,7 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
     if (!parts[CLEAT_SPLIT_TRAIN] && !(options->fitted && *options->fitted))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no train folder besides %s; training is impossible",
                           w->set->root, parts[CLEAT_SPLIT_VAL] ? parts[CLEAT_SPLIT_VAL] : parts[CLEAT_SPLIT_TEST]);
-    for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
+    for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
         if (!parts[split]) continue;
         size_t before = w->set->n_rows;
         status = walk_classes(w, root, parts[split], (cleat_split)split, error);
@@ -219,12 +219,12 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     place root;
     cleat_listing listing = {0};
     cleat_status status = enter(w, NULL, "", &root, &listing, error);
-    if (status == CLEAT_OK) status = find_parts(w, &root, &listing, parts, error);
-    if (status == CLEAT_OK)
+    if (!status) status = find_parts(w, &root, &listing, parts, error);
+    if (!status)
         status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
                                                   : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
     cleat_listing_free(&listing);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
     if (w->skipped)
         cleat_log(CLEAT_LOG_WARNING,
@@ -244,11 +244,11 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image image = {0};
     cleat_error why = {0};
     cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, &why);
-    if (status == CLEAT_OK) status = cleat_image_probe(path, &image, &why);
-    if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)image.channels;
+    if (!status) status = cleat_image_probe(path, &image, &why);
+    if (!status) set->rows[index].channels = (uint8_t)image.channels;
     set->rows[index].alpha = image.alpha;
     set->rows[index].unreadable = set->options->predict && set->n_rows > 1 && cleat_image_skips(&why);
-    if (status == CLEAT_OK || set->rows[index].unreadable) return CLEAT_OK;
+    if (!status || set->rows[index].unreadable) return CLEAT_OK;
     return cleat_fail(error, status, "%s", why.text);
 }
 
@@ -263,7 +263,7 @@ static cleat_status add_one(cleat_image_set *set, cleat_error *error) {
     char *slash = strrchr(set->root, '/');
     const char *name = slash ? slash + 1 : set->root;
     cleat_status status = cleat_image_set_add(set, name, NULL, CLEAT_NO_CLASS, CLEAT_SPLIT_TEST, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!slash)
         strcpy(set->root, ".");
     else
@@ -276,9 +276,9 @@ static cleat_status read_folder(cleat_image_set *set, cleat_error *error) {
     if (!w) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a folder");
     w->set = set;
     cleat_status status = walk_root(w, error);
-    if (status == CLEAT_OK) status = cleat_parallel_collect(set->n_rows, probe, set, &w->faults, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&w->faults, error);
-    if (status == CLEAT_OK) log_alpha(set);
+    if (!status) status = cleat_parallel_collect(set->n_rows, probe, set, &w->faults, error);
+    if (!status) status = cleat_faults_report(&w->faults, error);
+    if (!status) log_alpha(set);
     cleat_free(w);
     return status;
 }
@@ -291,7 +291,7 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
             "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it",
             path);
     cleat_status status = add_one(set, error);
-    if (status == CLEAT_OK) status = cleat_parallel(set->n_rows, probe, set, error);
-    if (status == CLEAT_OK) log_alpha(set);
+    if (!status) status = cleat_parallel(set->n_rows, probe, set, error);
+    if (!status) log_alpha(set);
     return status;
 }

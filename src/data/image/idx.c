@@ -50,7 +50,7 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
                               cleat_error *error) {
     uint8_t head[4], size[4];
     cleat_status status = read_bytes(file, path, head, 4, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (head[0] || head[1])
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: not an IDX file: it begins with %02x %02x instead of two zero bytes", path, head[0],
@@ -66,7 +66,7 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
     found->rank = head[3];
     for (int i = 0; i < found->rank; ++i) {
         status = read_bytes(file, path, size, 4, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         found->sizes[i] = (int64_t)size[0] << 24 | (int64_t)size[1] << 16 | (int64_t)size[2] << 8 | size[3];
     }
     return CLEAT_OK;
@@ -107,22 +107,22 @@ static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *
     if (!file) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     gzbuffer(file, 1 << 17);
     cleat_status status = read_head(file, path, min_rank, max_rank, &found, error);
-    if (status == CLEAT_OK) status = count_bytes(path, &found, &bytes, error);
-    if (status == CLEAT_OK && !(found.bytes = cleat_alloc((size_t)bytes, 1)))
+    if (!status) status = count_bytes(path, &found, &bytes, error);
+    if (!status && !(found.bytes = cleat_alloc((size_t)bytes, 1)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)bytes);
-    if (status == CLEAT_OK) status = read_bytes(file, path, found.bytes, bytes, error);
-    if (status == CLEAT_OK && gzread(file, &more, 1) > 0)
+    if (!status) status = read_bytes(file, path, found.bytes, bytes, error);
+    if (!status && gzread(file, &more, 1) > 0)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more bytes than the %lld its header declares; its sizes are wrong",
                        path, (long long)bytes);
     int code = Z_OK; /* the last read has also verified the checksum of a compressed file */
     const char *text = gzerror(file, &code);
-    if (status == CLEAT_OK && code != Z_OK)
+    if (!status && code != Z_OK)
         status = code == Z_BUF_ERROR
                      ? truncated(path, error)
                      : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged: %s; copy it again", path, text);
     gzclose(file);
-    if (status == CLEAT_OK)
+    if (!status)
         *out = found;
     else
         cleat_free(found.bytes);
@@ -181,7 +181,7 @@ static cleat_status add_images(const char *prefix, cleat_split split, const idx 
     size_t bytes = (size_t)(set->height * set->width * set->channels);
     cleat_status status = CLEAT_OK;
     char id[64];
-    for (int64_t i = 0; i < images->sizes[0] && status == CLEAT_OK; ++i) {
+    for (int64_t i = 0; i < images->sizes[0] && !status; ++i) {
         snprintf(id, sizeof id, "%s-%05lld", prefix, (long long)i);
         status = cleat_image_set_add(set, id, images->bytes + (size_t)i * bytes,
                                      labels->bytes ? labels->bytes[i] : CLEAT_NO_CLASS, split, error);
@@ -197,20 +197,20 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no label file %s-labels*", folder, image_name,
                           p->prefix);
     cleat_status status = cleat_path_join(folder, image_name, image_path, PATH_BYTES, error);
-    if (status == CLEAT_OK && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
-    if (status == CLEAT_OK && label_name) status = read_idx(label_path, 1, 1, &labels, error);
-    if (status == CLEAT_OK) status = read_idx(image_path, 3, 4, &images, error);
-    if (status == CLEAT_OK) status = same_sizes(image_path, &images, set, error);
-    if (status == CLEAT_OK && labels.bytes && labels.sizes[0] != images.sizes[0])
+    if (!status && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
+    if (!status && label_name) status = read_idx(label_path, 1, 1, &labels, error);
+    if (!status) status = read_idx(image_path, 3, 4, &images, error);
+    if (!status) status = same_sizes(image_path, &images, set, error);
+    if (!status && labels.bytes && labels.sizes[0] != images.sizes[0])
         status = cleat_fail(
             error, CLEAT_ERR_FORMAT,
             "%s has %lld images, but %s has %lld labels; the files do not belong together, or one is truncated",
             image_path, (long long)images.sizes[0], label_path, (long long)labels.sizes[0]);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_image_set_add_block(set, images.bytes, error);
     else
         cleat_free(images.bytes);
-    if (status == CLEAT_OK) status = add_images(p->prefix, p->split, &images, &labels, set, error);
+    if (!status) status = add_images(p->prefix, p->split, &images, &labels, set, error);
     cleat_free(labels.bytes);
     return status;
 }
@@ -219,19 +219,19 @@ cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *foun
     cleat_listing listing = {0};
     *found = false;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; ++i) {
         const char *images = NULL, *labels = NULL;
         status = find_file(folder, &listing, parts[i].prefix, "images", &images, error);
-        if (status == CLEAT_OK) status = find_file(folder, &listing, parts[i].prefix, "labels", &labels, error);
-        if (status != CLEAT_OK || !images) continue;
+        if (!status) status = find_file(folder, &listing, parts[i].prefix, "labels", &labels, error);
+        if (status || !images) continue;
         if (set->parts[parts[i].split])
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both t10k-images* and test-images* exist; remove one",
                                 folder);
-        if (status == CLEAT_OK) status = read_part(folder, &parts[i], images, labels, set, error);
+        if (!status) status = read_part(folder, &parts[i], images, labels, set, error);
         set->parts[parts[i].split] = *found = true;
     }
     cleat_listing_free(&listing);
-    if (status != CLEAT_OK || !*found) return status;
+    if (status || !*found) return status;
     set->official_test = set->ordered = true;
     return cleat_image_set_number(set, error);
 }

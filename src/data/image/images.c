@@ -39,7 +39,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     const images *im = user;
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     return cleat_image_read_min_side(path, im->fitted.channels, im->min_side, image, error);
 }
 
@@ -91,7 +91,7 @@ static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_
     int64_t size = im->common.info.size;
     cleat_image image;
     cleat_status status = acquire_image(im, sample, &image, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_augment_params params = rng_key && im->augments
                                       ? cleat_augment_random(&image, true, size, &im->augment, rng_key, sample)
                                       : cleat_augment_identity(&image, true);
@@ -123,11 +123,11 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
     if (!slots[IMAGE] || row->unreadable) return CLEAT_OK;
     cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], &why);
-    if (status != CLEAT_OK && im->predicts && cleat_image_skips(&why)) {
+    if (status && im->predicts && cleat_image_skips(&why)) {
         row->unreadable = true;
         return CLEAT_OK;
     }
-    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
+    if (status) return cleat_fail(error, status, "%s", why.text);
     if (length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
     return CLEAT_OK;
 }
@@ -187,7 +187,7 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
     cleat_channel_sums sums = {0};
     size_t sample = l->samples[index * l->count / l->used];
     cleat_status status = acquire_image(l->im, sample, &image, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_channel_sums_add(&sums, &image);
     release_image(l->im, sample, &image);
     pthread_mutex_lock(&l->lock);
@@ -202,7 +202,7 @@ static cleat_status fit_means(images *im, cleat_error *error) {
         return cleat_image_preprocessor_give(&im->fitted, im->set.options, error);
     fit_job l = {.im = im};
     cleat_status status = cleat_dataset_samples(&im->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     bool files = im->set.height == 0;
     l.samples = samples;
     l.used = files && l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
@@ -211,7 +211,7 @@ static cleat_status fit_means(images *im, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
     }
     status = cleat_parallel(l.used, accumulate_sample, &l, error);
-    if (status == CLEAT_OK) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
+    if (!status) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
     pthread_mutex_destroy(&l.lock);
     cleat_samples_free(samples);
     return status;
@@ -253,8 +253,8 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
     for (size_t end = strlen(set->root); end > 1 && set->root[end - 1] == '/';) set->root[--end] = 0;
     if (cleat_file_exists(path)) return cleat_image_folders_open(path, set, error);
     cleat_status status = cleat_idx_open(path, set, &found, error);
-    if (status == CLEAT_OK && !found) status = cleat_cifar_open(path, set, &found, error);
-    if (status == CLEAT_OK && !found) status = cleat_image_folders_open(path, set, error);
+    if (!status && !found) status = cleat_cifar_open(path, set, &found, error);
+    if (!status && !found) status = cleat_image_folders_open(path, set, error);
     return status;
 }
 
@@ -267,14 +267,14 @@ static cleat_status convert_memory(images *im, cleat_error *error) {
     uint8_t *block = cleat_alloc(set->n_rows, (size_t)(pixels * to));
     if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", set->root, set->n_rows);
     cleat_status status = cleat_image_set_add_block(set, block, error);
-    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i, block += pixels * to) {
+    for (size_t i = 0; i < set->n_rows && !status; ++i, block += pixels * to) {
         if (to == 1)
             cleat_image_to_grey(set->rows[i].pixels, pixels, block);
         else
             cleat_image_to_colour(set->rows[i].pixels, pixels, block);
         set->rows[i].pixels = block;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i + 1 < set->n_blocks; ++i) cleat_free(set->blocks[i]);
     set->blocks[0] = set->blocks[set->n_blocks - 1];
     set->n_blocks = 1;
@@ -343,28 +343,28 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     im->min_side = min_decoded_side(options);
     im->augments = cleat_augment_enabled(&options->augment);
     cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
-    if (status == CLEAT_OK && fitted && !im->fitted.n_classes)
+    if (!status && fitted && !im->fitted.n_classes)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT,
                        "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
-    if (status == CLEAT_OK && fitted && options->channels && options->channels != im->fitted.channels)
+    if (!status && fitted && options->channels && options->channels != im->fitted.channels)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: the model was trained with %lld channels, but %lld are requested; use the "
                             "data.channels of the training",
                             options->fitted, (long long)im->fitted.channels, (long long)options->channels);
-    if (status == CLEAT_OK) status = read_set(path, &im->set, error);
-    if (status == CLEAT_OK) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
-    if (status == CLEAT_OK && !fitted) im->fitted.channels = channels_of(im);
-    if (status == CLEAT_OK) status = check_channels(im, error);
-    if (status == CLEAT_OK) status = convert_memory(im, error);
-    if (status == CLEAT_OK && !im->set.height)
+    if (!status) status = read_set(path, &im->set, error);
+    if (!status) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
+    if (!status && !fitted) im->fitted.channels = channels_of(im);
+    if (!status) status = check_channels(im, error);
+    if (!status) status = convert_memory(im, error);
+    if (!status && !im->set.height)
         status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->cache, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     init_dataset(im);
     status = count_samples(im, error);
-    if (status == CLEAT_OK && !fitted) log_classes(im, path);
-    if (status == CLEAT_OK && !fitted) status = fit_means(im, error);
-    return status == CLEAT_OK ? make_table(im, error) : status;
+    if (!status && !fitted) log_classes(im, path);
+    if (!status && !fitted) status = fit_means(im, error);
+    return status ? status : make_table(im, error);
 }
 
 cleat_status cleat_images_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
@@ -372,13 +372,13 @@ cleat_status cleat_images_open(const char *path, const cleat_image_options *opti
     cleat_image_options defaults = cleat_image_defaults();
     if (!options) options = &defaults;
     cleat_status status = cleat_image_check_options(options, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     images *im = cleat_alloc(1, sizeof *im);
     if (!im) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a dataset");
     im->set.options = options;
     status = open_images(path, im, error);
     im->set.options = NULL; /* owned by the caller */
-    if (status == CLEAT_OK)
+    if (!status)
         *dataset = &im->common.base;
     else
         images_destroy(&im->common.base);

@@ -41,7 +41,7 @@ cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error
     }
     cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1, .alpha = mask->alpha};
     cleat_status status = cleat_image_alloc(path, &grey, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
     cleat_image_free(mask);
     *mask = grey;
@@ -67,9 +67,9 @@ static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *
 cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
     cleat_image read = {0};
     cleat_status status = cleat_image_read(path, 0, &read, error);
-    if (status == CLEAT_OK && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
-    if (status == CLEAT_OK) status = to_binary(path, &read, error);
-    if (status == CLEAT_OK)
+    if (!status && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
+    if (!status) status = to_binary(path, &read, error);
+    if (!status)
         *mask = read;
     else
         cleat_image_free(&read);
@@ -101,7 +101,7 @@ static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size
 
 static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error *error) {
     cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, sizeof *set->samples, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     cleat_mask_sample *sample = &set->samples[set->count++];
     *sample = (cleat_mask_sample){.name = cleat_strdup(file), .image = cleat_strdup(path), .split = CLEAT_SPLIT_TEST};
@@ -117,21 +117,21 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
     size_t skipped = 0;
     const char *first = NULL;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
         if (!is_png(name) && !is_jpeg(name)) {
             if (!skipped++) first = name;
             continue;
         }
         status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-        if (status == CLEAT_OK) status = add_image(set, path, error);
+        if (!status) status = add_image(set, path, error);
     }
-    if (status == CLEAT_OK && skipped)
+    if (!status && skipped)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", folder,
                   skipped, first);
     cleat_listing_free(&listing);
-    if (status == CLEAT_OK && !set->count)
+    if (!status && !set->count)
         status = cleat_fail(
             error, CLEAT_ERR_NOT_FOUND,
             "%s: no images (.png, .jpg, .jpeg) in this folder; convert others (ImageMagick: mogrify -format png "
@@ -164,7 +164,7 @@ static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *
 static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (is_jpeg(name))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
@@ -187,16 +187,16 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_fau
     size_t skipped = 0;
     cleat_error why;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         if (!is_png(listing.names[i]) && !is_jpeg(listing.names[i]))
             ++skipped;
         else if (add_mask(folder, listing.names[i], set, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);
     }
     cleat_listing_free(&listing);
-    if (status == CLEAT_OK && skipped)
+    if (!status && skipped)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png are ignored", folder, skipped);
-    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->count && !status; ++i) {
         if (set->samples[i].mask) continue;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
                          "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
@@ -212,8 +212,8 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_fau
 static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) {
     cleat_image image = {0}, mask = {0};
     cleat_status status = cleat_image_probe(sample->image, &image, error);
-    if (status == CLEAT_OK && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
-    if (status != CLEAT_OK) return status;
+    if (!status && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
+    if (status) return status;
     if (mask.bits > 8)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask of %d bits: write it with 8; values that are classes (data.classes) unchanged "
@@ -244,7 +244,7 @@ static cleat_status probe_or_skip(void *user, size_t index, cleat_error *error) 
     cleat_error why = {0};
     cleat_status status = probe_sample(sample, &why);
     sample->unreadable = set->count > 1 && cleat_image_skips(&why);
-    return status == CLEAT_OK || sample->unreadable ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
+    return !status || sample->unreadable ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
 }
 
 static cleat_status set_splits(const char *folder, const cleat_image_options *options, cleat_mask_set *set,
@@ -254,10 +254,10 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     cleat_status status =
         splits && names ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the samples", folder);
     for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
                                         splits, faults, error);
-    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) set->samples[i].split = splits[i];
+    for (size_t i = 0; i < set->count && !status; ++i) set->samples[i].split = splits[i];
     cleat_free(splits);
     cleat_free(names);
     return status;
@@ -269,29 +269,29 @@ static cleat_status find_pairs(const char *path, const cleat_image_options *opti
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
+    if (status) return status;
     if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg) and "
                           "masks/NAME.png (data.path)",
                           path, cleat_folder_exists(images) ? "masks/" : "images/");
     status = add_images(images, set, error);
-    if (status == CLEAT_OK) status = sort_images(set, error);
-    if (status == CLEAT_OK) status = add_masks(masks, set, faults, error);
-    return status == CLEAT_OK ? set_splits(path, options, set, faults, error) : status;
+    if (!status) status = sort_images(set, error);
+    if (!status) status = add_masks(masks, set, faults, error);
+    return status ? status : set_splits(path, options, set, faults, error);
 }
 
 /* One image, a folder of images, or a folder that contains images/. */
 static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
     char images[PATH_BYTES];
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if (cleat_file_exists(path)) return add_image(set, path, error);
     status = add_images(cleat_folder_exists(images) ? images : path, set, error);
-    return status == CLEAT_OK ? sort_images(set, error) : status;
+    return status ? status : sort_images(set, error);
 }
 
 cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *options, cleat_mask_set *set,
@@ -300,13 +300,13 @@ cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *op
     cleat_faults faults = {0};
     cleat_status status =
         options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, &faults, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_parallel_collect(found.count, options->predict ? probe_or_skip : probe, &found, &faults, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
+    if (!status) status = cleat_faults_report(&faults, error);
     size_t transparent = 0;
     for (size_t i = 0; i < found.count; ++i) transparent += found.samples[i].alpha;
-    if (status == CLEAT_OK) cleat_image_log_alpha(path, transparent, found.count);
-    if (status == CLEAT_OK)
+    if (!status) cleat_image_log_alpha(path, transparent, found.count);
+    if (!status)
         *set = found;
     else
         cleat_mask_set_free(&found);

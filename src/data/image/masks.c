@@ -37,7 +37,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     cleat_status status = !is_mask           ? cleat_image_read(sample->image, m->fitted.channels, &read, error)
                           : m->classes.count ? cleat_mask_read_classes(sample->mask, &m->classes, &read, error)
                                              : cleat_mask_read(sample->mask, &read, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (read.height != sample->height || read.width != sample->width) {
         cleat_image_free(&read);
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the image size has changed since the folder was opened",
@@ -79,10 +79,10 @@ static cleat_status fill_image(const masks *m, size_t sample, const cleat_augmen
     size_t pixel = (size_t)m->fitted.channels * sizeof *values;
     cleat_image image;
     cleat_status status = acquire_image(m, 2 * sample, &image, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_augment_apply(&image, params, &m->fitted, size, values, error);
     release_image(m, 2 * sample, &image);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     pad_image(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
     return CLEAT_OK;
 }
@@ -93,7 +93,7 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
     cleat_image mask;
     if (!m->set.samples[sample].mask) return CLEAT_OK;
     cleat_status status = acquire_image(m, 2 * sample + 1, &mask, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_augment_apply_labels(&mask, params, size, -1, labels);
     release_image(m, 2 * sample + 1, &mask);
     for (int64_t i = 0; m->classes.count && i < size * size; ++i)
@@ -111,11 +111,11 @@ static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int6
     cleat_status status = CLEAT_OK;
     cleat_error why = {0};
     if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], &why);
-    if (status != CLEAT_OK && m->predicts && cleat_image_skips(&why)) {
+    if (status && m->predicts && cleat_image_skips(&why)) {
         own->unreadable = true;
         return CLEAT_OK;
     }
-    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", why.text);
+    if (status) return cleat_fail(error, status, "%s", why.text);
     return slots[MASK] ? fill_mask(m, sample, &params, length, slots[MASK], error) : CLEAT_OK;
 }
 
@@ -220,11 +220,11 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
     cleat_image image, mask;
     cleat_channel_sums sums = {0};
     cleat_status status = acquire_image(l->m, 2 * sample, &image, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_channel_sums_add(&sums, &image);
     release_image(l->m, 2 * sample, &image);
     status = acquire_image(l->m, 2 * sample + 1, &mask, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     count_mask(l, &mask);
     release_image(l->m, 2 * sample + 1, &mask);
     pthread_mutex_lock(&l->lock);
@@ -251,7 +251,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
     uint32_t *samples = NULL;
     fit_job l = {.m = m};
     cleat_status status = cleat_dataset_samples(&m->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     l.samples = samples;
     l.used = l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
     if (pthread_mutex_init(&l.lock, NULL) != 0) {
@@ -259,7 +259,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
         return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
     }
     status = cleat_parallel(l.used, accumulate_sample, &l, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         cleat_image_preprocessor_fit(&m->fitted, path, m->fitted.channels, &l.sums);
         for (int64_t c = 0; c < m->classes.count; ++c) m->fitted.samples[c] = l.classes[c];
         log_unlabelled(m, path, &l);
@@ -320,7 +320,7 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
 static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {
     const int64_t asked = m->classes.count;
     cleat_status status = cleat_image_preprocessor_read(folder, &m->fitted, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     m->classes.count = (int64_t)m->fitted.n_classes;
     if (asked == m->classes.count) return CLEAT_OK;
     if (!asked)
@@ -343,16 +343,16 @@ static cleat_status name_classes(masks *m, const char *path, const cleat_image_o
 
 static cleat_status open_masks(const char *path, const cleat_image_options *options, masks *m, cleat_error *error) {
     cleat_status status = cleat_mask_classes_of(options, &m->classes, error);
-    if (status == CLEAT_OK && options->fitted) status = read_fitted(m, options->fitted, error);
-    if (status == CLEAT_OK) status = name_classes(m, path, options, error);
-    if (status == CLEAT_OK) status = cleat_mask_set_find(path, options, &m->set, error);
+    if (!status && options->fitted) status = read_fitted(m, options->fitted, error);
+    if (!status) status = name_classes(m, path, options, error);
+    if (!status) status = cleat_mask_set_find(path, options, &m->set, error);
     m->common.base.count = m->set.count;
-    if (status == CLEAT_OK) status = select_channels(m, path, options, error);
-    if (status == CLEAT_OK) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->cache, error);
-    if (status == CLEAT_OK && !options->fitted) status = fit_preprocessor(m, path, error);
-    if (status == CLEAT_OK && !options->fitted && cleat_image_normalisation_given(options))
+    if (!status) status = select_channels(m, path, options, error);
+    if (!status) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->cache, error);
+    if (!status && !options->fitted) status = fit_preprocessor(m, path, error);
+    if (!status && !options->fitted && cleat_image_normalisation_given(options))
         status = cleat_image_preprocessor_give(&m->fitted, options, error);
-    if (status == CLEAT_OK) init_dataset(m, options);
+    if (!status) init_dataset(m, options);
     return status;
 }
 
@@ -377,7 +377,7 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
     cleat_image_options chosen = options ? *options : cleat_image_defaults();
     if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
     cleat_status status = cleat_image_check_options(&chosen, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     masks *m = cleat_alloc(1, sizeof *m);
     if (!m) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     m->augment = chosen.augment;
@@ -385,7 +385,7 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
     m->augments = cleat_augment_enabled(&chosen.augment);
     cleat_image_dataset_init(&m->common, &masks_class);
     status = open_masks(path, &chosen, m, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_dataset_destroy(&m->common.base);
         return status;
     }

@@ -19,10 +19,10 @@ cleat_status cleat_image_of_sample(const cleat_dataset *dataset, size_t sample, 
     void *slots[CLEAT_IMAGE_MAX_FIELDS] = {standardised}; /* the image is the first field of both kinds */
     if (!standardised) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an image");
     cleat_status status = cleat_dataset_fill(dataset, sample, size, NULL, slots, error);
-    if (status == CLEAT_OK) status = cleat_image_alloc(cleat_dataset_id(dataset, sample), &made, error);
-    for (int64_t i = 0; status == CLEAT_OK && i < values; ++i)
+    if (!status) status = cleat_image_alloc(cleat_dataset_id(dataset, sample), &made, error);
+    for (int64_t i = 0; !status && i < values; ++i)
         made.pixels[i] = byte_of((double)standardised[i] * common->std[i % channels] + common->mean[i % channels]);
     cleat_free(standardised);
-    if (status == CLEAT_OK) *image = made;
+    if (!status) *image = made;
     return status;
 }

@@ -29,7 +29,7 @@ typedef struct reader {
 
 static void on_error(png_structp png, png_const_charp text) {
     reader *r = png_get_error_ptr(png);
-    if (r->status == CLEAT_OK) /* else our own error, which is more specific */
+    if (!r->status) /* else our own error, which is more specific */
         r->status =
             cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: damaged PNG file: %s; replace it or remove it", r->name, text);
     png_longjmp(png, 1);
@@ -211,7 +211,7 @@ static cleat_status encode_png(const char *name, const cleat_image *image, const
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: an image of %lld channels; a PNG file has 1 or 3", name,
                           (long long)image->channels);
     cleat_status status = cleat_image_check_size(name, image->height, image->width, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, on_warning);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     if (w.info)
@@ -219,9 +219,9 @@ static cleat_status encode_png(const char *name, const cleat_image *image, const
     else
         w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", name);
     png_destroy_write_struct(&w.png, &w.info);
-    if (w.status == CLEAT_OK && w.bytes.failed)
+    if (!w.status && w.bytes.failed)
         w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", name);
-    if (w.status == CLEAT_OK)
+    if (!w.status)
         *bytes = w.bytes;
     else
         cleat_text_free(&w.bytes);
@@ -240,5 +240,5 @@ cleat_status cleat_image_write_png_ids(const char *path, const cleat_image *imag
                                        cleat_error *error) {
     cleat_text bytes = {0};
     cleat_status status = encode_png(path, image, palette, &bytes, error);
-    return status == CLEAT_OK ? cleat_file_write_text(path, &bytes, error) : status;
+    return status ? status : cleat_file_write_text(path, &bytes, error);
 }

@@ -113,12 +113,12 @@ cleat_status cleat_image_preprocessor_read(const char *folder, cleat_image_prepr
     cJSON *root = NULL;
     cleat_image_preprocessor found = {0};
     cleat_status status = cleat_fitted_json_read(folder, file, &root, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const char *fault = fault_of(root, &found);
     status = fault ? cleat_fitted_json_fail(folder, file, fault, error)
                    : get_classes(cJSON_GetObjectItemCaseSensitive(root, "classes"), &found, error);
-    if (status == CLEAT_OK) status = get_samples(cJSON_GetObjectItemCaseSensitive(root, "samples"), &found, error);
-    if (status == CLEAT_OK)
+    if (!status) status = get_samples(cJSON_GetObjectItemCaseSensitive(root, "samples"), &found, error);
+    if (!status)
         *fitted = found;
     else
         cleat_image_preprocessor_free(&found);

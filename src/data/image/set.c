@@ -35,7 +35,7 @@ cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uin
     if (set->n_rows >= UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 images", set->root);
     cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_image_row row = {.id = cleat_strdup(id),
                            .pixels = pixels,
                            .label = label,
@@ -48,7 +48,7 @@ cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uin
 
 cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cleat_error *error) {
     cleat_status status = cleat_grow(&set->blocks, set->n_blocks, &set->blocks_capacity, sizeof *set->blocks, error);
-    if (status == CLEAT_OK)
+    if (!status)
         set->blocks[set->n_blocks++] = block;
     else
         cleat_free(block);
@@ -85,7 +85,7 @@ cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const 
     if (set->n_names >= MAX_CLASSES)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MAX_CLASSES);
     cleat_status status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
-    if (status == CLEAT_OK) *label = (int32_t)set->n_names - 1;
+    if (!status) *label = (int32_t)set->n_names - 1;
     return status;
 }
 
@@ -94,7 +94,7 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
     int32_t most = -1;
     char name[16];
     for (size_t i = 0; i < set->n_rows; ++i) most = set->rows[i].label > most ? set->rows[i].label : most;
-    for (int32_t i = 0; i <= most && status == CLEAT_OK; ++i) {
+    for (int32_t i = 0; i <= most && !status; ++i) {
         snprintf(name, sizeof name, "%d", i);
         status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
     }
@@ -118,15 +118,15 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     cleat_split *splits = cleat_alloc(set->n_rows, sizeof *splits);
     cleat_status status =
         names && splits ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", set->root);
-    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
         names[i] = row->id;
         splits[i] = options->predict                                   ? CLEAT_SPLIT_TEST
                     : test_validates && row->split == CLEAT_SPLIT_TEST ? CLEAT_SPLIT_VAL
                                                                        : (cleat_split)row->split;
     }
-    if (status == CLEAT_OK) status = cleat_split_names(names, set->n_rows, val, test, splits, error);
-    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) set->rows[i].split = (uint8_t)splits[i];
+    if (!status) status = cleat_split_names(names, set->n_rows, val, test, splits, error);
+    for (size_t i = 0; i < set->n_rows && !status; ++i) set->rows[i].split = (uint8_t)splits[i];
     cleat_free(names);
     cleat_free(splits);
     return status;
@@ -146,7 +146,7 @@ static cleat_status classes_from_option(const char *text, cleat_image_preprocess
                                         cleat_error *error) {
     char name[256];
     cleat_status status = CLEAT_OK;
-    for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK; at += strspn(at, " \t\n")) {
+    for (const char *at = text + strspn(text, " \t\n"); *at && !status; at += strspn(at, " \t\n")) {
         int size = (int)strcspn(at, " \t\n");
         snprintf(name, sizeof name, "%.*s", size, at);
         for (size_t i = 0; i < fitted->n_classes; ++i)
@@ -169,10 +169,10 @@ static cleat_status classes_from_training(const cleat_image_set *set, cleat_imag
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN && set->rows[i].label >= 0) trained[set->rows[i].label] = true;
     size_t ordered = set->ordered ? set->n_names : 0;
     while (set->numbered && ordered && !trained[ordered - 1]) --ordered;
-    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < set->n_names && !status; ++i)
         if (set->ordered ? i < ordered : trained[i])
             status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, set->names[i], error);
-    if (status == CLEAT_OK && !set->ordered && fitted->n_classes)
+    if (!status && !set->ordered && fitted->n_classes)
         qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, by_bytes);
     cleat_free(trained);
     return status;
@@ -183,7 +183,7 @@ static cleat_status assign_classes(const cleat_image_set *set, cleat_image_prepr
     if (is_fitted(set)) return CLEAT_OK;
     cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, fitted, &capacity, error)
                                            : classes_from_training(set, fitted, &capacity, error);
-    if (status == CLEAT_OK && fitted->n_classes < 2)
+    if (!status && fitted->n_classes < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: %zu classes in the training split: classification requires two or more", set->root,
                             fitted->n_classes);
@@ -224,7 +224,7 @@ static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preproce
     int32_t *classes = cleat_alloc(set->n_names, sizeof *classes);
     if (!classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
     for (size_t i = 0; i < set->n_names; ++i) classes[i] = class_of(set, fitted, i);
-    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->n_rows && !status; ++i) {
         cleat_image_row *row = &set->rows[i];
         if (row->label == CLEAT_NO_CLASS) continue;
         if (classes[row->label] == CLEAT_NO_CLASS && !set->options->predict)
@@ -244,7 +244,7 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
     if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->n_classes);
     for (size_t i = 0; i < set->n_rows; ++i)
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN) ++trained[set->rows[i].label];
-    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
         if (!trained[row->label])
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -252,7 +252,7 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
                                 "data.val_fraction, or remove the class",
                                 set->root, place_size(row), row->id, fitted->classes[row->label]);
     }
-    for (size_t i = 0; i < fitted->n_classes && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < fitted->n_classes && !status; ++i)
         if (!trained[i])
             cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no images", set->root, fitted->classes[i]);
     cleat_free(trained);
@@ -263,11 +263,11 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
                                             cleat_error *error) {
     if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no images are left", set->root);
     cleat_status status = assign_classes(set, fitted, error);
-    if (status == CLEAT_OK) status = assign_splits(set, error);
-    if (status == CLEAT_OK && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
+    if (!status) status = assign_splits(set, error);
+    if (!status && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
                   set->root, fitted->classes[0]);
-    if (status == CLEAT_OK) status = rename_rows(set, fitted, error);
-    if (status == CLEAT_OK && !is_fitted(set)) status = check_trained(set, fitted, error);
+    if (!status) status = rename_rows(set, fitted, error);
+    if (!status && !is_fitted(set)) status = check_trained(set, fitted, error);
     return status;
 }

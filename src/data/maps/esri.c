@@ -75,7 +75,7 @@ static cleat_status add_file(reader *r, const char *name, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: '%.8s' %s; the name must end in YYYYMMDD", r->folder, name,
                           name + date, wrong);
     cleat_status status = cleat_grow(&r->files, r->n_files, &r->capacity, sizeof *r->files, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     grid_file *file = &r->files[r->n_files++];
     *file = (grid_file){.file = cleat_strdup(name), .channel = cleat_strdup(name), .day = day};
     if (!file->file || !file->channel) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
@@ -96,9 +96,9 @@ static int by_channel_and_day(const void *a, const void *b) {
 static cleat_status list_files(reader *r, cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_listing_read(r->folder, is_grid, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) status = add_file(r, listing.names[i], error);
+    for (size_t i = 0; i < listing.count && !status; ++i) status = add_file(r, listing.names[i], error);
     cleat_listing_free(&listing);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     qsort(r->files, r->n_files, sizeof *r->files, by_channel_and_day);
     for (size_t i = 1; i < r->n_files; ++i)
         if (by_channel_and_day(&r->files[i - 1], &r->files[i]) == 0)
@@ -139,7 +139,7 @@ static cleat_status use_channel(reader *r, const char *what, const char *name, c
 static cleat_status use_listed(reader *r, const char *list, cleat_error *error) {
     char name[256];
     cleat_status status = CLEAT_OK;
-    for (const char *at = list + strspn(list, " \t"); *at && status == CLEAT_OK;) {
+    for (const char *at = list + strspn(list, " \t"); *at && !status;) {
         size_t size = strcspn(at, " \t");
         if (size >= sizeof name)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.inputs: '%.40s...' is too long for a name", at);
@@ -162,17 +162,17 @@ static cleat_status select_inputs(reader *r, cleat_error *error) {
     if (is_given(r->options->inputs))
         status = use_listed(r, r->options->inputs, error);
     else if (fitted)
-        for (size_t i = 0; i < fitted->names.count && status == CLEAT_OK; ++i)
+        for (size_t i = 0; i < fitted->names.count && !status; ++i)
             status = use_channel(r, "saved by training", fitted->names.names[i], error);
     else
-        for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i)
+        for (size_t i = 0; i < r->n_files && !status; ++i)
             if (i == 0 || strcmp(r->files[i].channel, r->files[i - 1].channel) != 0)
                 status = use_channel(r, "data.inputs", r->files[i].channel, error);
     r->inputs = r->used.count;
     bool same = !fitted || fitted->names.count == r->inputs;
-    for (size_t i = 0; status == CLEAT_OK && fitted && same && i < r->inputs; ++i)
+    for (size_t i = 0; !status && fitted && same && i < r->inputs; ++i)
         same = strcmp(fitted->names.names[i], r->used.names[i]) == 0;
-    if (status == CLEAT_OK && !same)
+    if (!status && !same)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "%s: data.inputs differs from the inputs of the training; do not change it", r->options->fitted);
@@ -199,9 +199,9 @@ static cleat_status store_names(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     r->maps->channels = (int64_t)r->inputs;
     if (r->options->fitted) return CLEAT_OK;
-    for (size_t i = 0; i < r->inputs && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < r->inputs && !status; ++i)
         status = cleat_name_list_add(&fitted->names, r->used.names[i], error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     fitted->target = cleat_strdup(r->used.names[r->target]);
     return fitted->target ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the target's name");
 }
@@ -221,22 +221,22 @@ static map_day *find_day(const reader *r, int64_t day) {
 /* Lists the days of the used files, each once. */
 static cleat_status list_days(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < r->n_files && !status; ++i) {
         if (cleat_name_list_find(&r->used, r->files[i].channel) < 0) continue;
         status = cleat_grow(&r->days, r->n_days, &r->days_capacity, sizeof *r->days, error);
-        if (status == CLEAT_OK) r->days[r->n_days++] = (map_day){.day = r->files[i].day, .step = -1, .target = -1};
+        if (!status) r->days[r->n_days++] = (map_day){.day = r->files[i].day, .step = -1, .target = -1};
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     qsort(r->days, r->n_days, sizeof *r->days, by_day);
     size_t kept = 0;
     for (size_t i = 0; i < r->n_days; ++i)
         if (i == 0 || r->days[i].day != r->days[kept - 1].day) r->days[kept++] = r->days[i];
     r->n_days = kept;
-    for (size_t i = 0; i < r->n_days && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < r->n_days && !status; ++i) {
         r->days[i].files = cleat_alloc(r->used.count, sizeof *r->days[i].files);
         if (!r->days[i].files) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the days", r->folder);
     }
-    for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < r->n_files && !status; ++i) {
         int channel = cleat_name_list_find(&r->used, r->files[i].channel);
         if (channel >= 0) find_day(r, r->files[i].day)->files[channel] = &r->files[i];
     }
@@ -304,7 +304,7 @@ static cleat_status store_grid(reader *r, const char *path, const cleat_esri_gri
     } else {
         status = cleat_esri_grid_match(path, grid, r->first_path, &r->first, error);
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     int64_t pixels = cleat_maps_target_elements(maps);
     if (channel < r->inputs && day->step >= 0)
         memcpy(maps->steps + (day->step * maps->channels + (int64_t)channel) * pixels, grid->values,
@@ -318,9 +318,9 @@ static cleat_status read_grid(reader *r, const map_day *day, size_t channel, cle
     cleat_esri_grid grid = {0};
     if (!day->files[channel]) return CLEAT_OK;
     cleat_status status = cleat_path_join(r->folder, day->files[channel]->file, path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_esri_grid_read(path, &grid, error);
-    if (status == CLEAT_OK) status = store_grid(r, path, &grid, day, channel, error);
+    if (!status) status = store_grid(r, path, &grid, day, channel, error);
     cleat_esri_grid_free(&grid);
     return status;
 }
@@ -330,9 +330,9 @@ static cleat_status read_grids(reader *r, cleat_error *error) {
     cleat_faults faults = {0};
     cleat_error why;
     for (size_t i = 0; i < r->n_days; ++i)
-        for (size_t c = 0; c < r->used.count && status == CLEAT_OK; ++c)
+        for (size_t c = 0; c < r->used.count && !status; ++c)
             if (read_grid(r, &r->days[i], c, &why) != CLEAT_OK) status = cleat_faults_add(&faults, &why, error);
-    return status == CLEAT_OK ? cleat_faults_report(&faults, error) : status;
+    return status ? status : cleat_faults_report(&faults, error);
 }
 
 /* --- samples -------------------------------------------------------------------------------------------------- */
@@ -381,9 +381,9 @@ static cleat_status add_sample(reader *r, const map_day *last, int64_t val, int6
 static cleat_status add_samples(reader *r, cleat_error *error) {
     int64_t val = 0, test = 0;
     cleat_status status = find_borders(r, &val, &test, error);
-    for (size_t i = 0; i < r->n_days && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < r->n_days && !status; ++i)
         if (r->days[i].step >= 0) status = add_sample(r, &r->days[i], val, test, error);
-    if (status == CLEAT_OK && !r->maps->common.base.count)
+    if (!status && !r->maps->common.base.count)
         status = cleat_fail(
             error, CLEAT_ERR_FORMAT,
             "%s: no day with all inputs has a target %lld days later; use more days, or a smaller data.ahead",
@@ -408,13 +408,13 @@ cleat_status cleat_maps_read_esri(const char *folder, const cleat_maps_options *
                                   cleat_error *error) {
     reader r = {.folder = folder, .options = options, .maps = maps};
     cleat_status status = list_files(&r, error);
-    if (status == CLEAT_OK) status = select_inputs(&r, error);
-    if (status == CLEAT_OK) status = select_target(&r, error);
-    if (status == CLEAT_OK) status = store_names(&r, error);
-    if (status == CLEAT_OK) status = list_days(&r, error);
-    if (status == CLEAT_OK) status = number_days(&r, error);
-    if (status == CLEAT_OK) status = read_grids(&r, error);
-    if (status == CLEAT_OK) status = add_samples(&r, error);
+    if (!status) status = select_inputs(&r, error);
+    if (!status) status = select_target(&r, error);
+    if (!status) status = store_names(&r, error);
+    if (!status) status = list_days(&r, error);
+    if (!status) status = number_days(&r, error);
+    if (!status) status = read_grids(&r, error);
+    if (!status) status = add_samples(&r, error);
     free_reader(&r);
     return status;
 }

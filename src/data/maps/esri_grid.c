@@ -133,7 +133,7 @@ static cleat_status read_header(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (next_word(r); r->size && is_letter(*r->word) && !is_nan(r) && !word_is(r, "inf"); next_word(r)) {
         status = read_entry(r, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     for (int key = 0; key < NODATA; ++key)
         if (!r->key_line[key])
@@ -182,16 +182,16 @@ cleat_status cleat_esri_grid_read(const char *path, cleat_esri_grid *grid, cleat
     reader r = {.line = 1};
     float *values = NULL;
     cleat_status status = cleat_source_read(path, false, &r.source, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     r.line_start = r.source.at;
     status = read_header(&r, error);
-    if (status == CLEAT_OK) status = check_room(&r, error);
-    if (status != CLEAT_OK) goto done;
+    if (!status) status = check_room(&r, error);
+    if (status) goto done;
     size_t cells = (size_t)(r.header[NCOLS] * r.header[NROWS]);
     values = cleat_alloc(cells, sizeof *values);
     status = values ? read_values(&r, values, cells, error)
                     : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu values", path, cells);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     double half = r.header[CELL] / 2;
     *grid = (cleat_esri_grid){.rows = (int64_t)r.header[NROWS],
                               .columns = (int64_t)r.header[NCOLS],

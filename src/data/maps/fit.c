@@ -119,7 +119,7 @@ static cleat_status add_sample(const cleat_maps *maps, const cleat_maps_sample *
     int64_t size = cleat_maps_step_elements(maps), pixels = cleat_maps_target_elements(maps);
     int64_t known = *seen > sample->first ? *seen - sample->first : 0;
     cleat_status status = cleat_maps_sample_steps(maps, sample, room, &steps, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (steps == room) cleat_maps_transform(maps->fitted.transform, room, sample->steps * size);
     for (int64_t f = known; f < sample->steps; ++f)
         for (int64_t c = 0; c < maps->channels; ++c) {
@@ -165,13 +165,12 @@ cleat_status cleat_maps_fit_preprocessor(cleat_maps *maps, const char *path, cle
     float *room = maps->steps ? NULL : cleat_alloc((size_t)(max_steps(maps) * cleat_maps_step_elements(maps)), 4);
     if (!maps->fitted.mean || !maps->fitted.std || !all || (!room && !maps->steps))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the means of %zu channels", path, channels);
-    for (size_t c = 0; c < channels && status == CLEAT_OK; ++c) all[c] = (moments){.extremes = cleat_extremes_none()};
-    for (size_t i = 0; i < maps->common.base.count && status == CLEAT_OK; ++i)
+    for (size_t c = 0; c < channels && !status; ++c) all[c] = (moments){.extremes = cleat_extremes_none()};
+    for (size_t i = 0; i < maps->common.base.count && !status; ++i)
         if (maps->samples[i].split == CLEAT_SPLIT_TRAIN)
             status = add_sample(maps, &maps->samples[i], &seen, room, all, error);
-    for (int64_t c = 0; c < maps->channels && status == CLEAT_OK; ++c)
-        status = store_moments(maps, path, c, &all[c], error);
-    if (status == CLEAT_OK) fit_positive(maps, path);
+    for (int64_t c = 0; c < maps->channels && !status; ++c) status = store_moments(maps, path, c, &all[c], error);
+    if (!status) fit_positive(maps, path);
     cleat_free(all);
     cleat_free(room);
     return status;
@@ -231,7 +230,7 @@ static cleat_status read_names(const char *folder, const cJSON *root, cleat_maps
         if (!name || cleat_name_list_find(&fitted->names, name) >= 0)
             return cleat_fitted_json_fail(folder, FILE_NAME, "a channel without a name, or a duplicate channel", error);
         cleat_status status = cleat_name_list_add(&fitted->names, name, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     fitted->channels = fitted->names.count;
     fitted->target = cleat_strdup(target);
@@ -272,11 +271,11 @@ cleat_status cleat_maps_preprocessor_read(const char *folder, cleat_maps_preproc
     cJSON *root = NULL;
     cleat_maps_preprocessor found = {0};
     cleat_status status = cleat_fitted_json_read(folder, FILE_NAME, &root, error);
-    if (status == CLEAT_OK) status = read_names(folder, root, &found, error);
-    if (status == CLEAT_OK) status = read_transform(folder, root, &found, error);
-    if (status == CLEAT_OK) status = read_numbers(folder, root, &found, error);
+    if (!status) status = read_names(folder, root, &found, error);
+    if (!status) status = read_transform(folder, root, &found, error);
+    if (!status) status = read_numbers(folder, root, &found, error);
     cJSON_Delete(root);
-    if (status == CLEAT_OK)
+    if (!status)
         *fitted = found;
     else
         cleat_maps_preprocessor_free(&found);

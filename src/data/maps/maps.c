@@ -36,7 +36,7 @@ cleat_status cleat_maps_make_room(cleat_maps *maps, const char *path, bool steps
 cleat_status cleat_maps_add_sample(cleat_maps *maps, const cleat_maps_sample *sample, cleat_error *error) {
     size_t count = maps->common.base.count;
     cleat_status status = cleat_grow(&maps->samples, count, &maps->capacity, sizeof *maps->samples, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(sample->id);
         cleat_free(sample->path);
         return status;
@@ -121,7 +121,7 @@ static cleat_status load_steps(const cleat_maps *maps, const cleat_maps_sample *
         if (!*room) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the frames", sample->path);
     }
     cleat_status status = cleat_maps_sample_steps(maps, sample, *room, steps, error);
-    if (status != CLEAT_OK || !*room) return status;
+    if (status || !*room) return status;
     cleat_maps_transform(maps->fitted.transform, *room, count);
     return cleat_maps_standardise(maps, sample->path, *room, sample->steps, error);
 }
@@ -135,9 +135,9 @@ static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_
         float *room = NULL;
         const float *steps = NULL;
         cleat_status status = load_steps(maps, sample, &room, &steps, error);
-        if (status == CLEAT_OK) cut_patches(maps, steps, sample->steps, length, seen, slots[STEPS]);
+        if (!status) cut_patches(maps, steps, sample->steps, length, seen, slots[STEPS]);
         cleat_free(room);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     int32_t *lengths = slots[LENGTHS];
     for (int64_t n = 0; lengths && n < maps->common.fields[LENGTHS].shape[0]; ++n) lengths[n] = (int32_t)sample->steps;
@@ -158,7 +158,7 @@ cleat_status cleat_maps_last_frame(const cleat_dataset *dataset, size_t index, f
     float *room = NULL;
     const float *steps = NULL;
     cleat_status status = load_steps(maps, sample, &room, &steps, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         const float *from = steps + (sample->steps - 1) * cleat_maps_step_elements(maps) + shown * pixels;
         for (int64_t i = 0; i < pixels; ++i)
             values[i] = (float)((double)from[i] * maps->fitted.std[shown] + maps->fitted.mean[shown]);
@@ -293,7 +293,7 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     if (status == CLEAT_ERR_NOT_FOUND)
         return cleat_fail(error, status, "%s: the folder does not exist (data.path)", folder);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.path is a folder");
+    if (status) return cleat_fail_in(error, status, "data.path is a folder");
     for (size_t i = 0; i < listing.count; ++i) {
         asc += strcasecmp(cleat_name_ending(listing.names[i]), ".asc") == 0;
         npy += strcmp(cleat_name_ending(listing.names[i]), ".npy") == 0;
@@ -364,13 +364,12 @@ static cleat_status read_folder(const char *folder, const cleat_maps_options *op
                                 cleat_error *error) {
     bool grids = false;
     cleat_status status = find_layout(folder, &grids, error);
-    if (status == CLEAT_OK && options->fitted)
-        status = cleat_maps_preprocessor_read(options->fitted, &maps->fitted, error);
-    if (status == CLEAT_OK && options->fitted) status = check_fitted(folder, grids, options, &maps->fitted, error);
+    if (!status && options->fitted) status = cleat_maps_preprocessor_read(options->fitted, &maps->fitted, error);
+    if (!status && options->fitted) status = check_fitted(folder, grids, options, &maps->fitted, error);
     maps->fitted.transform = options->transform;
-    if (status == CLEAT_OK) status = (grids ? cleat_maps_read_esri : cleat_maps_read_npy)(folder, options, maps, error);
-    if (status == CLEAT_OK && !options->predict) drop_unknown(folder, maps);
-    if (status == CLEAT_OK && !options->fitted && !count_split(maps, CLEAT_SPLIT_TRAIN))
+    if (!status) status = (grids ? cleat_maps_read_esri : cleat_maps_read_npy)(folder, options, maps, error);
+    if (!status && !options->predict) drop_unknown(folder, maps);
+    if (!status && !options->fitted && !count_split(maps, CLEAT_SPLIT_TRAIN))
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: no training samples are left; use smaller validation and test splits, or more data",
                             folder);
@@ -397,7 +396,7 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
     cleat_maps_options chosen = options ? *options : cleat_maps_defaults();
     if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
     cleat_status status = check_options(&chosen, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_maps *maps = cleat_alloc(1, sizeof *maps);
     if (!maps) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     maps->patch = chosen.patch;
@@ -406,11 +405,11 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
     maps->flip_vertical = chosen.flip_vertical;
     cleat_image_dataset_init(&maps->common, &maps_class);
     status = read_folder(path, &chosen, maps, error);
-    if (status == CLEAT_OK && maps->steps)
+    if (!status && maps->steps)
         cleat_maps_transform(maps->fitted.transform, maps->steps, maps->n_steps * cleat_maps_step_elements(maps));
-    if (status == CLEAT_OK && !chosen.fitted) status = cleat_maps_fit_preprocessor(maps, path, error);
-    if (status == CLEAT_OK) status = standardise_all(path, maps, error);
-    if (status != CLEAT_OK) {
+    if (!status && !chosen.fitted) status = cleat_maps_fit_preprocessor(maps, path, error);
+    if (!status) status = standardise_all(path, maps, error);
+    if (status) {
         cleat_dataset_destroy(&maps->common.base);
         return status;
     }

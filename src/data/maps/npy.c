@@ -195,7 +195,7 @@ static cleat_status parse_dictionary(dictionary *d, cleat_error *error) {
     if (!accept_char(d, '{')) return malformed(d, "is not a dictionary", error);
     while (!accept_char(d, '}')) {
         status = parse_entry(d, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         skip_blanks(d);
         if (*d->at != '}' && !accept_char(d, ',')) return malformed(d, "is not a dictionary", error);
     }
@@ -213,7 +213,7 @@ static cleat_status read_prefix(int file, const char *path, int64_t size, int64_
     if (size == 0) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is empty", path);
     cleat_status status =
         read_at(file, path, 0, start, size < (int64_t)sizeof start ? (size_t)size : sizeof start, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (memcmp(start, "PK", 2) == 0)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
@@ -248,14 +248,14 @@ static cleat_status check_size(const char *path, const cleat_npy *npy, int64_t s
 static cleat_status read_header(int file, const char *path, int64_t size, cleat_npy *npy, cleat_error *error) {
     int64_t begin = 0, length = 0;
     cleat_status status = read_prefix(file, path, size, &begin, &length, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     char *text = cleat_alloc((size_t)length + 1, 1);
     if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the header", path);
     dictionary d = {.path = path, .at = text, .npy = npy};
     npy->offset = begin + length;
     status = read_at(file, path, begin, text, (size_t)length, error);
-    if (status == CLEAT_OK) status = parse_dictionary(&d, error);
-    if (status == CLEAT_OK) status = check_size(path, npy, size, error);
+    if (!status) status = parse_dictionary(&d, error);
+    if (!status) status = check_size(path, npy, size, error);
     cleat_free(text);
     return status;
 }
@@ -265,10 +265,10 @@ cleat_status cleat_npy_probe(const char *path, cleat_npy *npy, cleat_error *erro
     int file;
     int64_t size;
     cleat_status status = open_file(path, &file, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = read_header(file, path, size, &found, error);
     close(file);
-    if (status == CLEAT_OK) *npy = found;
+    if (!status) *npy = found;
     return status;
 }
 
@@ -327,13 +327,13 @@ cleat_status cleat_npy_read(const char *path, const cleat_npy *npy, int64_t firs
     int file;
     int64_t size;
     cleat_status status = open_file(path, &file, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     uint8_t part[PART];
     int64_t whole = PART / npy->bytes;
-    for (int64_t done = 0; done < count && status == CLEAT_OK; done += whole) {
+    for (int64_t done = 0; done < count && !status; done += whole) {
         int64_t now = count - done < whole ? count - done : whole, from = first + done;
         status = read_at(file, path, npy->offset + from * npy->bytes, part, (size_t)(now * npy->bytes), error);
-        if (status == CLEAT_OK) status = convert(path, npy, part, from, now, values + done, error);
+        if (!status) status = convert(path, npy, part, from, now, values + done, error);
     }
     close(file);
     return status;

@@ -69,7 +69,7 @@ static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
 static cleat_status list_files(reader *r, cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_listing_read(r->folder, is_stack, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) status = add_file(r, listing.names[i], error);
+    for (size_t i = 0; i < listing.count && !status; ++i) status = add_file(r, listing.names[i], error);
     cleat_listing_free(&listing);
     return status;
 }
@@ -89,21 +89,21 @@ static cleat_status check_pairs(reader *r, cleat_error *error) {
     if (r->masks.count) qsort(r->masks.names, r->masks.count, sizeof *r->masks.names, by_name);
     cleat_status status = CLEAT_OK;
     cleat_error why;
-    for (size_t i = 0; i < r->masks.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < r->masks.count && !status; ++i) {
         if (has_name(&r->stacks, r->masks.names[i])) continue;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
                          "%s/%s_mask.npy: a mask without its stack %s.npy; add the stack, or delete the mask",
                          r->folder, r->masks.names[i], r->masks.names[i]);
         status = cleat_faults_add(&r->faults, &why, error);
     }
-    for (size_t i = 0; !r->options->predict && i < r->stacks.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; !r->options->predict && i < r->stacks.count && !status; ++i) {
         if (has_name(&r->masks, r->stacks.names[i])) continue;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
                          "%s/%s.npy: a stack without its mask %s_mask.npy; add the mask, or delete the stack",
                          r->folder, r->stacks.names[i], r->stacks.names[i]);
         status = cleat_faults_add(&r->faults, &why, error);
     }
-    if (status != CLEAT_OK || r->stacks.count) return status;
+    if (status || r->stacks.count) return status;
     if (r->faults.count) return cleat_faults_report(&r->faults, error);
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no stack NAME.npy in this folder", r->folder);
 }
@@ -143,9 +143,9 @@ static cleat_status add_sample(reader *r, const char *name, cleat_split split, c
     cleat_maps *maps = r->maps;
     cleat_maps_sample sample = {.split = split, .first = maps->n_steps, .target = -1, .today = -1};
     cleat_status status = path_of(r, name, "", path, error);
-    if (status == CLEAT_OK) status = cleat_npy_probe(path, &sample.stack, error);
-    if (status == CLEAT_OK) status = check_stack(r, path, &sample.stack, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_npy_probe(path, &sample.stack, error);
+    if (!status) status = check_stack(r, path, &sample.stack, error);
+    if (status) return status;
     const int64_t *shape = sample.stack.shape;
     maps->channels = shape[1];
     maps->height = shape[2];
@@ -174,10 +174,10 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     if (!o->predict)
         status = cleat_split_files_read(r->folder, (const char *const *)r->stacks.names, count, o->val_fraction,
                                         o->test_fraction, splits, &r->faults, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < count && !status; ++i)
         if (add_sample(r, r->stacks.names[i], o->predict ? CLEAT_SPLIT_TEST : splits[i], &why) != CLEAT_OK)
             status = cleat_faults_add(&r->faults, &why, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&r->faults, error);
+    if (!status) status = cleat_faults_report(&r->faults, error);
     cleat_free(splits);
     return status;
 }
@@ -191,8 +191,8 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
     int64_t pixels = cleat_maps_target_elements(maps);
     if (sample->target < 0) return CLEAT_OK;
     cleat_status status = path_of(r, sample->id, MASK_ENDING, path, error);
-    if (status == CLEAT_OK) status = cleat_npy_probe(path, &mask, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_npy_probe(path, &mask, error);
+    if (status) return status;
     if (mask.rank != 2 || mask.shape[0] != maps->height || mask.shape[1] != maps->width)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
@@ -200,7 +200,7 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
             mask.rank, (long long)mask.shape[0], (long long)mask.shape[1], (long long)maps->height,
             (long long)maps->width);
     status = cleat_npy_read(path, &mask, 0, pixels, room, error);
-    for (int64_t i = 0; i < pixels && status == CLEAT_OK; ++i) {
+    for (int64_t i = 0; i < pixels && !status; ++i) {
         if (room[i] == -1) room[i] = NAN;
         if (room[i] < 0)
             status = cleat_fail(
@@ -208,7 +208,7 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
                 "%s: %g at row %lld, column %lld; mask values are 0, anything above 0 for 1, and -1 or NaN for unknown",
                 path, (double)room[i], (long long)(i / maps->width), (long long)(i % maps->width));
     }
-    if (status == CLEAT_OK) cleat_maps_set_target(room, pixels, maps->targets + sample->target * pixels);
+    if (!status) cleat_maps_set_target(room, pixels, maps->targets + sample->target * pixels);
     return status;
 }
 
@@ -220,16 +220,15 @@ static cleat_status read_values(reader *r, cleat_error *error) {
     cleat_error why;
     cleat_status status = room ? cleat_maps_make_room(maps, r->folder, kept, error)
                                : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a mask", r->folder);
-    for (size_t i = 0; i < maps->common.base.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < maps->common.base.count && !status; ++i) {
         const cleat_maps_sample *s = &maps->samples[i];
         if (kept)
             status = cleat_npy_read(s->path, &s->stack, s->skipped * size, s->steps * size,
                                     maps->steps + s->first * size, error);
-        if (status == CLEAT_OK && read_mask(r, s, room, &why) != CLEAT_OK)
-            status = cleat_faults_add(&r->faults, &why, error);
+        if (!status && read_mask(r, s, room, &why) != CLEAT_OK) status = cleat_faults_add(&r->faults, &why, error);
     }
-    if (status == CLEAT_OK) status = cleat_faults_report(&r->faults, error);
-    if (status == CLEAT_OK && !kept)
+    if (!status) status = cleat_faults_report(&r->faults, error);
+    if (!status && !kept)
         cleat_log(CLEAT_LOG_INFO, "%s: the stacks are too large to keep in memory and are read again for each sample",
                   r->folder);
     cleat_free(room);
@@ -241,9 +240,9 @@ cleat_status cleat_maps_read_npy(const char *folder, const cleat_maps_options *o
     reader r = {.folder = folder, .options = options, .maps = maps};
     warn_unused(&r);
     cleat_status status = list_files(&r, error);
-    if (status == CLEAT_OK) status = check_pairs(&r, error);
-    if (status == CLEAT_OK) status = add_samples(&r, error);
-    if (status == CLEAT_OK) status = read_values(&r, error);
+    if (!status) status = check_pairs(&r, error);
+    if (!status) status = add_samples(&r, error);
+    if (!status) status = read_values(&r, error);
     cleat_name_list_free(&r.stacks);
     cleat_name_list_free(&r.masks);
     return status;

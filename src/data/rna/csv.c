@@ -68,17 +68,17 @@ static cleat_status add_sequence(void *user, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path, csv->line,
                           cleat_format_excerpt(id, strlen(id), shown));
     if (columns->split >= 0) status = parse_split(csv, csv->fields[columns->split], &split, error);
-    if (status == CLEAT_OK && columns->length >= 0 && *csv->fields[columns->length]) {
+    if (!status && columns->length >= 0 && *csv->fields[columns->length]) {
         size_t stated = 0;
         status = parse_count(csv, "length", csv->fields[columns->length], &stated, error);
-        if (status == CLEAT_OK && stated != length)
+        if (!status && stated != length)
             status =
                 cleat_fail(error, CLEAT_ERR_FORMAT,
                            "%s:%zu: length is %zu, but the sequence of '%s' has %zu letters; one of them is truncated",
                            csv->source.path, csv->line, stated, cleat_format_excerpt(id, strlen(id), shown), length);
     }
-    if (status == CLEAT_OK) status = cleat_rna_set_chain(set, id, split, error);
-    for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
+    if (!status) status = cleat_rna_set_chain(set, id, split, error);
+    for (size_t i = 0; i < length && !status; ++i) {
         char letter = sequence[i] == '-' ? 'N' : cleat_rna_letter(sequence[i]);
         if (!letter)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -94,14 +94,14 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     cleat_csv *csv = &rows.csv;
     cleat_faults faults = {0};
     cleat_status status = cleat_csv_open(path, csv, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_csv_need_column(csv, "target_id", &rows.columns.id, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "sequence", &rows.columns.sequence, error);
+    if (!status) status = cleat_csv_need_column(csv, "sequence", &rows.columns.sequence, error);
     rows.columns.length = cleat_csv_column(csv, "length");
     rows.columns.split = cleat_csv_column(csv, "split");
-    if (status == CLEAT_OK) status = cleat_csv_each(csv, add_sequence, &rows, &faults, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
-    if (status == CLEAT_OK && !set->count)
+    if (!status) status = cleat_csv_each(csv, add_sequence, &rows, &faults, error);
+    if (!status) status = cleat_faults_report(&faults, error);
+    if (!status && !set->count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no sequence after the header", path);
     cleat_csv_close(csv);
     return status;
@@ -159,8 +159,8 @@ static cleat_status check_order(const cleat_csv *csv, const label_columns *colum
     const char *id = csv->fields[columns->id];
     size_t resid, id_resid;
     cleat_status status = parse_count(csv, "resid", csv->fields[columns->resid], &resid, error);
-    if (status == CLEAT_OK) status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
+    if (status) return status;
     if (id_resid != resid)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, but resid is %zu", csv->source.path,
                           csv->line, id_resid, resid);
@@ -201,8 +201,8 @@ static cleat_status add_label(void *user, cleat_error *error) {
     cleat_rna_set *set = rows->set;
     cleat_rna_entry *chain = NULL;
     cleat_status status = find_chain(csv, csv->fields[columns->id], set, &chain, error);
-    if (status == CLEAT_OK) status = check_order(csv, columns, chain, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_order(csv, columns, chain, error);
+    if (status) return status;
     cleat_rna_residue *residue = &set->residues[chain->first + chain->labelled];
     status = check_resname(csv, csv->fields[columns->resname], chain, residue->letter, error);
     ++chain->labelled;
@@ -210,14 +210,14 @@ static cleat_status add_label(void *user, cleat_error *error) {
     static const char *const names[3] = {"x_1", "y_1", "z_1"};
     const int at[3] = {columns->x, columns->y, columns->z};
     int missing_axes = 0;
-    for (int axis = 0; axis < 3 && status == CLEAT_OK; ++axis) {
+    for (int axis = 0; axis < 3 && !status; ++axis) {
         double value;
         bool missing;
         status = parse_coordinate(csv, at[axis], names[axis], &value, &missing, error);
         residue->xyz[axis] = (float)value;
         missing_axes += missing;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (missing_axes == 1 || missing_axes == 2)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: only some of x_1, y_1, z_1 are given; give all, or none where the atom is missing",
@@ -229,12 +229,12 @@ static cleat_status add_label(void *user, cleat_error *error) {
 
 static cleat_status find_label_columns(const cleat_csv *csv, label_columns *columns, cleat_error *error) {
     cleat_status status = cleat_csv_need_column(csv, "ID", &columns->id, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "resname", &columns->resname, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "resid", &columns->resid, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "x_1", &columns->x, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "y_1", &columns->y, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "z_1", &columns->z, error);
-    if (status == CLEAT_OK && cleat_csv_column(csv, "x_2") >= 0)
+    if (!status) status = cleat_csv_need_column(csv, "resname", &columns->resname, error);
+    if (!status) status = cleat_csv_need_column(csv, "resid", &columns->resid, error);
+    if (!status) status = cleat_csv_need_column(csv, "x_1", &columns->x, error);
+    if (!status) status = cleat_csv_need_column(csv, "y_1", &columns->y, error);
+    if (!status) status = cleat_csv_need_column(csv, "z_1", &columns->z, error);
+    if (!status && cleat_csv_column(csv, "x_2") >= 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: more than one conformation per chain: only x_1, y_1, z_1 are used",
                   csv->source.path);
     return status;
@@ -256,11 +256,11 @@ cleat_status cleat_rna_read_labels(const char *path, cleat_rna_set *set, cleat_e
     label_rows rows = {.set = set};
     cleat_faults faults = {0};
     cleat_status status = cleat_csv_open(path, &rows.csv, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = find_label_columns(&rows.csv, &rows.columns, error);
-    if (status == CLEAT_OK) status = cleat_csv_each(&rows.csv, add_label, &rows, &faults, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
-    if (status == CLEAT_OK) status = check_complete(path, rows.csv.line, set, error);
+    if (!status) status = cleat_csv_each(&rows.csv, add_label, &rows, &faults, error);
+    if (!status) status = cleat_faults_report(&faults, error);
+    if (!status) status = check_complete(path, rows.csv.line, set, error);
     cleat_csv_close(&rows.csv);
     return status;
 }

@@ -204,7 +204,7 @@ static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const
     summary->residues += entry->length;
     summary->longer += chain->length > options->max_length;
     cleat_status status = cleat_rna_find_pairs(letters, coords, mask, chain->length, partners, error);
-    for (size_t i = 0; i < entry->length && status == CLEAT_OK; ++i) summary->paired += partners[i] >= 0;
+    for (size_t i = 0; i < entry->length && !status; ++i) summary->paired += partners[i] >= 0;
     return status;
 }
 
@@ -252,15 +252,15 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
     rna->partners = cleat_alloc(set->residue_count, sizeof *rna->partners);
     if (!rna->chains || !rna->letters || !rna->coords || !rna->mask || !rna->partners)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu residues", path, set->residue_count);
-    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < set->count && !status; ++i)
         if (use_chain(set, &set->chains[i], options, &rna->summary))
             status = copy_chain(rna, set, &set->chains[i], options, error);
-    if (status == CLEAT_OK && !rna->base.count)
+    if (!status && !rna->base.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: no chain can be used: %zu have no coordinates, %zu are shorter than %lld", path,
                             rna->summary.skipped, rna->summary.shorter, (long long)options->min_length);
-    if (status == CLEAT_OK) status = assign_splits(rna, set, options, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = assign_splits(rna, set, options, error);
+    if (status) {
         rna_destroy(&rna->base);
         return status;
     }
@@ -290,21 +290,20 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
     cleat_listing listing = {0};
     char path[4096];
     cleat_status status = cleat_listing_read(folder, is_pdb, &listing, error);
-    if (status == CLEAT_OK && !listing.count)
+    if (!status && !listing.count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: the folder contains neither sequences.csv (with labels.csv) nor a *.pdb file", folder);
     size_t without_rna = 0;
     cleat_faults faults = {0};
     cleat_error why;
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         size_t before = set->count;
         status = cleat_path_join(folder, listing.names[i], path, sizeof path, error);
-        if (status == CLEAT_OK && cleat_rna_read_pdb(path, set, &why) != CLEAT_OK)
-            status = cleat_faults_add(&faults, &why, error);
+        if (!status && cleat_rna_read_pdb(path, set, &why) != CLEAT_OK) status = cleat_faults_add(&faults, &why, error);
         without_rna += set->count == before;
     }
-    if (status == CLEAT_OK) status = cleat_faults_report(&faults, error);
-    if (status == CLEAT_OK && without_rna)
+    if (!status) status = cleat_faults_report(&faults, error);
+    if (!status && without_rna)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files contain no RNA chain", folder, without_rna, listing.count);
     cleat_listing_free(&listing);
     return status;
@@ -318,16 +317,16 @@ static cleat_status read_part(const char *folder, const char *part, cleat_split 
     snprintf(name, sizeof name, "%s_sequences.csv", part);
     cleat_status status = cleat_path_join(folder, name, sequences, sizeof sequences, error);
     snprintf(name, sizeof name, "%s_labels.csv", part);
-    if (status == CLEAT_OK) status = cleat_path_join(folder, name, labels, sizeof labels, error);
-    if (status != CLEAT_OK || !cleat_file_exists(sequences)) return status;
+    if (!status) status = cleat_path_join(folder, name, labels, sizeof labels, error);
+    if (status || !cleat_file_exists(sequences)) return status;
     if (!cleat_file_exists(labels)) {
         cleat_log(CLEAT_LOG_INFO, "%s: not used, since %s is missing", sequences, name);
         return CLEAT_OK;
     }
     status = cleat_rna_read_sequences(sequences, set, error);
-    if (status == CLEAT_OK) status = cleat_rna_read_labels(labels, set, error);
-    for (size_t i = before; i < set->count && status == CLEAT_OK; ++i) set->chains[i].split = split;
-    if (status == CLEAT_OK) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", sequences, cleat_split_name(split));
+    if (!status) status = cleat_rna_read_labels(labels, set, error);
+    for (size_t i = before; i < set->count && !status; ++i) set->chains[i].split = split;
+    if (!status) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", sequences, cleat_split_name(split));
     *has = true;
     return status;
 }
@@ -341,20 +340,20 @@ static cleat_status read_folder(const char *folder, const cleat_rna_options *opt
     bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; ++i) {
         cleat_status status = cleat_path_join(folder, names[i][0], sequences, sizeof sequences, error);
-        if (status == CLEAT_OK) status = cleat_path_join(folder, names[i][1], labels, sizeof labels, error);
-        if (status != CLEAT_OK) return status;
+        if (!status) status = cleat_path_join(folder, names[i][1], labels, sizeof labels, error);
+        if (status) return status;
         found = cleat_file_exists(sequences);
     }
     if (!found) return read_pdb_folder(folder, set, error);
     cleat_status status = cleat_rna_read_sequences(sequences, set, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!cleat_file_exists(labels) && options->structures)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: missing file; training and evaluation require its coordinates", labels);
     if (cleat_file_exists(labels)) status = cleat_rna_read_labels(labels, set, error);
-    if (status == CLEAT_OK && options->structures)
+    if (!status && options->structures)
         status = read_part(folder, "validation", CLEAT_SPLIT_VAL, set, &set->has_val, error);
-    if (status == CLEAT_OK && options->structures)
+    if (!status && options->structures)
         status = read_part(folder, "test", CLEAT_SPLIT_TEST, set, &set->has_test, error);
     return status;
 }
@@ -366,8 +365,7 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if (ends_in(path, pdb_endings)) {
         cleat_status status = cleat_rna_read_pdb(path, set, error);
-        if (status == CLEAT_OK && !set->count)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no RNA chain in this file", path);
+        if (!status && !set->count) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no RNA chain in this file", path);
         return status;
     }
     bool fasta = ends_in(path, fasta_endings), csv = ends_in(path, csv_endings);
@@ -408,9 +406,9 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     cleat_rna_options chosen = options ? *options : cleat_rna_defaults();
     cleat_rna_set set = {0};
     cleat_status status = check_options(&chosen, error);
-    if (status == CLEAT_OK) status = read_any(path, &chosen, &set, error);
-    if (status == CLEAT_OK) status = cleat_rna_set_generate(&set, (size_t)chosen.generated, error);
-    if (status == CLEAT_OK) status = make_dataset(path, &set, &chosen, dataset, error);
+    if (!status) status = read_any(path, &chosen, &set, error);
+    if (!status) status = cleat_rna_set_generate(&set, (size_t)chosen.generated, error);
+    if (!status) status = make_dataset(path, &set, &chosen, dataset, error);
     cleat_rna_set_free(&set);
     return status;
 }

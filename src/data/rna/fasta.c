@@ -40,7 +40,7 @@ static cleat_status add_letters(const char *path, size_t line, const char *text,
                                 cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < length && !status; ++i) {
         char letter = cleat_rna_letter(text[i]);
         if (!letter)
             return cleat_fail(
@@ -62,16 +62,16 @@ static cleat_status check_filled(const char *path, size_t line, const cleat_rna_
 cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_error *error) {
     cleat_source source;
     cleat_status status = cleat_source_read(path, true, &source, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     size_t line = 0, header_line = 0, before = set->count;
-    for (char *at = source.at; at < source.end && status == CLEAT_OK;) {
+    for (char *at = source.at; at < source.end && !status;) {
         const char *text = at;
         size_t length = read_line(&at, source.end);
         ++line;
         if (!length || *text == ';') continue; /* ';' starts a comment in the oldest files */
         if (*text == '>') {
             status = check_filled(path, header_line, set, error);
-            if (status == CLEAT_OK) status = add_header(path, line, text, length, set, error);
+            if (!status) status = add_header(path, line, text, length, set, error);
             header_line = line;
         } else if (set->count == before) {
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -80,8 +80,8 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
             status = add_letters(path, line, text, length, set, error);
         }
     }
-    if (status == CLEAT_OK) status = check_filled(path, header_line, set, error);
-    if (status == CLEAT_OK && set->count == before)
+    if (!status) status = check_filled(path, header_line, set, error);
+    if (!status && set->count == before)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no sequence in this file", path);
     cleat_source_close(&source);
     return status;

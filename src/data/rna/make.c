@@ -154,7 +154,7 @@ static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_mak
         for (int c = 0; c < m->chains; ++c) repeated |= cleat_name_table_find(sequences, m->sequence[c], &earlier);
         if (repeated) continue;
         cleat_status status = CLEAT_OK;
-        for (int c = 0; c < m->chains && status == CLEAT_OK; ++c)
+        for (int c = 0; c < m->chains && !status; ++c)
             status = cleat_name_table_add(sequences, m->sequence[c], (uint32_t)index, error);
         return status;
     }
@@ -211,9 +211,9 @@ static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, clea
     /* unique even if the data are a generated set themselves */
     snprintf(id, sizeof id, "generated-%s", m->id[c]);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLIT_TRAIN, error);
-    for (int i = 0; i < m->length[c] && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < m->length[c] && !status; ++i) {
         status = cleat_rna_set_residue(set, m->sequence[c][i], error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         cleat_rna_residue *residue = &set->residues[set->residue_count - 1];
         memcpy(residue->xyz, m->coords[c] + 3 * i, sizeof residue->xyz);
         residue->known = true;
@@ -224,7 +224,7 @@ static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, clea
 /* Lists the sequences of the set that a generated molecule could have. */
 static cleat_status list_sequences(const cleat_rna_set *set, cleat_name_table *sequences, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->count && !status; ++i) {
         const cleat_rna_entry *entry = &set->chains[i];
         char sequence[MAX_RESIDUES + 1] = "";
         uint32_t earlier;
@@ -243,11 +243,11 @@ cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_erro
     options.seed = JOIN_SEED;
     if (count == 0) return CLEAT_OK;
     cleat_status status = check_make(&options, error);
-    if (status == CLEAT_OK) status = list_sequences(set, &sequences, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    if (!status) status = list_sequences(set, &sequences, error);
+    for (size_t i = 0; i < count && !status; ++i) {
         molecule m;
         status = draw_distinct(&m, i, &options, &sequences, error);
-        for (int c = 0; c < m.chains && status == CLEAT_OK; ++c) status = add_chain(set, &m, c, error);
+        for (int c = 0; c < m.chains && !status; ++c) status = add_chain(set, &m, c, error);
     }
     cleat_name_table_free(&sequences);
     return status;
@@ -276,7 +276,7 @@ cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *optio
     size_t n_chains = 0, used = 0;
     molecule *molecules = NULL;
     cleat_status status = check_make(&chosen, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (strlen(folder) + 32 > sizeof path)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
     molecules = cleat_alloc(chosen.count, sizeof *molecules);
@@ -287,22 +287,22 @@ cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *optio
         goto done;
     }
     used = (size_t)sprintf(text, "target_id,sequence,length,split\n");
-    for (size_t i = 0; i < chosen.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < chosen.count && !status; ++i) {
         molecule *m = &molecules[i];
         status = draw_distinct(m, i, &chosen, &sequences, error);
-        for (int c = 0; c < m->chains && status == CLEAT_OK; ++c) {
+        for (int c = 0; c < m->chains && !status; ++c) {
             used += sequence_line(text + used, m, c, split_of(i, &chosen));
             chains[n_chains++] = (cleat_rna_chain){m->id[c], m->sequence[c], m->length[c], m->coords[c]};
         }
     }
     snprintf(path, sizeof path, "%s/pdb", folder);
-    if (status == CLEAT_OK) status = cleat_folder_make(path, error);
-    for (size_t i = 0; i < chosen.pdb_files && i < chosen.count && status == CLEAT_OK; ++i)
+    if (!status) status = cleat_folder_make(path, error);
+    for (size_t i = 0; i < chosen.pdb_files && i < chosen.count && !status; ++i)
         status = write_pdb(path, &molecules[i], error);
     snprintf(path, sizeof path, "%s/labels.csv", folder);
-    if (status == CLEAT_OK) status = cleat_rna_write_csv(path, chains, n_chains, error);
+    if (!status) status = cleat_rna_write_csv(path, chains, n_chains, error);
     snprintf(path, sizeof path, "%s/sequences.csv", folder);
-    if (status == CLEAT_OK) status = cleat_file_write(path, text, used, error);
+    if (!status) status = cleat_file_write(path, text, used, error);
 done:
     cleat_name_table_free(&sequences);
     cleat_free(text);

@@ -69,8 +69,8 @@ static cleat_status find_residue(pdb_file *file, const char *line, size_t *index
         return CLEAT_OK;
     }
     cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
-    if (status == CLEAT_OK) status = cleat_name_table_add(&file->keys, key, (uint32_t)file->count, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_name_table_add(&file->keys, key, (uint32_t)file->count, error);
+    if (status) return status;
     residue fresh = {.chain = chain};
     columns(line, 18, 20, fresh.name);
     fresh.kind = cleat_rna_residue_name(fresh.name, &fresh.letter);
@@ -116,7 +116,7 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     if (line[0] == 'H' && file->ended[chain_of(line)]) return CLEAT_OK;
     size_t index;
     cleat_status status = find_residue(file, line, &index, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     residue *r = &file->residues[index];
     char atom[5];
     columns(line, 13, 16, atom);
@@ -151,7 +151,7 @@ static cleat_status read_records(pdb_file *file, const cleat_source *source, cle
         if (length >= 6 && memcmp(line, "ENDMDL", 6) == 0) return CLEAT_OK;
         if (length >= 6 && (memcmp(line, "ATOM  ", 6) == 0 || memcmp(line, "HETATM", 6) == 0)) {
             cleat_status status = read_atom(file, line_number, line, length, error);
-            if (status != CLEAT_OK) return status;
+            if (status) return status;
         } else if (length >= 3 && memcmp(line, "TER", 3) == 0) {
             read_ter(file, line, length);
         } else if (length >= 5 && line_number == 1 && memcmp(line, "data_", 5) == 0) {
@@ -195,11 +195,11 @@ static cleat_status add_chain(const pdb_file *file, uint16_t chain, const char *
                           "%s: chain %s would be named %s, as a chain of another file; rename one", file->path, name,
                           id);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
-    for (size_t i = 0; i < file->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < file->count && !status; ++i) {
         const residue *r = &file->residues[i];
         if (r->chain != chain || !is_nucleotide(r)) continue;
         status = cleat_rna_set_residue(set, r->letter, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         cleat_rna_residue *added = &set->residues[set->residue_count - 1];
         added->known = r->known;
         memcpy(added->xyz, r->xyz, sizeof added->xyz);
@@ -225,16 +225,16 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     file->path = path;
     stem_of(path, stem, sizeof stem);
     cleat_status status = cleat_source_read(path, false, &source, error);
-    if (status == CLEAT_OK) status = read_records(file, &source, error);
-    if (status == CLEAT_OK && !file->atoms)
+    if (!status) status = read_records(file, &source, error);
+    if (!status && !file->atoms)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no ATOM record; is this a PDB file?", path);
-    if (status == CLEAT_OK && file->repeats)
+    if (!status && file->repeats)
         cleat_log(
             CLEAT_LOG_WARNING,
             "%s:%zu: %zu residues have the chain and number of an earlier one and are left out; give a second copy "
             "another chain name",
             path, file->repeat_line, file->repeats);
-    for (size_t i = 0; i < file->chains && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < file->chains && !status; ++i)
         if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);
     cleat_source_close(&source);
     cleat_name_table_free(&file->keys);

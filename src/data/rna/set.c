@@ -13,11 +13,11 @@ void cleat_rna_set_free(cleat_rna_set *set) {
 
 cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split split, cleat_error *error) {
     cleat_status status = cleat_grow(&set->chains, set->count, &set->capacity, sizeof *set->chains, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     char *copy = cleat_strdup(id);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the id %.40s", id);
     status = cleat_name_table_add(&set->ids, id, (uint32_t)set->count, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(copy);
         return status;
     }
@@ -28,7 +28,7 @@ cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split
 cleat_status cleat_rna_set_residue(cleat_rna_set *set, char letter, cleat_error *error) {
     cleat_status status =
         cleat_grow(&set->residues, set->residue_count, &set->residue_capacity, sizeof *set->residues, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     set->residues[set->residue_count++] = (cleat_rna_residue){.letter = letter};
     ++set->chains[set->count - 1].length;
     return CLEAT_OK;

@@ -67,7 +67,7 @@ cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains
     cleat_text text = {0};
     int serial = 1;
     cleat_status status = check_chains(chains, n_chains, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t c = 0; c < n_chains; ++c) {
         char shown[CLEAT_EXCERPT_SIZE];
         cleat_text_add(&text, "REMARK   1 CHAIN %c IS %s\n", chain_names[c],
@@ -116,8 +116,8 @@ cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains
     cleat_text text = {0};
     cleat_status status = CLEAT_OK;
     cleat_text_add(&text, "ID,resname,resid,x_1,y_1,z_1\n");
-    for (size_t c = 0; c < n_chains && status == CLEAT_OK; ++c) status = add_rows(&text, &chains[c], error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
+    for (size_t c = 0; c < n_chains && !status; ++c) status = add_rows(&text, &chains[c], error);
+    if (!status) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }

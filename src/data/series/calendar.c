@@ -102,7 +102,7 @@ static int64_t hits(const int64_t *times, int64_t rows, const cleat_calendar *c)
 cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calendar *calendar, cleat_error *error) {
     cleat_calendar plain = {.step = calendar->step}, months = plain, slots = plain;
     cleat_status status = find_slots(times, rows, &slots, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const int64_t by_step = hits(times, rows, &plain), by_slots = hits(times, rows, &slots);
     const int64_t by_months =
         cleat_calendar_months(times[rows - 2], times[rows - 1], &months) ? hits(times, rows, &months) : 0;

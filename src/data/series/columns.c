@@ -25,7 +25,7 @@ static cleat_status split_names(const char *text, const char *what, cleat_name_l
     char *copy = cleat_strdup(text);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of %s", what);
     cleat_status status = CLEAT_OK;
-    for (char *at = copy, *next = at; status == CLEAT_OK && next; at = next) {
+    for (char *at = copy, *next = at; !status && next; at = next) {
         next = strchr(at, ',');
         if (next) *next++ = 0;
         at += strspn(at, " ");
@@ -54,22 +54,21 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
 /* Selects all columns except the time. */
 static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list *names, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < csv->count && !status; ++i) {
         if ((int)i == time) continue;
         if (!*csv->fields[i])
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %zu has no name; name it, or set data.features",
                               csv->source.path, csv->line, i + 1);
         status = cleat_name_list_add(names, csv->fields[i], error);
     }
-    if (status == CLEAT_OK && !names->count)
+    if (!status && !names->count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column besides the time", csv->source.path, csv->line);
     return status;
 }
 
 static cleat_status copy_names(const cleat_name_list *from, cleat_name_list *to, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < from->count && status == CLEAT_OK; ++i)
-        status = cleat_name_list_add(to, from->names[i], error);
+    for (size_t i = 0; i < from->count && !status; ++i) status = cleat_name_list_add(to, from->names[i], error);
     return status;
 }
 
@@ -98,7 +97,7 @@ static cleat_status differs(const char *what, const cleat_name_list *asked, cons
 static cleat_status names_asked(const char *list, const char *what, const cleat_name_list *fitted, const char *folder,
                                 cleat_name_list *names, cleat_error *error) {
     cleat_status status = split_names(list, what, names, error);
-    if (status != CLEAT_OK || !fitted) return status;
+    if (status || !fitted) return status;
     if (!names->count) return copy_names(fitted, names, error);
     return same_names(names, fitted) ? CLEAT_OK : differs(what, names, fitted, folder, error);
 }
@@ -107,7 +106,7 @@ static cleat_status find_time(const cleat_csv *csv, const char *name, int *time,
     *time = 0;
     if (!name || !*name) return CLEAT_OK;
     const cleat_status status = cleat_csv_need_column(csv, name, time, error);
-    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "data.time_column (empty: the first column)");
+    return status ? cleat_fail_in(error, status, "data.time_column (empty: the first column)") : status;
 }
 
 /* The columns of a header by name. */
@@ -129,7 +128,7 @@ static cleat_status read_header(const cleat_csv *csv, header_table *header, clea
                           csv->count, INT32_MAX);
     header->again = cleat_alloc(csv->count, sizeof *header->again);
     if (!header->again) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", csv->source.path);
-    for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < csv->count && !status; ++i)
         if (cleat_name_table_find(&header->names, csv->fields[i], &first))
             header->again[first] = true;
         else
@@ -152,15 +151,15 @@ static cleat_status place_targets(const cleat_name_list *targets, cleat_series_c
     cleat_name_table places = {0};
     cleat_status status = CLEAT_OK;
     uint32_t place;
-    for (size_t i = 0; i < columns->used.count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < columns->used.count && !status; ++i)
         if (!cleat_name_table_find(&places, columns->used.names[i], &place))
             status = cleat_name_table_add(&places, columns->used.names[i], (uint32_t)i, error);
-    for (size_t k = 0; k < targets->count && status == CLEAT_OK; ++k) {
+    for (size_t k = 0; k < targets->count && !status; ++k) {
         const bool found = cleat_name_table_find(&places, targets->names[k], &place);
         columns->target[k] = found ? place : columns->used.count;
         if (found) continue;
         status = cleat_name_table_add(&places, targets->names[k], (uint32_t)columns->used.count, error);
-        if (status == CLEAT_OK) status = cleat_name_list_add(&columns->used, targets->names[k], error);
+        if (!status) status = cleat_name_list_add(&columns->used, targets->names[k], error);
     }
     cleat_name_table_free(&places);
     return status;
@@ -171,11 +170,10 @@ static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *co
     const cleat_name_list *used = &columns->used;
     header_table header = {0};
     cleat_status status = read_header(csv, &header, error);
-    for (size_t i = 0; i < used->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < used->count && !status; ++i) {
         status = need_column(csv, &header, used->names[i], &columns->at[i], error);
-        if (status != CLEAT_OK)
-            status = cleat_fail_in(error, status, i < columns->features ? "data.features" : "data.targets");
-        if (status == CLEAT_OK && columns->at[i] == columns->time)
+        if (status) status = cleat_fail_in(error, status, i < columns->features ? "data.features" : "data.targets");
+        if (!status && columns->at[i] == columns->time)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                                 "%s:%zu: '%.100s' is the time column and cannot be a feature or target too",
                                 csv->source.path, csv->line, used->names[i]);
@@ -192,11 +190,11 @@ static cleat_status place(const cleat_csv *csv, const cleat_name_list *features,
     columns->targets = targets->count;
     columns->target = cleat_alloc(targets->count, sizeof *columns->target);
     columns->at = cleat_alloc(features->count + targets->count, sizeof *columns->at);
-    if (status == CLEAT_OK && (!columns->target || !columns->at))
+    if (!status && (!columns->target || !columns->at))
         status =
             cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu columns", csv->source.path, columns->used.count);
-    if (status == CLEAT_OK) status = place_targets(targets, columns, error);
-    return status == CLEAT_OK ? place_columns(csv, columns, error) : status;
+    if (!status) status = place_targets(targets, columns, error);
+    return status ? status : place_columns(csv, columns, error);
 }
 
 cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_series_options *options,
@@ -205,19 +203,19 @@ cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_serie
     cleat_series_columns chosen = {0};
     cleat_name_list features = {0}, targets = {0};
     cleat_status status = check_header(csv, error);
-    if (status == CLEAT_OK) status = find_time(csv, options->time_column, &chosen.time, error);
-    if (status == CLEAT_OK)
+    if (!status) status = find_time(csv, options->time_column, &chosen.time, error);
+    if (!status)
         status = names_asked(options->features, "features", fitted ? &fitted->features : NULL, options->fitted,
                              &features, error);
-    if (status == CLEAT_OK && !features.count) status = all_columns(csv, chosen.time, &features, error);
-    if (status == CLEAT_OK)
+    if (!status && !features.count) status = all_columns(csv, chosen.time, &features, error);
+    if (!status)
         status = names_asked(options->targets, "targets", fitted ? &fitted->targets : NULL, options->fitted, &targets,
                              error);
-    if (status == CLEAT_OK && !targets.count) status = copy_names(&features, &targets, error);
-    if (status == CLEAT_OK) status = place(csv, &features, &targets, &chosen, error);
+    if (!status && !targets.count) status = copy_names(&features, &targets, error);
+    if (!status) status = place(csv, &features, &targets, &chosen, error);
     cleat_name_list_free(&features);
     cleat_name_list_free(&targets);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_series_columns_free(&chosen);
         return status;
     }

@@ -127,9 +127,9 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
                           path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
                           (long long)r->options->longest_fill);
     cleat_status status = CLEAT_OK;
-    for (int64_t i = 0; i < lacking && status == CLEAT_OK; ++i) {
+    for (int64_t i = 0; i < lacking && !status; ++i) {
         status = reserve(r, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         float *row = t->cells + (size_t)t->rows * width;
         memcpy(row, row - width, width * sizeof *row);
         t->flags[t->rows] = t->flags[t->rows - 1] & CLEAT_ROW_MISSING;
@@ -205,7 +205,7 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     if (r->table.rows == 0 || unknown) return CLEAT_OK;
     const int64_t before = r->table.times[r->table.rows - 1];
     cleat_status status = check_order(r, time, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         record_disorder(r, time);
         return status;
     }
@@ -218,7 +218,7 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     }
     if (is_next(r, time)) return CLEAT_OK;
     status = handle_gap(r, time, flags, error);
-    if (status != CLEAT_OK) record_gap(r, time);
+    if (status) record_gap(r, time);
     return status;
 }
 
@@ -294,7 +294,7 @@ static cleat_status parse_cells(reader *r, float *row, uint8_t *flags, cleat_err
             r->carried[c] = 0;
             status = parse_value(r, c, text, &row[c], error);
         }
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -306,13 +306,13 @@ static cleat_status add_row(reader *r, cleat_error *error) {
     uint8_t flags = 0;
     cleat_error why;
     cleat_status status = parse_time(r, &time, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (follow(r, time, &flags, &why) != CLEAT_OK) status = cleat_faults_add(&r->faults, &why, error);
-    if (status == CLEAT_OK) status = reserve(r, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = reserve(r, error);
+    if (status) return status;
     if (parse_cells(r, t->cells + (size_t)t->rows * t->columns.used.count, &flags, &why) != CLEAT_OK)
         status = cleat_faults_add(&r->faults, &why, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     t->times[t->rows] = time;
     t->flags[t->rows] = flags;
     ++t->rows;
@@ -326,13 +326,13 @@ static cleat_status read_rows(reader *r, cleat_error *error) {
         bool more = true;
         cleat_status status = cleat_csv_stream_next(&r->stream, &more, &why);
         const bool ends = status != CLEAT_OK && !r->stream.csv.misfit;
-        if (status == CLEAT_OK && !more) return CLEAT_OK;
-        if (status == CLEAT_OK) status = add_row(r, &why);
-        if (status != CLEAT_OK) {
+        if (!status && !more) return CLEAT_OK;
+        if (!status) status = add_row(r, &why);
+        if (status) {
             r->is_broken = true;
             status = cleat_faults_add(&r->faults, &why, error);
         }
-        if (status != CLEAT_OK || ends) return status;
+        if (status || ends) return status;
     }
 }
 
@@ -353,34 +353,34 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
                               cleat_series_table *table, cleat_error *error) {
     reader r = {.options = options, .ahead = INT64_MIN, .marks = *marks};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!marks->thousands) cleat_csv_log_separator(&r.stream.csv);
     r.marks.semicolons = r.stream.csv.separator == ';';
     set_step(&r, fitted);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     const size_t columns = r.table.columns.used.count;
-    if (status == CLEAT_OK &&
+    if (!status &&
         (!(r.carried = cleat_alloc(columns, sizeof *r.carried)) || !(r.seen = cleat_alloc(columns, sizeof *r.seen))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
-    if (status == CLEAT_OK) status = read_rows(&r, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&r.faults, error);
-    if (status == CLEAT_OK && r.table.rows < 2)
+    if (!status) status = read_rows(&r, error);
+    if (!status) status = cleat_faults_report(&r.faults, error);
+    if (!status && r.table.rows < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
     *again = false;
     /* A file to predict may be too short to show what the training's did: only a mark before decimals decides there. */
-    if (status == CLEAT_OK && !marks->thousands && (!fitted || r.marks.decimal))
+    if (!status && !marks->thousands && (!fitted || r.marks.decimal))
         status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
-    if (status == CLEAT_OK && !*again && options->gaps == CLEAT_GAPS_ROWS)
+    if (!status && !*again && options->gaps == CLEAT_GAPS_ROWS)
         status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
-    if (status == CLEAT_OK && !*again && r.marks.decimal == ',')
+    if (!status && !*again && r.marks.decimal == ',')
         cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
     cleat_csv_stream_close(&r.stream);
     cleat_free(r.carried);
     cleat_free(r.seen);
     *marks = r.marks;
     r.table.thousands = r.marks.thousands;
-    if (status != CLEAT_OK || *again) {
+    if (status || *again) {
         cleat_series_table_free(&r.table);
         return status;
     }
@@ -393,7 +393,7 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     cleat_number_marks marks = {.thousands = fitted ? fitted->thousands : 0};
     bool again = false;
     cleat_status status = read_with(path, options, fitted, &marks, &again, table, error);
-    return status == CLEAT_OK && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
+    return !status && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
 }
 
 void cleat_series_table_free(cleat_series_table *table) {

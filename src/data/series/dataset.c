@@ -107,12 +107,12 @@ static cleat_status series_save(const cleat_dataset *dataset, const char *folder
                                         .n_resamples = s->n_resamples};
     memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < columns->features + columns->targets && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < columns->features + columns->targets && !status; ++i) {
         bool target = i >= columns->features;
         size_t c = target ? columns->target[i - columns->features] : i;
         status = cleat_series_preprocessor_add(&fitted, target, columns->used.names[c], s->mean[c], s->std[c], error);
     }
-    if (status == CLEAT_OK) status = cleat_series_preprocessor_write(folder, &fitted, error);
+    if (!status) status = cleat_series_preprocessor_write(folder, &fitted, error);
     cleat_series_preprocessor_free(&fitted);
     return status;
 }

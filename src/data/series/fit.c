@@ -61,7 +61,7 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
 cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
                                            double *mean, double *std, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t c = 0; c < table->columns.used.count && status == CLEAT_OK; ++c)
+    for (size_t c = 0; c < table->columns.used.count && !status; ++c)
         status = fit_column(path, table, rows, c, &mean[c], &std[c], error);
     return status;
 }
@@ -72,10 +72,10 @@ cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bo
                                            double mean, double std, cleat_error *error) {
     size_t means = fitted->capacity, std_capacity = fitted->capacity;
     cleat_status status = cleat_grow(&fitted->mean, fitted->count, &means, sizeof *fitted->mean, error);
-    if (status == CLEAT_OK) status = cleat_grow(&fitted->std, fitted->count, &std_capacity, sizeof *fitted->std, error);
-    if (status == CLEAT_OK) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
-    fitted->capacity = status == CLEAT_OK ? means : fitted->capacity;
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_grow(&fitted->std, fitted->count, &std_capacity, sizeof *fitted->std, error);
+    if (!status) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
+    fitted->capacity = status ? fitted->capacity : means;
+    if (status) return status;
     fitted->mean[fitted->count] = mean;
     fitted->std[fitted->count++] = std;
     return CLEAT_OK;
@@ -109,8 +109,8 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
     cleat_text text = {0};
     size_t features = fitted->features.count;
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_folder_make(folder, error);
+    if (status) return status;
     cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
     if (fitted->months) cleat_text_add(&text, "months,%d,,\n", fitted->months);
     if (fitted->thousands) cleat_text_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
@@ -192,21 +192,21 @@ cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_pre
     line_columns at = {.kind = 0};
     cleat_series_preprocessor found = {0};
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_csv_open(path, &csv, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_csv_open(path, &csv, error);
+    if (status) return status;
     status = cleat_csv_need_column(&csv, "kind", &at.kind, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "name", &at.name, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "mean", &at.mean, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "deviation", &at.std, error);
-    for (bool more = true; status == CLEAT_OK && more;) {
+    if (!status) status = cleat_csv_need_column(&csv, "name", &at.name, error);
+    if (!status) status = cleat_csv_need_column(&csv, "mean", &at.mean, error);
+    if (!status) status = cleat_csv_need_column(&csv, "deviation", &at.std, error);
+    for (bool more = true; !status && more;) {
         status = cleat_csv_next(&csv, &more, error);
-        if (status == CLEAT_OK && more) status = add_line(&csv, &at, &found, error);
+        if (!status && more) status = add_line(&csv, &at, &found, error);
     }
-    if (status == CLEAT_OK && (!found.step || !found.features.count || !found.targets.count))
+    if (!status && (!found.step || !found.features.count || !found.targets.count))
         status = bad_line(&csv, "step, features or targets are missing", error);
     for (int target = 0; target < 2; ++target) cleat_name_table_free(&at.known[target]);
     cleat_csv_close(&csv);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_series_preprocessor_free(&found);
         return status;
     }

@@ -55,7 +55,7 @@ static cleat_status standardise(const char *path, cleat_series *s, cleat_error *
 static cleat_status resample_all(const char *path, cleat_series *s, cleat_error *error) {
     size_t features = s->table.columns.features;
     cleat_status status = CLEAT_OK;
-    for (size_t f = 0; f < s->n_resamples && status == CLEAT_OK; ++f) {
+    for (size_t f = 0; f < s->n_resamples && !status; ++f) {
         s->means[f] = cleat_alloc((size_t)s->table.rows * features, sizeof *s->means[f]);
         if (!s->means[f])
             return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the time frame of %lld s", path,
@@ -143,13 +143,13 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     cleat_series_dataset_init(s);
     cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, &s->table.calendar,
                                                      s->table.rows, s->rows_of, error);
-    if (status == CLEAT_OK && !(s->path = cleat_strdup(path)))
+    if (!status && !(s->path = cleat_strdup(path)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    if (status == CLEAT_OK) status = find_samples(s, options, false, error);
-    if (status == CLEAT_OK) status = find_means(path, s, fitted, error);
-    if (status == CLEAT_OK) status = standardise(path, s, error);
-    if (status == CLEAT_OK) status = resample_all(path, s, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = find_samples(s, options, false, error);
+    if (!status) status = find_means(path, s, fitted, error);
+    if (!status) status = standardise(path, s, error);
+    if (!status) status = resample_all(path, s, error);
+    if (status) {
         cleat_dataset_destroy(&s->base);
         return status;
     }
@@ -167,7 +167,7 @@ static bool is_csv(const char *name) {
 static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_listing_read(folder, is_csv, &listing, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (listing.count == 1)
         status = cleat_path_join(folder, listing.names[0], path, PATH_BYTES, error);
     else if (listing.count == 0)
@@ -252,14 +252,14 @@ cleat_series_options cleat_series_defaults(void) {
 static cleat_status check_columns(const cleat_csv *csv, const void *options, cleat_error *error) {
     cleat_series_columns columns = {0};
     cleat_status status = cleat_series_columns_choose(csv, options, NULL, &columns, error);
-    if (status == CLEAT_OK) cleat_series_columns_free(&columns);
+    if (!status) cleat_series_columns_free(&columns);
     return status;
 }
 
 cleat_status cleat_series_check_columns(const char *path, const cleat_series_options *options, cleat_error *error) {
     char file[PATH_BYTES];
     cleat_status status = find_file(path, options->file, file, error);
-    return status == CLEAT_OK ? cleat_csv_check_header(file, check_columns, options, error) : status;
+    return status ? status : cleat_csv_check_header(file, check_columns, options, error);
 }
 
 cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
@@ -271,11 +271,11 @@ cleat_status cleat_series_open(const char *path, const cleat_series_options *opt
     cleat_series_preprocessor fitted = {0};
     const cleat_series_preprocessor *earlier = chosen.fitted ? &fitted : NULL;
     cleat_status status = check_options(&chosen, error);
-    if (status == CLEAT_OK) status = find_file(path, chosen.file, file, error);
-    if (status == CLEAT_OK && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
-    if (status == CLEAT_OK && earlier) status = check_resamples(&chosen, earlier, error);
-    if (status == CLEAT_OK) status = cleat_series_read(file, &chosen, earlier, &table, error);
-    if (status == CLEAT_OK) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
+    if (!status) status = find_file(path, chosen.file, file, error);
+    if (!status && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
+    if (!status && earlier) status = check_resamples(&chosen, earlier, error);
+    if (!status) status = cleat_series_read(file, &chosen, earlier, &table, error);
+    if (!status) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
     cleat_series_table_free(&table);
     cleat_series_preprocessor_free(&fitted);
     return status;

@@ -60,7 +60,7 @@ cleat_status cleat_series_borders(const char *path, const cleat_series_options *
         status = borders_by_rows(path, options, rows, windows, error);
     else
         borders_by_fraction(options, rows, windows);
-    if (status == CLEAT_OK && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
+    if (!status && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "%s: no training rows are left; set train_rows, or smaller validation and test fractions", path);
@@ -137,7 +137,7 @@ static cleat_status find_windows(const char *path, const cleat_series_options *o
     windows->count = 0;
     windows->left_out = 0;
     cleat_status status = CLEAT_OK;
-    for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
+    for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
         range r = range_of(options, windows, reach, split);
         size_t before = windows->count;
         for (int64_t at = r.first; at < r.end; at += r.stride) {
@@ -149,9 +149,9 @@ static cleat_status find_windows(const char *path, const cleat_series_options *o
         if (windows->count == before && is_needed(options, windows, split))
             status = no_window(path, options, split, reach, windows, error);
     }
-    if (status == CLEAT_OK && !windows->count)
+    if (!status && !windows->count)
         status = no_window(path, options, windows->whole ? CLEAT_SPLIT_TEST : CLEAT_SPLIT_TRAIN, reach, windows, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(last);
         return status;
     }

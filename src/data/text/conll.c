@@ -81,7 +81,7 @@ static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_e
     }
     if ((tag[0] != 'B' && tag[0] != 'I') || tag[1] != '-' || !tag[2]) return wrong_tag(in, tag, error);
     cleat_status status = cleat_text_name_id(in->set, tag + 2, in->file->path, in->line, &type, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *label = (tag[0] == 'B' ? 1 : 2) + 2 * type;
     return check_order(in, tag, label, error);
 }
@@ -89,7 +89,7 @@ static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_e
 static cleat_status begin_sentence(conll *in, cleat_error *error) {
     if (in->open) return CLEAT_OK;
     cleat_status status = cleat_text_begin_row(in->set, in->file, NULL, ++in->sentences, error);
-    in->open = status == CLEAT_OK;
+    in->open = !status;
     in->before = 0;
     return status;
 }
@@ -104,8 +104,8 @@ static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
                           in->line);
     cleat_status status = begin_sentence(in, error);
     *tag.end = 0; /* overwrites the line feed, a blank, or the terminating zero of the file */
-    if (status == CLEAT_OK && in->set->options->labelled) status = read_tag(in, tag.at, &label, error);
-    if (status == CLEAT_OK) status = cleat_text_add_unit(in->set, word.at, (size_t)(word.end - word.at), label, error);
+    if (!status && in->set->options->labelled) status = read_tag(in, tag.at, &label, error);
+    if (!status) status = cleat_text_add_unit(in->set, word.at, (size_t)(word.end - word.at), label, error);
     in->before = label;
     return status;
 }
@@ -138,21 +138,21 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
     cleat_source source;
     conll in = {.set = set, .file = file};
     cleat_status status = cleat_text_source(file, set, &source, error);
-    if (status != CLEAT_OK) return status;
-    while (source.at < source.end && status == CLEAT_OK) {
+    if (status) return status;
+    while (source.at < source.end && !status) {
         char *end = memchr(source.at, '\n', (size_t)(source.end - source.at));
         stretch line = {source.at, end ? end : source.end};
         source.at = end ? end + 1 : source.end;
         cleat_error why;
         ++in.line;
         status = read_line(&in, line, &why);
-        if (status != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
+        if (status) status = cleat_faults_add(&set->faults, &why, error);
     }
     in.open = false;
-    if (status == CLEAT_OK && in.comments)
+    if (!status && in.comments)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu lines before sentences begin with '# ' and have no tag: comments",
                   file->path, in.comments);
-    if (status == CLEAT_OK && !in.sentences && !set->faults.count)
+    if (!status && !in.sentences && !set->faults.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no sentence in this file", file->path, in.line);
     cleat_source_close(&source);
     return status;

@@ -244,7 +244,7 @@ static cleat_status read_file(const cleat_text_file *file, cleat_text_set *set, 
     const cleat_status status = file->lines                             ? cleat_text_read_lines(file, set, error)
                                 : set->options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(file, set, error)
                                                                         : cleat_text_read_table(file, set, error);
-    return status == CLEAT_OK ? cleat_text_assign_splits(set, file, first, error) : status;
+    return status ? status : cleat_text_assign_splits(set, file, first, error);
 }
 
 static cleat_status read_files(const char *path, const cleat_text_files *files, cleat_text_set *set,
@@ -256,10 +256,10 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
         if (files->files[i].guessed)
             cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", files->files[i].path,
                       cleat_split_name(files->files[i].split));
-    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < files->count && !status; ++i)
         if (read_file(&files->files[i], set, &why) != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
-    if (status == CLEAT_OK) status = cleat_faults_report(&set->faults, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_faults_report(&set->faults, error);
+    if (status) return status;
     count_rows(set);
     if (!set->n_rows)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no texts are left; %zu are empty", path, set->summary.skipped);
@@ -335,12 +335,12 @@ static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_er
     cleat_text_files files;
     cleat_text_set *set = &texts->set;
     cleat_status status = cleat_text_find_files(path, set->options, &files, error);
-    if (status == CLEAT_OK) status = read_files(path, &files, set, error);
-    if (status == CLEAT_OK && !set->options->plain) status = cleat_text_select_labels(set, &texts->labels, error);
+    if (!status) status = read_files(path, &files, set, error);
+    if (!status && !set->options->plain) status = cleat_text_select_labels(set, &texts->labels, error);
     cleat_text_free_names(set);
-    if (status == CLEAT_OK && !set->options->plain) status = count_labels(texts, error);
-    if (status == CLEAT_OK) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
-    if (status == CLEAT_OK) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);
+    if (!status && !set->options->plain) status = count_labels(texts, error);
+    if (!status) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
+    if (!status) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);
     return status;
 }
 
@@ -349,7 +349,7 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
     cleat_text_options defaults = cleat_text_defaults();
     if (!options) options = &defaults;
     cleat_status status = check_options(options, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     text_dataset *texts = cleat_alloc(1, sizeof *texts);
     if (!texts) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     texts->task = options->task;
@@ -359,7 +359,7 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
                                                         : &class_class;
     texts->set.options = options;
     status = read_dataset(path, texts, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         text_destroy(&texts->base);
         return status;
     }
@@ -392,9 +392,9 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
         status = cleat_tokenizer_save_folder(texts->tokenizer, folder, error);
     } else {
         status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
-        if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
+        if (!status) status = cleat_tokenizer_save(texts->tokenizer, path, error);
     }
-    if (status != CLEAT_OK || !texts->labels.count) return status; /* plain texts */
+    if (status || !texts->labels.count) return status; /* plain texts */
     return cleat_text_save_labels(&texts->labels, folder, error);
 }
 

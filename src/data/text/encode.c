@@ -65,7 +65,7 @@ static cleat_status get_tokens(const cleat_encode_setup *setup, cleat_text_view 
                            cleat_error *) = setup->in_sentence ? cleat_tokenizer_encode_word : cleat_tokenizer_encode;
     *tokens = few;
     cleat_status status = encode(tokenizer, text.data, text.size, few, TOKENS_AT_ONCE, count, error);
-    if (status != CLEAT_OK || *count <= TOKENS_AT_ONCE) return status;
+    if (status || *count <= TOKENS_AT_ONCE) return status;
     *tokens = cleat_alloc(*count, sizeof **tokens);
     if (!*tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", *count);
     return encode(tokenizer, text.data, text.size, *tokens, *count, count, error);
@@ -75,8 +75,8 @@ static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, b
     cleat_token few[TOKENS_AT_ONCE], *tokens;
     size_t count = 0;
     cleat_status status = get_tokens(setup, setup->texts[index], few, &tokens, &count, error);
-    if (status == CLEAT_OK) status = reserve(b, setup->word_starts, count, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = reserve(b, setup->word_starts, count, error);
+    if (!status) {
         for (size_t i = 0; i < count; ++i) {
             b->ids[b->size + i] = tokens[i].id;
             if (b->starts) b->starts[b->size + i] = i == 0 || tokens[i].word != tokens[i - 1].word;
@@ -85,7 +85,7 @@ static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, b
         b->counts[index % TEXTS_A_BLOCK] = (uint32_t)count;
     }
     if (tokens != few) cleat_free(tokens);
-    return status == CLEAT_OK ? CLEAT_OK : cleat_fail_in(error, status, "text %zu", index);
+    return status ? cleat_fail_in(error, status, "text %zu", index) : CLEAT_OK;
 }
 
 static size_t end_of_block(const job *j, size_t index) {
@@ -97,10 +97,10 @@ static void encode_block(job *j, size_t index) {
     cleat_error error = {0};
     block *b = &j->blocks[index];
     size_t first = index * TEXTS_A_BLOCK, end = end_of_block(j, index);
-    for (size_t i = first; i < end && b->status == CLEAT_OK; ++i) b->status = encode_text(j->setup, i, b, &error);
+    for (size_t i = first; i < end && !b->status; ++i) b->status = encode_text(j->setup, i, b, &error);
     pthread_mutex_lock(&j->lock);
     j->done += end - first;
-    if (b->status != CLEAT_OK && index < j->failed_block) {
+    if (b->status && index < j->failed_block) {
         j->failed_block = index;
         j->failure = error;
     }
@@ -163,7 +163,7 @@ static cleat_status encode_on_threads(job *j, cleat_error *error) {
     pthread_t *threads = cleat_alloc((size_t)wanted, sizeof *threads);
     if (!threads) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d threads", wanted);
     cleat_status status = cleat_pinning_create(j->setup->cpus, &j->pinning, error);
-    while (status == CLEAT_OK && started < wanted && code == 0) {
+    while (!status && started < wanted && code == 0) {
         pthread_mutex_lock(&j->lock);
         code = pthread_create(&threads[started], NULL, worker, j);
         if (code == 0) {
@@ -178,7 +178,7 @@ static cleat_status encode_on_threads(job *j, cleat_error *error) {
             cleat_fail(error, CLEAT_ERR_MEMORY, "only %d of %d threads could be started (error %d); reduce num_workers",
                        started, wanted, code);
     }
-    if (status == CLEAT_OK) watch(j);
+    if (!status) watch(j);
     for (int i = 0; i < started; ++i) pthread_join(threads[i], NULL);
     cleat_pinning_destroy(j->pinning);
     cleat_free(threads);
@@ -222,7 +222,7 @@ static cleat_status check(const cleat_encode_setup *setup, cleat_error *error) {
 
 cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded *encoded, cleat_error *error) {
     cleat_status status = check(setup, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     job j = {.setup = setup, .n_blocks = (setup->n + TEXTS_A_BLOCK - 1) / TEXTS_A_BLOCK};
     j.failed_block = j.n_blocks;
     j.blocks = cleat_alloc(j.n_blocks, sizeof *j.blocks);
@@ -233,10 +233,9 @@ cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded *
         status = encode_on_threads(&j, error);
     else
         encode_here(&j);
-    if (status == CLEAT_OK && j.failed_block < j.n_blocks)
-        status = cleat_fail(error, j.failure.status, "%s", j.failure.text);
-    if (status == CLEAT_OK) status = join(&j, encoded, error);
-    if (status == CLEAT_OK) report(&j, setup->n);
+    if (!status && j.failed_block < j.n_blocks) status = cleat_fail(error, j.failure.status, "%s", j.failure.text);
+    if (!status) status = join(&j, encoded, error);
+    if (!status) report(&j, setup->n);
     for (size_t i = 0; i < j.n_blocks; ++i) {
         cleat_free(j.blocks[i].ids);
         cleat_free(j.blocks[i].starts);

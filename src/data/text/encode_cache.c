@@ -45,7 +45,7 @@ static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
 cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, cleat_error *error) {
     char hash[HASH], folder[PATH];
     cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_hash_text(name, strlen(name), hash);
     if ((size_t)snprintf(path, size, "%s/%s.tokens", folder, hash) >= size)
         return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
@@ -165,7 +165,7 @@ cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *na
     bool found = kept && read_file(path, setup, key, encoded);
     if (!found) {
         cleat_status status = cleat_encode_texts(setup, encoded, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!kept || write_file(path, key, encoded, &trouble) != CLEAT_OK)
             cleat_log(CLEAT_LOG_WARNING, "tokens: not saved in the cache: %s", trouble.text);
     } else if (setup->progress) {

@@ -60,7 +60,7 @@ static cleat_status guess(const char *folder, const cleat_text_options *options,
     const char *found = NULL;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     *path = 0;
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
         if (!(options->task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, options, split)))
             continue;
@@ -70,7 +70,7 @@ static cleat_status guess(const char *folder, const cleat_text_options *options,
                                 name, cleat_split_name(split), cleat_split_name(split));
         found = name;
     }
-    if (status == CLEAT_OK && found) status = cleat_path_join(folder, found, path, 4096, error);
+    if (!status && found) status = cleat_path_join(folder, found, path, 4096, error);
     cleat_listing_free(&listing);
     return status;
 }
@@ -83,7 +83,7 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
     *file = (cleat_text_file){.split = split, .guessed = !*name};
     cleat_status status = *name ? cleat_path_join(folder, name, file->path, sizeof file->path, error)
                                 : guess(folder, options, split, file->path, error);
-    if (status != CLEAT_OK || !*file->path) return status;
+    if (status || !*file->path) return status;
     if (!cleat_file_exists(file->path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,
                           cleat_split_name(split));
@@ -106,7 +106,7 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
     bool fits = (options->labelled || options->plain) && !*cleat_text_option(options->fitted);
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
         cleat_status status = find_part(folder, options, (cleat_split)split, files, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     if (!files->count || (fits && !has_part(files, CLEAT_SPLIT_TRAIN)))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
@@ -144,7 +144,7 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
                           path);
     if (options->task == CLEAT_TEXT_TAGS && !options->labelled) {
         cleat_status status = cleat_text_has_sentences(path, &lines, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     if (lines && cleat_text_has_pairs(options))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,

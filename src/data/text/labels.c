@@ -31,7 +31,7 @@ static int32_t find(const names_list *list, const char *name) {
 
 static cleat_status append(names_list *list, const char *name, size_t size, cleat_error *error) {
     cleat_status status = cleat_grow(&list->names, list->count, &list->capacity, sizeof *list->names, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     char *copy = cleat_alloc(size + 1, 1);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a label of %zu bytes", size);
     memcpy(copy, name, size);
@@ -46,7 +46,7 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
     if (list->count >= CLEAT_TEXT_MAX_LABELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MAX_LABELS);
     cleat_status status = append(list, name, size, error);
-    if (status == CLEAT_OK && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
+    if (!status && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate label '%s'", place,
                             cleat_format_excerpt(name, size, shown));
     return status;
@@ -57,7 +57,7 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
 /* A name with blanks is in quotes: "very good" bad. */
 static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK;) {
+    for (const char *at = text + strspn(text, " \t\n"); *at && !status;) {
         const bool quoted = *at == '"';
         at += quoted;
         const size_t size = strcspn(at, quoted ? "\"" : " \t\n");
@@ -101,9 +101,9 @@ static bool are_numbers(const names_list *list) {
 
 static cleat_status from_training(const cleat_text_set *set, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < set->n_names && !status; ++i)
         if (set->names[i].trained) status = append(list, set->names[i].name, strlen(set->names[i].name), error);
-    if (status == CLEAT_OK && list->count)
+    if (!status && list->count)
         qsort(list->names, list->count, sizeof *list->names, are_numbers(list) ? by_number : by_bytes);
     return status;
 }
@@ -131,9 +131,9 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
     char path[4096], place[4200];
     size_t number = 0;
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_source_read(path, true, &source, error);
-    if (status != CLEAT_OK) return status;
-    while (source.at < source.end && status == CLEAT_OK) {
+    if (!status) status = cleat_source_read(path, true, &source, error);
+    if (status) return status;
+    while (source.at < source.end && !status) {
         size_t size = strcspn(source.at, "\r\n");
         snprintf(place, sizeof place, "%s:%zu", path, ++number);
         if (!size)
@@ -180,15 +180,15 @@ static cleat_status rename_units(cleat_text_set *set, const names_list *list, cl
     bool tags = set->options->task == CLEAT_TEXT_TAGS;
     int32_t *ids = cleat_alloc(set->n_names, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu labels", set->n_names);
-    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < set->n_names && !status; ++i) {
         cleat_error why;
         ids[i] = find(list, set->names[i].name);
         if (ids[i] >= 0) continue;
         (void)unknown_label(set, &set->names[i], list, &why);
         status = cleat_faults_add(&set->faults, &why, error);
     }
-    if (status == CLEAT_OK) status = cleat_faults_report(&set->faults, error);
-    for (size_t i = 0; i < set->n_units && status == CLEAT_OK; ++i) {
+    if (!status) status = cleat_faults_report(&set->faults, error);
+    for (size_t i = 0; i < set->n_units && !status; ++i) {
         int32_t *label = &set->units[i].label;
         if (*label == CLEAT_TEXT_NO_LABEL || (tags && *label == 0)) continue;
         *label = tags ? 2 * ids[(*label - 1) / 2] + 2 - *label % 2 : ids[*label];
@@ -223,13 +223,13 @@ static cleat_status read_samples(const char *folder, cleat_text_labels *labels, 
     cleat_source source;
     char path[4096];
     cleat_status status = cleat_path_join(folder, SAMPLES_NAME, path, sizeof path, error);
-    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    if (status || !cleat_file_exists(path)) return status;
     status = cleat_source_read(path, true, &source, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     labels->samples = cleat_alloc(labels->count, sizeof *labels->samples);
     if (!labels->samples)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", labels->count);
-    for (size_t i = 0; i < labels->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < labels->count && !status; ++i) {
         char *end;
         labels->samples[i] = strtoll(source.at, &end, 10);
         if (end == source.at || *end != '\n' || labels->samples[i] < 0)
@@ -284,15 +284,14 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
     names_list list = {0};
     const bool found = !*cleat_text_option(options->fitted) && !*cleat_text_option(options->labels);
     cleat_status status = found ? check_regression(set, error) : CLEAT_OK;
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = *cleat_text_option(options->fitted)   ? from_folder(options->fitted, options->task, &list, error)
              : *cleat_text_option(options->labels) ? from_option(options->labels, &list, error)
                                                    : from_training(set, &list, error);
-    if (status == CLEAT_OK) status = check_count(options, list.count, error);
-    if (status == CLEAT_OK) status = rename_units(set, &list, error);
-    if (status == CLEAT_OK) status = set_label_names(&list, options->task, labels, error);
-    if (status == CLEAT_OK && *cleat_text_option(options->fitted))
-        status = read_samples(options->fitted, labels, error);
+    if (!status) status = check_count(options, list.count, error);
+    if (!status) status = rename_units(set, &list, error);
+    if (!status) status = set_label_names(&list, options->task, labels, error);
+    if (!status && *cleat_text_option(options->fitted)) status = read_samples(options->fitted, labels, error);
     free_list(&list);
     return status;
 }
@@ -308,7 +307,7 @@ cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, c
 static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    if (!status) return cleat_file_write_text(path, text, error);
     cleat_text_free(text);
     return status;
 }
@@ -317,7 +316,7 @@ cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char 
     cleat_text names = {0}, samples = {0};
     for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&names, "%s\n", labels->names[i]);
     cleat_status status = write_file(folder, FILE_NAME, &names, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&samples, "%lld\n", (long long)labels->samples[i]);
     return write_file(folder, SAMPLES_NAME, &samples, error);
 }

@@ -55,14 +55,14 @@ static size_t run_of(const char *at, const char *end) {
 /* A word between blanks, without its punctuation, which becomes separate words, as in CoNLL files. */
 static cleat_status add_words_of(cleat_text_set *set, const char *at, const char *end, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t size; at < end && opens(*at) && status == CLEAT_OK; at += size) {
+    for (size_t size; at < end && opens(*at) && !status; at += size) {
         size = run_of(at, end);
         status = add_word(set, at, at + size, error);
     }
     const char *stop = end;
     while (stop > at && closes(stop[-1])) --stop;
-    if (status == CLEAT_OK) status = add_word(set, at, stop, error);
-    for (size_t size; stop < end && status == CLEAT_OK; stop += size) {
+    if (!status) status = add_word(set, at, stop, error);
+    for (size_t size; stop < end && !status; stop += size) {
         size = run_of(stop, end);
         status = add_word(set, stop, stop + size, error);
     }
@@ -71,7 +71,7 @@ static cleat_status add_words_of(cleat_text_set *set, const char *at, const char
 
 static cleat_status add_sentence(cleat_text_set *set, stretch line, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    while (line.at < line.end && status == CLEAT_OK) {
+    while (line.at < line.end && !status) {
         char *end = line.at;
         while (end < line.end && !is_blank(*end)) ++end;
         status = add_words_of(set, line.at, end, error);
@@ -104,7 +104,7 @@ cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_e
     bool found = ends_in(path, always);
     if (!found && ends_in(path, maybe)) {
         cleat_status status = cleat_file_read(path, &text, &size, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         for (char *at = text; at < text + size && !found;) {
             const stretch line = next_line(&at, text + size);
             found = line.at < line.end && !may_be_conll(line);
@@ -138,7 +138,7 @@ static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, s
         return CLEAT_OK;
     }
     cleat_status status = cleat_text_begin_row(set, file, NULL, number, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = tags ? add_sentence(set, line, error) : add_word(set, line.at, line.end, error);
     return status;
 }
@@ -146,13 +146,13 @@ static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, s
 cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
     cleat_source source;
     cleat_status status = cleat_text_source(file, set, &source, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_log(CLEAT_LOG_INFO, "%s: read as plain lines, %s", file->path,
               set->options->task == CLEAT_TEXT_TAGS
                   ? "a sentence each: words are split at blanks, and punctuation from words"
                   : "a text each; a table needs the extension .csv or .tsv");
     reserve(set, &source);
-    for (size_t number = 1; source.at < source.end && status == CLEAT_OK; ++number)
+    for (size_t number = 1; source.at < source.end && !status; ++number)
         status = add_line(set, file, next_line(&source.at, source.end), number, error);
     cleat_source_close(&source);
     return status;

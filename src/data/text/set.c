@@ -23,9 +23,9 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
     bool repair = set->options->replace_invalid;
     size_t replaced = 0;
     cleat_status status = cleat_source_read(file->path, !repair, source, error);
-    if (status != CLEAT_OK || !repair) return status;
+    if (status || !repair) return status;
     status = cleat_source_repair_utf8(source, &replaced, error);
-    if (status != CLEAT_OK) cleat_source_close(source);
+    if (status) cleat_source_close(source);
     set->summary.replaced += replaced;
     return status;
 }
@@ -46,7 +46,7 @@ cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *fi
                                   cleat_error *error) {
     char numbered[32];
     cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_text_row row = {.first = set->n_units, .split = file->split};
     if (!id && file->several)
         snprintf(numbered, sizeof numbered, "%s-%zu", cleat_split_name(file->split), number);
@@ -54,7 +54,7 @@ cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *fi
         snprintf(numbered, sizeof numbered, "%zu", number);
     const char *kept = id ? id : numbered;
     status = keep(set, kept, strlen(kept), &row.id, error);
-    if (status == CLEAT_OK) set->rows[set->n_rows++] = row;
+    if (!status) set->rows[set->n_rows++] = row;
     return status;
 }
 
@@ -62,8 +62,8 @@ cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t s
                                  cleat_error *error) {
     cleat_text_unit unit = {.size = size, .label = label, .position = -1};
     cleat_status status = cleat_grow(&set->units, set->n_units, &set->units_capacity, sizeof *set->units, error);
-    if (status == CLEAT_OK) status = keep(set, text, size, &unit.start, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = keep(set, text, size, &unit.start, error);
+    if (status) return status;
     set->units[set->n_units++] = unit;
     ++set->rows[set->n_rows - 1].units;
     return CLEAT_OK;
@@ -123,8 +123,8 @@ cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const cha
                           "%s:%zu: more than %d different labels; is data.label_column the right column?", path, line,
                           CLEAT_TEXT_MAX_LABELS);
     cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, sizeof *set->names, error);
-    if (status == CLEAT_OK) status = cleat_name_table_add(&set->index, name, (uint32_t)set->n_names, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_name_table_add(&set->index, name, (uint32_t)set->n_names, error);
+    if (status) return status;
     char *copy = cleat_strdup(name);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the label %.40s", name);
     *id = (int32_t)set->n_names;

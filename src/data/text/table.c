@@ -30,14 +30,14 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
                                  cleat_error *error) {
     *columns = (text_columns){.pair = -1, .label = -1, .id = -1};
     cleat_status status = cleat_csv_need_column(csv, cleat_text_option(options->text_column), &columns->text, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_column");
+    if (status) return cleat_fail_in(error, status, "data.text_column");
     if (cleat_text_has_pairs(options)) {
         status = cleat_csv_need_column(csv, options->text_pair_column, &columns->pair, error);
-        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_pair_column");
+        if (status) return cleat_fail_in(error, status, "data.text_pair_column");
     }
     if (options->labelled) {
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
-        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.label_column");
+        if (status) return cleat_fail_in(error, status, "data.label_column");
     }
     return CLEAT_OK;
 }
@@ -45,9 +45,9 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
 static cleat_status find_all_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
                                      cleat_error *error) {
     cleat_status status = find_columns(csv, options, columns, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = find_id_column(csv, cleat_text_option(options->id_column), &columns->id, error);
-    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "data.id_column");
+    return status ? cleat_fail_in(error, status, "data.id_column") : status;
 }
 
 static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set *set, int32_t *label,
@@ -93,10 +93,10 @@ static cleat_status add_row(void *user, cleat_error *error) {
             "%s:%zu: the text is empty; remove the row, or set data.empty_texts = skip (skips such rows) or keep",
             csv->source.path, csv->line);
     cleat_status status = read_label(csv, columns->label, set, &label, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
-    if (status == CLEAT_OK) status = cleat_text_add_unit(set, text, strlen(text), label, error);
-    if (status == CLEAT_OK && columns->pair >= 0) {
+    if (!status) status = cleat_text_add_unit(set, text, strlen(text), label, error);
+    if (!status && columns->pair >= 0) {
         const char *second = csv->fields[columns->pair];
         status = cleat_text_add_unit(set, second, strlen(second), CLEAT_TEXT_NO_LABEL, error);
     }
@@ -114,8 +114,8 @@ static cleat_status read_rows(cleat_csv *csv, const cleat_text_file *file, cleat
     table t = {.csv = csv, .file = file, .set = set};
     const size_t faults = set->faults.count;
     cleat_status status = find_all_columns(csv, set->options, &t.columns, error);
-    if (status == CLEAT_OK) status = cleat_csv_each(csv, add_row, &t, &set->faults, error);
-    if (status == CLEAT_OK && !t.number && set->faults.count == faults)
+    if (!status) status = cleat_csv_each(csv, add_row, &t, &set->faults, error);
+    if (!status && !t.number && set->faults.count == faults)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no row below the header", file->path, csv->line);
     return status;
 }
@@ -124,8 +124,8 @@ cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *
     cleat_source source;
     cleat_csv csv;
     cleat_status status = cleat_text_source(file, set, &source, error);
-    if (status == CLEAT_OK) status = cleat_csv_begin(&source, &csv, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_csv_begin(&source, &csv, error);
+    if (status) return status;
     cleat_csv_log_separator(&csv);
     if (is_unlabelled_test(&csv, file, set->options))
         cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", file->path,
@@ -152,7 +152,7 @@ static cleat_status check_columns(const cleat_csv *csv, const void *user, cleat_
 cleat_status cleat_text_check_columns(const char *path, const cleat_text_options *options, cleat_error *error) {
     cleat_text_files files;
     cleat_status status = cleat_text_find_files(path, options, &files, error);
-    for (size_t i = 0; i < files.count && status == CLEAT_OK && options->task == CLEAT_TEXT_CLASSES; ++i) {
+    for (size_t i = 0; i < files.count && !status && options->task == CLEAT_TEXT_CLASSES; ++i) {
         const table_check check = {.file = &files.files[i], .options = options};
         if (!files.files[i].lines) status = cleat_csv_check_header(files.files[i].path, check_columns, &check, error);
     }

@@ -39,7 +39,7 @@ static cleat_status train_tokenizer(const cleat_text_set *set, cleat_tokenizer *
     cleat_text_view *views = NULL;
     size_t count = 0;
     cleat_status status = training_views(set, &views, &count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_tokenizer_train(views, count, &training, tokenizer, error);
     cleat_free(views);
     return status;
@@ -49,10 +49,10 @@ cleat_status cleat_text_open_fitted(const char *folder, bool lowercase, cleat_to
                                     cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (cleat_file_exists(path)) return cleat_tokenizer_load(path, lowercase, tokenizer, error);
     status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
-    return status == CLEAT_OK ? cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error) : status;
+    return status ? status : cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error);
 }
 
 static cleat_status check_tokenizer(const cleat_text_options *options, const cleat_tokenizer *tokenizer,
@@ -76,8 +76,8 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
     cleat_status status = *fitted       ? cleat_text_open_fitted(fitted, options->lowercase, &made, error)
                           : *vocabulary ? cleat_tokenizer_load(vocabulary, options->lowercase, &made, error)
                                         : train_tokenizer(set, &made, error);
-    if (status == CLEAT_OK) status = check_tokenizer(options, made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = check_tokenizer(options, made, error);
+    if (status) {
         cleat_tokenizer_destroy(made);
         return status;
     }
@@ -106,7 +106,7 @@ static cleat_status frame_row(row_writer *w, const cleat_ids *first, const cleat
     cleat_status status =
         cleat_tokenizer_frame(w->tokenizer, first, second, (size_t)w->set->options->max_length, w->out->ids + w->at,
                               w->out->types ? w->out->types + w->at : NULL, framed, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     w->at += framed->count;
     w->set->summary.cut += framed->cut;
     return CLEAT_OK;
@@ -119,7 +119,7 @@ static cleat_status write_text(row_writer *w, const cleat_text_row *row, cleat_e
     cleat_ids second = {0};
     if (row->units > 1) second = ids_of(w->in, row->first + 1);
     cleat_status status = frame_row(w, &first, row->units > 1 ? &second : NULL, &framed, error);
-    if (status == CLEAT_OK && framed.first) unit->position = (int32_t)cleat_tokenizer_leading(w->tokenizer);
+    if (!status && framed.first) unit->position = (int32_t)cleat_tokenizer_leading(w->tokenizer);
     return status;
 }
 
@@ -143,7 +143,7 @@ static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cle
     size_t count = 0;
     cleat_status status =
         reserve_words(w, (size_t)(w->in->offsets[end] - w->in->offsets[row->first]) + row->units, error);
-    for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
+    for (size_t u = row->first; u < end && !status; ++u) {
         cleat_ids word = ids_of(w->in, u);
         if (!word.count && unknown >= 0) word = (cleat_ids){&unknown, 1};
         units[u].position = word.count ? (int32_t)(leading + count) : CLEAT_TEXT_NO_TOKEN;
@@ -151,8 +151,8 @@ static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cle
         count += word.count;
     }
     const cleat_ids all = {w->words, count};
-    if (status == CLEAT_OK) status = frame_row(w, &all, NULL, &framed, error);
-    for (size_t u = row->first; u < end && status == CLEAT_OK; ++u) {
+    if (!status) status = frame_row(w, &all, NULL, &framed, error);
+    for (size_t u = row->first; u < end && !status; ++u) {
         if (units[u].position < 0 || (size_t)units[u].position - leading < framed.first) continue;
         units[u].position = CLEAT_TEXT_CUT;
         ++w->set->summary.cut_words;
@@ -179,12 +179,12 @@ static cleat_status write_rows(cleat_text_set *set, const cleat_encoded *in, con
     if (pairs) made.types = cleat_alloc(capacity, sizeof *made.types);
     if (!made.ids || !made.starts || (pairs && !made.types))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tokens of %zu texts", set->n_rows);
-    for (size_t r = 0; r < set->n_rows && status == CLEAT_OK; ++r) {
+    for (size_t r = 0; r < set->n_rows && !status; ++r) {
         status = tags ? write_sentence(&w, &set->rows[r], error) : write_text(&w, &set->rows[r], error);
         made.starts[r + 1] = w.at;
     }
     cleat_free(w.words);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_text_tokens_free(&made);
         return status;
     }
@@ -232,7 +232,7 @@ static cleat_status encode(const cleat_text_set *set, const char *path, const cl
     cleat_text_view *views = NULL;
     progress said = {.path = path};
     cleat_status status = all_views(set, &views, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_encode_setup setup = {.tokenizer = tokenizer,
                                 .texts = views,
                                 .n = set->n_units,
@@ -254,7 +254,7 @@ cleat_status cleat_text_tokenize(cleat_text_set *set, const char *path, const cl
                                  cleat_text_tokens *tokens, cleat_error *error) {
     cleat_encoded encoded = {0};
     cleat_status status = encode(set, path, tokenizer, &encoded, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
+    if (status) return cleat_fail_in(error, status, "%s", path);
     status = write_rows(set, &encoded, tokenizer, tokens, error);
     cleat_encoded_free(&encoded);
     return status;

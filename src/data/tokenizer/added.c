@@ -21,11 +21,11 @@ cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added
         return CLEAT_OK;
     }
     cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, sizeof *added->tokens, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     char *content = cleat_strdup(token->content);
     if (!content) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
     status = cleat_name_table_add(&added->by_content, content, at, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(content);
         return status;
     }

@@ -89,15 +89,15 @@ cleat_status cleat_bpe_add_merge(cleat_subwords *model, const char *left, const 
             b = cleat_piece_table_find(&model->pieces, right, strlen(right)), joined = -1;
     cleat_status status = CLEAT_OK;
     if (a >= 0 && b >= 0) status = find_union(model, left, right, &joined, error);
-    if (status == CLEAT_OK && joined < 0)
+    if (!status && joined < 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "merge %zu of '%.40s' and '%.40s': %s is not in the vocabulary; the file is damaged",
                           model->n_merges + 1, left, right,
                           a < 0   ? "the first"
                           : b < 0 ? "the second"
                                   : "their union");
-    if (status == CLEAT_OK && model->n_merges * 2 >= model->n_slots) status = enlarge(model, error);
-    if (status != CLEAT_OK) return status;
+    if (!status && model->n_merges * 2 >= model->n_slots) status = enlarge(model, error);
+    if (status) return status;
     *slot_of(model->merges, model->n_slots, a, b) =
         (struct cleat_merge){.left = a, .right = b, .rank = (uint32_t)model->n_merges++, .id = joined};
     return CLEAT_OK;
@@ -111,7 +111,7 @@ static bool comes_before(const struct cleat_bpe_candidate *a, const struct cleat
 
 static cleat_status push(cleat_subwords_memory *m, struct cleat_bpe_candidate added, cleat_error *error) {
     cleat_status status = cleat_grow(&m->heap, m->heap_size, &m->heap_capacity, sizeof *m->heap, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     size_t at = m->heap_size++;
     for (size_t up = (at - 1) / 2; at && comes_before(&added, &m->heap[up]); at = up, up = (at - 1) / 2)
         m->heap[at] = m->heap[up];
@@ -145,7 +145,7 @@ typedef struct bpe_word {
 static cleat_status add_symbol(bpe_word *w, int32_t id, size_t start, size_t size, cleat_error *error) {
     cleat_subwords_memory *m = w->memory;
     cleat_status status = cleat_grow(&m->symbols, w->count, &m->symbols_capacity, sizeof *m->symbols, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     int32_t at = (int32_t)w->count++;
     m->symbols[at] =
         (struct cleat_bpe_symbol){.id = id, .previous = at - 1, .next = at + 1, .start = start, .size = size};
@@ -182,7 +182,7 @@ static cleat_status add_unknown(bpe_word *w, size_t start, size_t size, const ch
                                 cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (cleat_has_byte_pieces(w->model, key, key_size)) {
-        for (size_t i = 0; i < key_size && status == CLEAT_OK;)
+        for (size_t i = 0; i < key_size && !status;)
             status = add_symbol(w, cleat_next_byte_piece(w->model, key, &i), start, size, error);
         return status;
     }
@@ -197,7 +197,7 @@ static cleat_status add_characters(bpe_word *w, cleat_error *error) {
     char key[FEW_BYTES];
     const size_t end = w->span.start + w->span.size;
     cleat_status status = CLEAT_OK;
-    for (size_t at = w->span.start, size, key_size; at < end && status == CLEAT_OK; at += size) {
+    for (size_t at = w->span.start, size, key_size; at < end && !status; at += size) {
         size = cleat_subwords_char(w->text->bytes + at, end - at);
         int32_t id = find_character(w, at, size, key, &key_size);
         if (id < 0) {
@@ -205,9 +205,9 @@ static cleat_status add_characters(bpe_word *w, cleat_error *error) {
             continue;
         }
         status = flush_unknown(w, error);
-        if (status == CLEAT_OK) status = add_symbol(w, id, at, size, error);
+        if (!status) status = add_symbol(w, id, at, size, error);
     }
-    if (status == CLEAT_OK) status = flush_unknown(w, error);
+    if (!status) status = flush_unknown(w, error);
     if (w->count) w->memory->symbols[w->count - 1].next = -1;
     return status;
 }
@@ -225,8 +225,8 @@ static cleat_status join_symbols(bpe_word *w, cleat_error *error) {
     struct cleat_bpe_symbol *symbols = w->memory->symbols;
     cleat_status status = CLEAT_OK;
     w->memory->heap_size = 0;
-    for (size_t i = 0; i + 1 < w->count && status == CLEAT_OK; ++i) status = push_pair(w, (int32_t)i, error);
-    while (w->memory->heap_size && status == CLEAT_OK) {
+    for (size_t i = 0; i + 1 < w->count && !status; ++i) status = push_pair(w, (int32_t)i, error);
+    while (w->memory->heap_size && !status) {
         const struct cleat_bpe_candidate top = pop(w->memory);
         struct cleat_bpe_symbol *left = &symbols[top.at];
         if (left->joined || left->next < 0) continue;
@@ -239,7 +239,7 @@ static cleat_status join_symbols(bpe_word *w, cleat_error *error) {
         left->next = right->next;
         if (left->next >= 0) symbols[left->next].previous = top.at;
         status = push_pair(w, left->previous, error);
-        if (status == CLEAT_OK) status = push_pair(w, top.at, error);
+        if (!status) status = push_pair(w, top.at, error);
     }
     return status;
 }
@@ -256,8 +256,8 @@ cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned *
         }
     }
     cleat_status status = add_characters(&w, error);
-    if (status == CLEAT_OK) status = join_symbols(&w, error);
-    for (size_t i = 0; i < w.count && status == CLEAT_OK; ++i)
+    if (!status) status = join_symbols(&w, error);
+    for (size_t i = 0; i < w.count && !status; ++i)
         if (!memory->symbols[i].joined)
             cleat_token_sink_add(sink, text, memory->symbols[i].id, memory->symbols[i].start, memory->symbols[i].size);
     return status;

@@ -14,8 +14,8 @@ static cleat_status add(cleat_word_counts *counts, const char *bytes, size_t siz
     const size_t known = counts->words.count;
     int32_t id;
     cleat_status status = cleat_grow(&counts->counts, known, &counts->capacity, sizeof *counts->counts, error);
-    if (status == CLEAT_OK) status = cleat_vocabulary_add(&counts->words, bytes, size, &id, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_vocabulary_add(&counts->words, bytes, size, &id, error);
+    if (status) return status;
     counts->counts[id] = count + (counts->words.count == known ? counts->counts[id] : 0);
     return CLEAT_OK;
 }
@@ -45,19 +45,19 @@ typedef struct counter {
 
 static void count_word(void *user, const cleat_word *word) {
     counter *c = user;
-    if (c->status != CLEAT_OK || word->special >= 0 || word->characters > CLEAT_WORD_CHARACTERS) return;
+    if (c->status || word->special >= 0 || word->characters > CLEAT_WORD_CHARACTERS) return;
     c->status = add(&c->counts, word->bytes, word->size, 1, &c->error);
 }
 
 static void *count_texts(void *argument) {
     counter *c = argument;
     const corpus *all = c->corpus;
-    while (c->status == CLEAT_OK) {
+    while (!c->status) {
         size_t first = atomic_fetch_add(&c->corpus->next, TEXTS_AT_ONCE);
-        for (size_t i = first; i < all->n && i < first + TEXTS_AT_ONCE && c->status == CLEAT_OK; ++i) {
+        for (size_t i = first; i < all->n && i < first + TEXTS_AT_ONCE && !c->status; ++i) {
             cleat_status status =
                 cleat_words_split(all->texts[i].data, all->texts[i].size, all->rules, count_word, c, &c->error);
-            if (c->status == CLEAT_OK) c->status = status;
+            if (!c->status) c->status = status;
         }
         if (first >= all->n) break;
     }
@@ -79,9 +79,9 @@ static cleat_status start_and_join(counter *counters, int workers, cleat_error *
 
 /* Adds the counts of one thread to `counts`. */
 static cleat_status merge(cleat_word_counts *counts, const counter *from, cleat_error *error) {
-    if (from->status != CLEAT_OK) return cleat_fail(error, from->status, "%s", from->error.text);
+    if (from->status) return cleat_fail(error, from->status, "%s", from->error.text);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < from->counts.words.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < from->counts.words.count && !status; ++i) {
         const char *word = cleat_vocabulary_piece(&from->counts.words, (int32_t)i);
         status = add(counts, word, strlen(word), from->counts.counts[i], error);
     }
@@ -97,13 +97,13 @@ cleat_status cleat_words_count(const cleat_text_view *texts, size_t n, const cle
     if (!counters) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d threads", workers);
     for (size_t i = 0; i < n_counters; ++i) counters[i].corpus = &all;
     cleat_status status = start_and_join(counters, workers, error);
-    for (size_t i = 0; i < n_counters && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < n_counters && !status; ++i) {
         status = merge(&sum, &counters[i], error);
         cleat_word_counts_free(&counters[i].counts);
     }
     for (size_t i = 0; i < n_counters; ++i) cleat_word_counts_free(&counters[i].counts);
     cleat_free(counters);
-    if (status == CLEAT_OK)
+    if (!status)
         *counts = sum;
     else
         cleat_word_counts_free(&sum);

@@ -12,7 +12,7 @@ static cleat_status copy_string(const cJSON *section, const char *name, const ch
                                 cleat_error *error) {
     const char *text = absent;
     cleat_status status = cleat_member_string(section, name, absent, &text, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *copy = cleat_strdup(text);
     return *copy ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", name);
 }
@@ -29,7 +29,7 @@ static cleat_status read_vocab(const cJSON *section, cleat_subwords *model, clea
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the id of '%.40s' must be a whole number of 0 to %d",
                               piece->string, (int)CLEAT_MAX_PIECE_ID);
         status = cleat_piece_table_add(&model->pieces, piece->string, (int32_t)id, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -39,7 +39,7 @@ static cleat_status read_unk(const cJSON *section, const char *absent, cleat_sub
     const char *name = NULL;
     cleat_status status = cleat_member_string(section, "unk_token", absent, &name, error);
     model->unk = -1;
-    if (status != CLEAT_OK || !name) return status;
+    if (status || !name) return status;
     model->unk = cleat_piece_table_find(&model->pieces, name, strlen(name));
     return CLEAT_OK;
 }
@@ -49,12 +49,12 @@ static cleat_status read_unk(const cJSON *section, const char *absent, cleat_sub
 static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int64_t characters = 0;
     cleat_status status = read_vocab(section, model, error);
-    if (status == CLEAT_OK) status = read_unk(section, "[UNK]", model, error);
-    if (status == CLEAT_OK) status = copy_string(section, "continuing_subword_prefix", "##", &model->prefix, error);
-    if (status == CLEAT_OK)
+    if (!status) status = read_unk(section, "[UNK]", model, error);
+    if (!status) status = copy_string(section, "continuing_subword_prefix", "##", &model->prefix, error);
+    if (!status)
         status = cleat_member_count(section, "max_input_chars_per_word", 100, INT64_C(1) << 53, &characters, error);
     model->max_characters = (size_t)characters;
-    return status == CLEAT_OK ? cleat_wordpiece_prepare(model, error) : status;
+    return status ? status : cleat_wordpiece_prepare(model, error);
 }
 
 /* --- BPE ------------------------------------------------------------------------------------------------------ */
@@ -77,13 +77,13 @@ static cleat_status read_merge(const cJSON *merge, cleat_subwords *model, cleat_
 static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     const cJSON *dropout = cleat_json_member(section, "dropout"), *merge;
     cleat_status status = read_vocab(section, model, error);
-    if (status == CLEAT_OK) status = read_unk(section, NULL, model, error);
-    if (status == CLEAT_OK) status = copy_string(section, "continuing_subword_prefix", "", &model->prefix, error);
-    if (status == CLEAT_OK) status = copy_string(section, "end_of_word_suffix", "", &model->suffix, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(section, "fuse_unk", false, &model->fuse_unk, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(section, "byte_fallback", false, &model->byte_fallback, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(section, "ignore_merges", false, &model->ignore_merges, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = read_unk(section, NULL, model, error);
+    if (!status) status = copy_string(section, "continuing_subword_prefix", "", &model->prefix, error);
+    if (!status) status = copy_string(section, "end_of_word_suffix", "", &model->suffix, error);
+    if (!status) status = cleat_member_bool(section, "fuse_unk", false, &model->fuse_unk, error);
+    if (!status) status = cleat_member_bool(section, "byte_fallback", false, &model->byte_fallback, error);
+    if (!status) status = cleat_member_bool(section, "ignore_merges", false, &model->ignore_merges, error);
+    if (status) return status;
     if (cJSON_IsNumber(dropout) && dropout->valuedouble > 0)
         cleat_log(CLEAT_LOG_WARNING,
                   "tokenizer: dropout %g of its merges is not used; texts are always encoded in the "
@@ -91,7 +91,7 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
                   dropout->valuedouble);
     cJSON_ArrayForEach(merge, cleat_json_member(section, "merges")) {
         status = read_merge(merge, model, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     cleat_find_byte_pieces(model);
     return CLEAT_OK;
@@ -115,7 +115,7 @@ static cleat_status read_scored(const cJSON *vocab, cleat_subwords *model, cleat
             return cleat_fail(error, CLEAT_ERR_FORMAT, "entry %d of 'vocab' must be a token and its score", (int)id);
         model->scores[id] = score->valuedouble;
         cleat_status status = cleat_piece_table_add(&model->pieces, piece->valuestring, id++, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -123,12 +123,11 @@ static cleat_status read_scored(const cJSON *vocab, cleat_subwords *model, cleat
 static cleat_status read_unigram(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int64_t unk = -1;
     cleat_status status = read_scored(cleat_json_member(section, "vocab"), model, error);
-    if (status == CLEAT_OK)
-        status = cleat_member_count(section, "unk_id", -1, (int64_t)model->pieces.limit - 1, &unk, error);
+    if (!status) status = cleat_member_count(section, "unk_id", -1, (int64_t)model->pieces.limit - 1, &unk, error);
     model->unk = (int32_t)unk;
-    if (status == CLEAT_OK) status = cleat_member_bool(section, "byte_fallback", false, &model->byte_fallback, error);
+    if (!status) status = cleat_member_bool(section, "byte_fallback", false, &model->byte_fallback, error);
     cleat_find_byte_pieces(model);
-    return status == CLEAT_OK ? cleat_unigram_prepare(model, error) : status;
+    return status ? status : cleat_unigram_prepare(model, error);
 }
 
 /* Files of before the types were named have none. */
@@ -141,7 +140,7 @@ cleat_status cleat_read_subwords(const cJSON *section, cleat_subwords *model, cl
     int kind = 0;
     if (!section) return cleat_fail(error, CLEAT_ERR_FORMAT, "missing; this is no tokenizer.json");
     cleat_status status = cleat_member_choice(section, "type", model_names, type_by_members(section), &kind, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     model->kind = (cleat_subwords_kind)kind;
     switch (model->kind) {
     case CLEAT_SUBWORDS_WORDPIECE:

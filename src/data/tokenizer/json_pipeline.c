@@ -9,11 +9,10 @@
 
 static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "special", false, &token->special, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "single_word", false, &token->single_word, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "lstrip", false, &token->lstrip, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "rstrip", false, &token->rstrip, error);
-    return status == CLEAT_OK ? cleat_member_bool(object, "normalized", !token->special, &token->normalized, error)
-                              : status;
+    if (!status) status = cleat_member_bool(object, "single_word", false, &token->single_word, error);
+    if (!status) status = cleat_member_bool(object, "lstrip", false, &token->lstrip, error);
+    if (!status) status = cleat_member_bool(object, "rstrip", false, &token->rstrip, error);
+    return status ? status : cleat_member_bool(object, "normalized", !token->special, &token->normalized, error);
 }
 
 /* A piece of the vocabulary keeps its id whatever the file says; a new token has the next one. That is what Hugging
@@ -34,10 +33,10 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
         const char *content = NULL;
         int64_t said = -1;
         cleat_status status = cleat_member_string(object, "content", NULL, &content, error);
-        if (status == CLEAT_OK) status = cleat_member_count(object, "id", -1, CLEAT_MAX_PIECE_ID, &said, error);
-        if (status == CLEAT_OK) status = read_flags(object, &token, error);
-        if (status == CLEAT_OK && !content) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a token without 'content'");
-        if (status != CLEAT_OK) return status;
+        if (!status) status = cleat_member_count(object, "id", -1, CLEAT_MAX_PIECE_ID, &said, error);
+        if (!status) status = read_flags(object, &token, error);
+        if (!status && !content) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a token without 'content'");
+        if (status) return status;
         if (!*content) continue;
         token.content = (char *)content; /* copied */
         token.id = id_of_added(p, content, &highest);
@@ -46,7 +45,7 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
             cleat_log(CLEAT_LOG_WARNING, "tokenizer: the added token '%.40s' has the id %d, not %d as its file says",
                       content, (int)token.id, (int)said);
         status = cleat_added_tokens_add(&p->added, &token, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -62,12 +61,12 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
     cleat_aligned_add(&content, token->content, strlen(token->content), 0, 0);
     cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, &work, error) : CLEAT_OK;
     *size = content.size;
-    *text = status == CLEAT_OK ? cleat_alloc(content.size + 1, 1) : NULL;
+    *text = status ? NULL : cleat_alloc(content.size + 1, 1);
     if (*text && content.size) memcpy(*text, content.bytes, content.size);
-    if (status == CLEAT_OK && (content.too_long || spare.too_long))
+    if (!status && (content.too_long || spare.too_long))
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "the normalisers lengthen the token %.40s above %zu bytes",
                             token->content, most);
-    if (status == CLEAT_OK && (content.failed || !*text))
+    if (!status && (content.failed || !*text))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
     cleat_aligned_free(&content);
     cleat_aligned_free(&spare);
@@ -81,14 +80,14 @@ static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_t
     cleat_trie_key *keys = cleat_alloc(count, sizeof *keys);
     char **texts = cleat_alloc(count, sizeof *texts);
     if (!keys || !texts) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu added tokens", count);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         if (p->added.tokens[i].normalized != normalised) continue;
         size_t size = 0;
         status = search_text(p, &p->added.tokens[i], &texts[n], &size, error);
-        if (status == CLEAT_OK) keys[n] = (cleat_trie_key){texts[n], size, (int32_t)i};
+        if (!status) keys[n] = (cleat_trie_key){texts[n], size, (int32_t)i};
         ++n;
     }
-    if (status == CLEAT_OK) status = cleat_trie_build(trie, keys, n, error);
+    if (!status) status = cleat_trie_build(trie, keys, n, error);
     for (size_t i = 0; i < n && texts; ++i) cleat_free(texts[i]);
     cleat_free(texts);
     cleat_free(keys);
@@ -149,18 +148,18 @@ static char *rewrite_zeros(const char *json, size_t size, size_t *rewritten) {
 
 static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_error *error) {
     cleat_status status = cleat_read_normalisers(cleat_json_member(root, "normalizer"), p, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "normalizer");
+    if (status) return cleat_fail_in(error, status, "normalizer");
     status = cleat_read_splitters(cleat_json_member(root, "pre_tokenizer"), p, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "pre_tokenizer");
+    if (status) return cleat_fail_in(error, status, "pre_tokenizer");
     status = cleat_read_subwords(cleat_json_member(root, "model"), &p->model, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "model");
+    if (status) return cleat_fail_in(error, status, "model");
     status = cleat_read_templates(cleat_json_member(root, "post_processor"), p, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "post_processor");
+    if (status) return cleat_fail_in(error, status, "post_processor");
     status = read_added(cleat_json_member(root, "added_tokens"), p, error);
-    if (status == CLEAT_OK) status = build_trie(p, false, &p->added.raw, error);
-    if (status == CLEAT_OK) status = build_trie(p, true, &p->added.normalised, error);
-    if (status == CLEAT_OK) status = index_ids(p, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "added_tokens");
+    if (!status) status = build_trie(p, false, &p->added.raw, error);
+    if (!status) status = build_trie(p, true, &p->added.normalised, error);
+    if (!status) status = index_ids(p, error);
+    if (status) return cleat_fail_in(error, status, "added_tokens");
     p->bert = is_bert(p);
     p->rules = (cleat_word_rules){.published = true, .lowercase = p->lowercase};
     return check_templates(p, error);
@@ -184,7 +183,7 @@ cleat_status cleat_pipeline_parse(const char *json, size_t size, const char *pla
     else
         status = read_sections(root, made, error);
     cJSON_Delete(root);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_pipeline_destroy(made);
         return cleat_fail_in(error, status, "%s", place);
     }

@@ -35,7 +35,7 @@ cleat_status cleat_member_choice(const cJSON *object, const char *name, const ch
     const char *text = NULL;
     cleat_text known = {0};
     cleat_status status = cleat_member_string(object, name, NULL, &text, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *value = absent;
     if (!text) return CLEAT_OK;
     for (int i = 0; names[i]; ++i) {
@@ -54,8 +54,8 @@ cleat_status cleat_read_pattern(const cJSON *object, cleat_pattern *pattern, cle
     const char *literal = NULL, *regex = NULL;
     if (cJSON_IsString(member)) return cleat_pattern_literal(member->valuestring, pattern, error);
     cleat_status status = cleat_member_string(member, "String", NULL, &literal, error);
-    if (status == CLEAT_OK) status = cleat_member_string(member, "Regex", NULL, &regex, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_member_string(member, "Regex", NULL, &regex, error);
+    if (status) return status;
     if (literal) return cleat_pattern_literal(literal, pattern, error);
     if (regex) return cleat_pattern_regex(regex, pattern, error);
     return cleat_fail(error, CLEAT_ERR_FORMAT, "'pattern' must be {\"String\": text} or {\"Regex\": expression}");

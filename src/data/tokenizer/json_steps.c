@@ -20,16 +20,16 @@ enum { NORMALISER_SEQUENCE = CLEAT_NORMALISE_BYTES + 1 };
 static cleat_status read_content(const cJSON *object, const char *name, cleat_normaliser *n, cleat_error *error) {
     const char *content = "";
     cleat_status status = cleat_member_string(object, name, "", &content, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     n->content = cleat_strdup(content);
     return n->content ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a normalizer");
 }
 
 static cleat_status read_bert(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "clean_text", true, &n->clean, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "handle_chinese_chars", true, &n->ideographs, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "lowercase", true, &n->lowercase, error);
-    return status == CLEAT_OK ? cleat_member_bool(object, "strip_accents", n->lowercase, &n->accents, error) : status;
+    if (!status) status = cleat_member_bool(object, "handle_chinese_chars", true, &n->ideographs, error);
+    if (!status) status = cleat_member_bool(object, "lowercase", true, &n->lowercase, error);
+    return status ? status : cleat_member_bool(object, "strip_accents", n->lowercase, &n->accents, error);
 }
 
 static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
@@ -40,13 +40,13 @@ static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cl
         return read_bert(object, n, error);
     case CLEAT_NORMALISE_STRIP:
         status = cleat_member_bool(object, "strip_left", true, &n->left, error);
-        return status == CLEAT_OK ? cleat_member_bool(object, "strip_right", true, &n->right, error) : status;
+        return status ? status : cleat_member_bool(object, "strip_right", true, &n->right, error);
     case CLEAT_NORMALISE_PRECOMPILED:
         status = cleat_member_string(object, "precompiled_charsmap", "", &map, error);
-        return status == CLEAT_OK ? cleat_charsmap_read(map, &n->map, error) : status;
+        return status ? status : cleat_charsmap_read(map, &n->map, error);
     case CLEAT_NORMALISE_REPLACE:
         status = cleat_read_pattern(object, &n->pattern, error);
-        return status == CLEAT_OK ? read_content(object, "content", n, error) : status;
+        return status ? status : read_content(object, "content", n, error);
     case CLEAT_NORMALISE_PREPEND:
         return read_content(object, "prepend", n, error);
     default:
@@ -59,22 +59,21 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
     const cJSON *part;
     cleat_normaliser made = {0};
     cleat_status status = cleat_member_choice(object, "type", normaliser_names, -1, &kind, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == NORMALISER_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(object, "normalizers")) {
             status = add_normalisers(part, depth + 1, p, error);
-            if (status != CLEAT_OK) return status;
+            if (status) return status;
         }
         return CLEAT_OK;
     }
     made.kind = (cleat_normaliser_kind)kind;
     status = read_normaliser(object, &made, error);
-    if (status == CLEAT_OK)
-        status = cleat_grow(&p->normalisers, p->n_normalisers, &p->normalisers_capacity, sizeof made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_grow(&p->normalisers, p->n_normalisers, &p->normalisers_capacity, sizeof made, error);
+    if (status) {
         cleat_normaliser_free(&made);
         return cleat_fail_in(error, status, "%s", normaliser_names[kind]);
     }
@@ -115,12 +114,12 @@ static cleat_status read_metaspace(const cJSON *object, cleat_splitter *s, cleat
     int scheme = CLEAT_PREPEND_ALWAYS;
     int32_t character;
     cleat_status status = cleat_member_string(object, "replacement", replacement, &replacement, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "split", true, &s->words, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(object, "add_prefix_space", true, &prefix, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_member_bool(object, "split", true, &s->words, error);
+    if (!status) status = cleat_member_bool(object, "add_prefix_space", true, &prefix, error);
+    if (!status)
         status = cleat_member_choice(object, "prepend_scheme", schemes,
                                      prefix ? CLEAT_PREPEND_ALWAYS : CLEAT_PREPEND_NEVER, &scheme, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     size_t size = strlen(replacement);
     if (!size || cleat_utf8_decode(replacement, size, &character) != size)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "'replacement' must be one character");
@@ -133,7 +132,7 @@ static cleat_status read_delimiter(const cJSON *object, cleat_splitter *s, cleat
     const char *delimiter = " ";
     cleat_status status = cleat_member_string(object, "delimiter", " ", &delimiter, error);
     s->behaviour = CLEAT_MATCH_REMOVED;
-    return status == CLEAT_OK ? cleat_pattern_literal(delimiter, &s->pattern, error) : status;
+    return status ? status : cleat_pattern_literal(delimiter, &s->pattern, error);
 }
 
 static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter *s, cleat_error *error) {
@@ -142,7 +141,7 @@ static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter 
     switch (kind) {
     case CLEAT_SPLIT_BYTE_LEVEL:
         status = cleat_member_bool(object, "add_prefix_space", true, &s->prefix_space, error);
-        return status == CLEAT_OK ? cleat_member_bool(object, "use_regex", true, &s->words, error) : status;
+        return status ? status : cleat_member_bool(object, "use_regex", true, &s->words, error);
     case CLEAT_SPLIT_METASPACE:
         return read_metaspace(object, s, error);
     case CLEAT_SPLIT_PUNCTUATION:
@@ -153,8 +152,8 @@ static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter 
         return status;
     case CLEAT_SPLIT_PATTERN:
         status = cleat_member_bool(object, "invert", false, &s->invert, error);
-        if (status == CLEAT_OK) status = read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
-        return status == CLEAT_OK ? cleat_read_pattern(object, &s->pattern, error) : status;
+        if (!status) status = read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
+        return status ? status : cleat_read_pattern(object, &s->pattern, error);
     case SPLITTER_DELIMITER:
         return read_delimiter(object, s, error);
     default:
@@ -167,22 +166,21 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
     const cJSON *part;
     cleat_splitter made = {0};
     cleat_status status = cleat_member_choice(object, "type", splitter_names, -1, &kind, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == SPLITTER_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(object, "pretokenizers")) {
             status = add_splitters(part, depth + 1, p, error);
-            if (status != CLEAT_OK) return status;
+            if (status) return status;
         }
         return CLEAT_OK;
     }
     made.kind = kind == SPLITTER_DELIMITER ? CLEAT_SPLIT_PATTERN : (cleat_splitter_kind)kind;
     status = read_splitter(object, kind, &made, error);
-    if (status == CLEAT_OK)
-        status = cleat_grow(&p->splitters, p->n_splitters, &p->splitters_capacity, sizeof made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_grow(&p->splitters, p->n_splitters, &p->splitters_capacity, sizeof made, error);
+    if (status) {
         cleat_pattern_free(&made.pattern);
         return cleat_fail_in(error, status, "%s", splitter_names[kind]);
     }
@@ -216,7 +214,7 @@ static cleat_status index_specials(const cJSON *section, special_tokens *special
         if (!special->string || cleat_name_table_find(&specials->names, special->string, &known)) continue;
         specials->ids[count] = cleat_json_member(special, "ids");
         status = cleat_name_table_add(&specials->names, special->string, count++, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
     }
     return status;
 }
@@ -238,7 +236,7 @@ static cleat_status add_special(const special_tokens *specials, const char *name
         if (!cJSON_IsNumber(id) || id->valuedouble < 0 || id->valuedouble > CLEAT_MAX_PIECE_ID)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the ids of '%.40s' must be numbers of 0 to %d", name,
                               (int)CLEAT_MAX_PIECE_ID);
-        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, id->valueint, type, error);
+        if (!status) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, id->valueint, type, error);
     }
     return status;
 }
@@ -250,8 +248,8 @@ static cleat_status read_item(const special_tokens *specials, const cJSON *item,
     int64_t type = 0;
     const char *id = NULL;
     cleat_status status = cleat_member_count(part, "type_id", 0, INT32_MAX, &type, error);
-    if (status == CLEAT_OK) status = cleat_member_string(part, "id", NULL, &id, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_member_string(part, "id", NULL, &id, error);
+    if (status) return status;
     if (special && id) return add_special(specials, id, (int32_t)type, t, error);
     if (sequence && id && (strcmp(id, "A") == 0 || strcmp(id, "B") == 0))
         return cleat_template_add(t, *id == 'A' ? CLEAT_TEMPLATE_FIRST : CLEAT_TEMPLATE_SECOND, -1, (int32_t)type,
@@ -266,7 +264,7 @@ static cleat_status read_template(const cJSON *section, const special_tokens *sp
     cleat_template_free(t);
     cJSON_ArrayForEach(item, cleat_json_member(section, name)) {
         cleat_status status = read_item(specials, item, t, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     for (size_t i = 0; i < t->count; ++i)
         if (t->items[i].kind != CLEAT_TEMPLATE_TOKEN) ++texts[t->items[i].kind == CLEAT_TEMPLATE_SECOND];
@@ -289,16 +287,16 @@ static cleat_status read_token(const cJSON *section, const char *name, int32_t *
 /* BERT: [CLS] A [SEP] B [SEP], the second text of type 1; RoBERTa: <s> A </s> </s> B </s>, all of type 0. */
 static cleat_status add_fixed(int32_t cls, int32_t sep, bool roberta, cleat_pipeline *p, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int pair = 0; pair < 2 && status == CLEAT_OK; ++pair) {
+    for (int pair = 0; pair < 2 && !status; ++pair) {
         cleat_template *t = &p->templates[pair];
         const int32_t type = roberta ? 0 : 1;
         cleat_template_free(t);
         status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, cls, 0, error);
-        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_FIRST, -1, 0, error);
-        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
-        if (status == CLEAT_OK && pair && roberta) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
-        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_SECOND, -1, type, error);
-        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, type, error);
+        if (!status) status = cleat_template_add(t, CLEAT_TEMPLATE_FIRST, -1, 0, error);
+        if (!status) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
+        if (!status && pair && roberta) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
+        if (!status && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_SECOND, -1, type, error);
+        if (!status && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, type, error);
     }
     return status;
 }
@@ -308,25 +306,25 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
     int32_t cls = -1, sep = -1;
     const cJSON *part;
     cleat_status status = cleat_member_choice(section, "type", processor_names, -1, &kind, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (kind < 0 || depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == PROCESS_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(section, "processors")) {
             status = read_processor(part, depth + 1, p, error);
-            if (status != CLEAT_OK) return status;
+            if (status) return status;
         }
     } else if (kind == PROCESS_TEMPLATE) {
         special_tokens specials = {0};
         status = index_specials(section, &specials, error);
-        if (status == CLEAT_OK) status = read_template(section, &specials, "single", &p->templates[0], error);
-        if (status == CLEAT_OK) status = read_template(section, &specials, "pair", &p->templates[1], error);
+        if (!status) status = read_template(section, &specials, "single", &p->templates[0], error);
+        if (!status) status = read_template(section, &specials, "pair", &p->templates[1], error);
         free_specials(&specials);
     } else if (kind != PROCESS_BYTES) {
         status = read_token(section, "cls", &cls, error);
-        if (status == CLEAT_OK) status = read_token(section, "sep", &sep, error);
-        if (status == CLEAT_OK) status = add_fixed(cls, sep, kind == PROCESS_ROBERTA, p, error);
+        if (!status) status = read_token(section, "sep", &sep, error);
+        if (!status) status = add_fixed(cls, sep, kind == PROCESS_ROBERTA, p, error);
     }
     return status;
 }
@@ -334,7 +332,7 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
 cleat_status cleat_read_templates(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
     cleat_template *t = pipeline->templates;
     cleat_status status = cleat_template_add(&t[0], CLEAT_TEMPLATE_FIRST, -1, 0, error);
-    if (status == CLEAT_OK) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_FIRST, -1, 0, error);
-    if (status == CLEAT_OK) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_SECOND, -1, 1, error);
-    return status == CLEAT_OK && section ? read_processor(section, 0, pipeline, error) : status;
+    if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_FIRST, -1, 0, error);
+    if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_SECOND, -1, 1, error);
+    return !status && section ? read_processor(section, 0, pipeline, error) : status;
 }

@@ -63,11 +63,10 @@ static cleat_status encode_words(encoding *e, size_t start, size_t end, cleat_er
         cleat_aligned_copy(&s->text, &e->part, start, end - start);
     }
     cleat_spans_add(&s->words, 0, s->text.size);
-    for (size_t i = 0; i < p->n_splitters && status == CLEAT_OK; ++i)
-        status = cleat_split_words(&p->splitters[i], s, error);
-    if (status == CLEAT_OK && s->text.size && memchr(s->text.bytes, 0, s->text.size)) rewrite_zeros(s);
-    if (status == CLEAT_OK) status = check_memory(e, error);
-    for (size_t i = 0; i < s->words.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < p->n_splitters && !status; ++i) status = cleat_split_words(&p->splitters[i], s, error);
+    if (!status && s->text.size && memchr(s->text.bytes, 0, s->text.size)) rewrite_zeros(s);
+    if (!status) status = check_memory(e, error);
+    for (size_t i = 0; i < s->words.count && !status; ++i) {
         size_t before = e->sink->count;
         status = cleat_subwords_encode(&p->model, &s->text, s->words.items[i], &e->memory, e->sink, error);
         e->sink->words += e->sink->count > before;
@@ -146,20 +145,20 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
     if (e->pipeline->bert) return encode_bert_part(e, start, end, error);
     read_part(e, start, end);
     cleat_status status = cleat_pipeline_normalise(e->pipeline, &e->part, &e->spare, &e->split.work, error);
-    if (status == CLEAT_OK) status = check_memory(e, error);
-    while (status == CLEAT_OK &&
+    if (!status) status = check_memory(e, error);
+    while (!status &&
            cleat_added_tokens_find(added, &added->normalised, e->part.bytes, e->part.size, match.next, at, &match)) {
         if (at < match.start) status = encode_words(e, at, match.start, error);
-        if (status == CLEAT_OK) add_token(e, match.token->id, e->part.begin[match.start], e->part.end[match.end - 1]);
+        if (!status) add_token(e, match.token->id, e->part.begin[match.start], e->part.end[match.end - 1]);
         at = match.end;
     }
-    return status == CLEAT_OK ? encode_words(e, at, e->part.size, error) : status;
+    return status ? status : encode_words(e, at, e->part.size, error);
 }
 
 cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
                                       cleat_pattern_work *work, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < pipeline->n_normalisers && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < pipeline->n_normalisers && !status; ++i)
         status = cleat_normalise(&pipeline->normalisers[i], text, spare, work, error);
     return status;
 }
@@ -197,13 +196,12 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
     /* words.c removes bytes that are not UTF-8, as BERT removes U+FFFD */
     if (!pipeline->bert && !cleat_text_check(text, size, NULL)) repair(&e, text, size);
     cleat_status status = check_memory(&e, error);
-    while (status == CLEAT_OK && cleat_added_tokens_find(added, &added->raw, e.text, e.size, match.next, at, &match)) {
+    while (!status && cleat_added_tokens_find(added, &added->raw, e.text, e.size, match.next, at, &match)) {
         if (at < match.start) status = encode_part(&e, at, match.start, error);
-        if (status == CLEAT_OK)
-            add_token(&e, match.token->id, source_begin(&e, match.start), source_end(&e, match.end));
+        if (!status) add_token(&e, match.token->id, source_begin(&e, match.start), source_end(&e, match.end));
         at = match.end;
     }
-    if (status == CLEAT_OK) status = encode_part(&e, at, e.size, error);
+    if (!status) status = encode_part(&e, at, e.size, error);
     cleat_aligned_free(&e.repaired);
     cleat_aligned_free(&e.part);
     cleat_aligned_free(&e.spare);

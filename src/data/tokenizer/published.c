@@ -24,11 +24,10 @@ static void free_files(cleat_tokenizer_file *files) {
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
     char path[4096];
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < CLEAT_TOKENIZER_FILES && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES && !status; ++i) {
         files[i].name = file_names[i];
         status = cleat_path_join(folder, file_names[i], path, sizeof path, error);
-        if (status == CLEAT_OK && cleat_file_exists(path))
-            status = cleat_file_read(path, &files[i].data, &files[i].size, error);
+        if (!status && cleat_file_exists(path)) status = cleat_file_read(path, &files[i].data, &files[i].size, error);
     }
     return status;
 }
@@ -156,14 +155,13 @@ static cleat_status write_json(const char *folder, const char *place, const char
         if (files[i].data) model = &files[i];
     if (files[VOCAB_TXT].data) {
         status = cleat_tokenizer_expect(class, bert_names, "a vocab.txt is read by the rules of BertTokenizer", error);
-        if (status == CLEAT_OK) status = cleat_path_join(folder, file_names[VOCAB_TXT], path, sizeof path, error);
-        if (status == CLEAT_OK) status = cleat_vocabulary_read(path, &vocabulary, error);
-        if (status == CLEAT_OK) status = cleat_wordpiece_json(&vocabulary, &rules, &json, error);
+        if (!status) status = cleat_path_join(folder, file_names[VOCAB_TXT], path, sizeof path, error);
+        if (!status) status = cleat_vocabulary_read(path, &vocabulary, error);
+        if (!status) status = cleat_wordpiece_json(&vocabulary, &rules, &json, error);
     } else if (files[VOCAB_JSON].data && files[MERGES].data) {
         status = cleat_tokenizer_expect(class, roberta_names,
                                         "vocab.json and merges.txt are read by the rules of RobertaTokenizer", error);
-        if (status == CLEAT_OK)
-            status = cleat_byte_bpe_json(files[VOCAB_JSON].data, files[MERGES].data, folder, &json, error);
+        if (!status) status = cleat_byte_bpe_json(files[VOCAB_JSON].data, files[MERGES].data, folder, &json, error);
     } else if (model) {
         status = cleat_sentencepiece_json(model, &files[CONFIG], class, place, &json, error);
     } else {
@@ -172,8 +170,8 @@ static cleat_status write_json(const char *folder, const char *place, const char
                             "and a merges.txt, or a sentencepiece.bpe.model or spm.model",
                             folder);
     }
-    if (status == CLEAT_OK) files[TOKENIZER].size = json.size;
-    if (status == CLEAT_OK) status = cleat_text_detach(&json, &files[TOKENIZER].data, error);
+    if (!status) files[TOKENIZER].size = json.size;
+    if (!status) status = cleat_text_detach(&json, &files[TOKENIZER].data, error);
     cleat_text_free(&json);
     cleat_vocabulary_free(&vocabulary);
     return status;
@@ -205,9 +203,8 @@ static cleat_status read_rules(const cJSON *object, const char *const names[3], 
                                cleat_error *error) {
     cleat_status status = cleat_member_bool(object, names[0], rules->lowercase, &rules->lowercase, error);
     if (cleat_json_member(object, names[0])) rules->accents = rules->lowercase;
-    if (status == CLEAT_OK) status = cleat_member_bool(object, names[1], rules->accents, &rules->accents, error);
-    return status == CLEAT_OK ? cleat_member_bool(object, names[2], rules->ideographs, &rules->ideographs, error)
-                              : status;
+    if (!status) status = cleat_member_bool(object, names[1], rules->accents, &rules->accents, error);
+    return status ? status : cleat_member_bool(object, names[2], rules->ideographs, &rules->ideographs, error);
 }
 
 static cleat_status set_flag(cJSON *object, const char *name, bool value, cleat_error *error) {
@@ -226,12 +223,11 @@ static cleat_status set_rules(cJSON *normaliser, const cJSON *config, bool *chan
     if (!type || strcmp(type, "BertNormalizer") != 0) return CLEAT_OK;
     cleat_status status = read_rules(normaliser, names, &rules, error);
     const cleat_bert_rules before = rules;
-    if (status == CLEAT_OK) status = read_rules(config, said, &rules, error);
+    if (!status) status = read_rules(config, said, &rules, error);
     *changed =
         rules.lowercase != before.lowercase || rules.accents != before.accents || rules.ideographs != before.ideographs;
     const bool values[] = {rules.lowercase, rules.accents, rules.ideographs};
-    for (int i = 0; i < 3 && status == CLEAT_OK && *changed; ++i)
-        status = set_flag(normaliser, names[i], values[i], error);
+    for (int i = 0; i < 3 && !status && *changed; ++i) status = set_flag(normaliser, names[i], values[i], error);
     return status;
 }
 
@@ -244,10 +240,10 @@ cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *
         *found = true;
         status = cleat_member_bool(step, "add_prefix_space", true, &before, error);
         *changed = *changed || before != value;
-        return status == CLEAT_OK ? set_flag(step, "add_prefix_space", value, error) : status;
+        return status ? status : set_flag(step, "add_prefix_space", value, error);
     }
     cJSON_ArrayForEach(inner, cleat_json_member(step, "pretokenizers")) {
-        if (status == CLEAT_OK) status = cleat_set_prefix_space(inner, value, found, changed, error);
+        if (!status) status = cleat_set_prefix_space(inner, value, found, changed, error);
     }
     return status;
 }
@@ -279,18 +275,18 @@ static cleat_status follow_config(const cJSON *config, const char *class, bool w
     if (bert) status = set_rules(cJSON_GetObjectItemCaseSensitive(root, "normalizer"), config, &changed, error);
     if (roberta && cleat_json_member(config, "add_prefix_space")) {
         status = cleat_member_bool(config, "add_prefix_space", false, &prefix, error);
-        if (status == CLEAT_OK)
+        if (!status)
             status = cleat_set_prefix_space(cJSON_GetObjectItemCaseSensitive(root, "pre_tokenizer"), prefix, &found,
                                             &changed, error);
     }
-    if (status == CLEAT_OK && changed && !written)
+    if (!status && changed && !written)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: do_lower_case, strip_accents, tokenize_chinese_chars and add_prefix_space of "
                   "tokenizer_config.json count, as in transformers; tokenizer.json says otherwise",
                   place);
-    if (status == CLEAT_OK && changed) status = print_json(root, file, error);
+    if (!status && changed) status = print_json(root, file, error);
     cJSON_Delete(root);
-    return status == CLEAT_OK ? CLEAT_OK : cleat_fail_in(error, status, "%s", place);
+    return status ? cleat_fail_in(error, status, "%s", place) : CLEAT_OK;
 }
 
 /* Names what the configuration says in vain. */
@@ -386,8 +382,8 @@ static bool is_older(const char *name) {
 static cleat_status read_beside(const char *path, char folder[4096], cleat_tokenizer_file *files, cleat_error *error) {
     const char *name;
     cleat_status status = split_path(path, folder, &name, error);
-    if (status == CLEAT_OK) status = read_files(folder, files, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = read_files(folder, files, error);
+    if (status) return status;
     if (is_older(name)) {
         keep_older(name, files);
     } else if (strcmp(cleat_name_ending(name), ".model") == 0) {
@@ -411,23 +407,22 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     bool whole = cleat_folder_exists(path);
     cleat_status status = whole ? read_files(path, files, error) : read_beside(path, beside, files, error);
     const char *folder = whole ? path : beside;
-    const bool written = status == CLEAT_OK && !files[TOKENIZER].data;
-    cJSON *config = status == CLEAT_OK ? parse(&files[CONFIG]) : NULL;
-    if (status == CLEAT_OK && files[CONFIG].data && !cJSON_IsObject(config))
+    const bool written = !status && !files[TOKENIZER].data;
+    cJSON *config = status ? NULL : parse(&files[CONFIG]);
+    if (!status && files[CONFIG].data && !cJSON_IsObject(config))
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tokenizer_config.json: no JSON object; the file is damaged", path);
-    if (status == CLEAT_OK) find_class(folder, config, class);
-    if (written && status == CLEAT_OK) status = write_json(folder, path, class, lowercase, files, error);
+    if (!status) find_class(folder, config, class);
+    if (written && !status) status = write_json(folder, path, class, lowercase, files, error);
     if (written && !*class) snprintf(class, sizeof class, files[VOCAB_TXT].data ? "bert" : "roberta");
-    if (status == CLEAT_OK) status = follow_config(config, class, written, path, &files[TOKENIZER], error);
-    if (status == CLEAT_OK)
-        status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = follow_config(config, class, written, path, &files[TOKENIZER], error);
+    if (!status) status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
+    if (!status) {
         check_added(pipeline, config, &files[ADDED], path);
         name_unread(pipeline, config, class, path);
         memcpy(pipeline->files, files, sizeof files);
         status = tokenizer_of(pipeline, tokenizer, error);
-        if (status != CLEAT_OK) cleat_pipeline_destroy(pipeline);
+        if (status) cleat_pipeline_destroy(pipeline);
     } else {
         free_files(files);
     }

@@ -146,7 +146,7 @@ cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const ch
                                  cleat_error *error) {
     cleat_text_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     cleat_status status = add_roberta_tokens(json, vocab, place, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_text_add(json, "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
                          "\"use_regex\":true},\n"
                          "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,"

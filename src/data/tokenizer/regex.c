@@ -23,7 +23,7 @@ typedef struct translation {
 } translation;
 
 static void fail(translation *t, const char *what) {
-    if (t->status != CLEAT_OK) return;
+    if (t->status) return;
     t->status = cleat_fail(t->error, CLEAT_ERR_NOT_SUPPORTED, "the expression '%.200s': %s at character %zu", t->source,
                            what, (size_t)(t->at - t->source) + 1);
 }
@@ -45,7 +45,7 @@ static int32_t read_hex(translation *t, size_t digits) {
     const size_t run = strspn(at, "0123456789abcdefABCDEF"), count = braces || run < digits ? run : digits;
     int32_t value = 0;
     if (braces ? !count || count > 6 || at[count] != '}' : count < digits) fail(t, "a wrong character code");
-    for (size_t i = 0; i < count && t->status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < count && !t->status; ++i)
         value = value * 16 + (at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
     t->at = at + count + braces;
     return value;
@@ -147,7 +147,7 @@ static void read_range(translation *t, cleat_text *members) {
         if (escape && is_class(*t->at)) fail(t, "a class as the end of a range");
         ends[i] = escape ? read_escape(t) : read_char(t);
         if (i == 0) ends[1] = ends[0];
-        if (t->status != CLEAT_OK || i == 1 || t->at[0] != '-' || t->at[1] == ']' || !t->at[1]) break;
+        if (t->status || i == 1 || t->at[0] != '-' || t->at[1] == ']' || !t->at[1]) break;
         ++t->at;
     }
     if (ends[1] < ends[0]) fail(t, "a range that ends before it begins");
@@ -159,7 +159,7 @@ static void read_set(translation *t) {
     cleat_text members = {0}, class = {0}, others = {0}, *out = &t->out;
     const bool negated = *t->at == '^';
     if (negated) ++t->at;
-    for (const char *first = t->at; t->status == CLEAT_OK && (t->at == first || *t->at != ']');) {
+    for (const char *first = t->at; !t->status && (t->at == first || *t->at != ']');) {
         if (*t->at == '[' || (t->at[0] == '&' && t->at[1] == '&')) fail(t, "sets within sets");
         if (t->at[0] != '\\' || !is_class(t->at[1])) {
             read_range(t, &members);
@@ -175,7 +175,7 @@ static void read_set(translation *t) {
         members.failed = members.failed || class.failed;
         cleat_text_free(&class);
     }
-    t->at += t->status == CLEAT_OK;
+    t->at += !t->status;
     if (others.size) cleat_text_add(out, negated ? "(?:(?!" : "(?:");
     add_set(out, negated && !others.size, &members);
     if (others.size && members.size) cleat_text_add(out, "|");
@@ -242,9 +242,8 @@ static void read_item(translation *t) {
 static cleat_status translate(translation *t, const char *source, size_t stop, cleat_error *error) {
     *t = (translation){.source = source, .at = source, .error = error};
     cleat_text_add(&t->out, "(*LF)");
-    while (t->status == CLEAT_OK && *t->at && t->out.size < stop) read_item(t);
-    if (t->status == CLEAT_OK && t->out.failed)
-        t->status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
+    while (!t->status && *t->at && t->out.size < stop) read_item(t);
+    if (!t->status && t->out.failed) t->status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
     return t->status;
 }
 
@@ -255,7 +254,7 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
     int code = 0;
     PCRE2_SIZE offset = 0;
     cleat_status status = translate(&t, source, SIZE_MAX, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         pattern->regex =
             pcre2_compile((PCRE2_SPTR)t.out.data, t.out.size,
                           PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT, &code, &offset, NULL);
@@ -263,11 +262,11 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
         if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_SIZE, &pattern->size);
     }
     cleat_text_free(&t.out);
-    if (status != CLEAT_OK || pattern->regex) return status;
+    if (status || pattern->regex) return status;
     char what[128];
     (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)what, sizeof what);
     status = translate(&t, source, offset, error); /* to the place of the error */
-    if (status == CLEAT_OK) fail(&t, what);
+    if (!status) fail(&t, what);
     cleat_text_free(&t.out);
     return t.status;
 }

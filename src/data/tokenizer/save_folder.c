@@ -11,13 +11,13 @@ static cleat_status write_file(const char *folder, const char *name, const void 
                                cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    return status == CLEAT_OK ? cleat_file_write(path, data, size, error) : status;
+    return status ? status : cleat_file_write(path, data, size, error);
 }
 
 static cleat_status write_text(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    if (!status) return cleat_file_write_text(path, text, error);
     cleat_text_free(text);
     return status;
 }
@@ -41,10 +41,9 @@ cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *c
 static cleat_status write_config(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
     cJSON *config = cJSON_CreateObject();
     cleat_status status = cleat_tokenizer_describe(tokenizer, config, error);
-    char *text = status == CLEAT_OK ? cJSON_Print(config) : NULL;
-    if (status == CLEAT_OK && !text)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer_config.json");
-    if (status == CLEAT_OK) status = write_file(folder, "tokenizer_config.json", text, strlen(text), error);
+    char *text = status ? NULL : cJSON_Print(config);
+    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer_config.json");
+    if (!status) status = write_file(folder, "tokenizer_config.json", text, strlen(text), error);
     cJSON_free(text);
     cJSON_Delete(config);
     return status;
@@ -54,12 +53,12 @@ static cleat_status write_loaded(const cleat_tokenizer *tokenizer, const char *f
     const cleat_tokenizer_file *files = tokenizer->pipeline->files;
     bool has_config = false;
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < CLEAT_TOKENIZER_FILES && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES && !status; ++i) {
         if (!files[i].data) continue;
         has_config = has_config || strcmp(files[i].name, "tokenizer_config.json") == 0;
         status = write_file(folder, files[i].name, files[i].data, files[i].size, error);
     }
-    return status == CLEAT_OK && !has_config ? write_config(tokenizer, folder, error) : status;
+    return !status && !has_config ? write_config(tokenizer, folder, error) : status;
 }
 
 cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
@@ -70,9 +69,9 @@ cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const
     const bool lowercase = tokenizer->rules.lowercase;
     const cleat_bert_rules rules = {.lowercase = lowercase, .accents = lowercase, .ideographs = true, .basic = true};
     cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_tokenizer_save(tokenizer, path, error);
-    if (status == CLEAT_OK) status = cleat_wordpiece_json(&tokenizer->vocabulary, &rules, &json, error);
-    if (status == CLEAT_OK) status = write_text(folder, "tokenizer.json", &json, error);
+    if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
+    if (!status) status = cleat_wordpiece_json(&tokenizer->vocabulary, &rules, &json, error);
+    if (!status) status = write_text(folder, "tokenizer.json", &json, error);
     cleat_text_free(&json);
-    return status == CLEAT_OK ? write_config(tokenizer, folder, error) : status;
+    return status ? status : write_config(tokenizer, folder, error);
 }

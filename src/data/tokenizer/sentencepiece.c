@@ -129,14 +129,14 @@ static cleat_status write_model(const spm_model *model, const cJSON *config, con
     bool lowercase = false, punctuation = false;
     const bool deberta = find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     cleat_status status = check_model(model, place, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(config, "do_lower_case", false, &lowercase, error);
-    if (status == CLEAT_OK) status = cleat_member_bool(config, "split_by_punct", false, &punctuation, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_member_bool(config, "do_lower_case", false, &lowercase, error);
+    if (!status) status = cleat_member_bool(config, "split_by_punct", false, &punctuation, error);
+    if (!status)
         status = deberta
                      ? cleat_tokenizer_expect(class, " debertav2 ", "the model is that of a DebertaV2Tokenizer", error)
                      : cleat_tokenizer_expect(class, " xlmroberta xlmrobertaxl xmod ",
                                               "the model is read as that of an XLMRobertaTokenizer", error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_text_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     if (deberta)
         write_deberta(model, lowercase, punctuation, json);

@@ -14,13 +14,13 @@
 static cleat_status add_templates(cleat_tokenizer *tokenizer, cleat_error *error) {
     const int32_t cls = tokenizer->specials[CLEAT_SPECIAL_CLS], sep = tokenizer->specials[CLEAT_SPECIAL_SEP];
     cleat_status status = CLEAT_OK;
-    for (int pair = 0; pair < 2 && status == CLEAT_OK; ++pair) {
+    for (int pair = 0; pair < 2 && !status; ++pair) {
         cleat_template *t = &tokenizer->templates[pair];
         status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, cls, 0, error);
-        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_FIRST, -1, 0, error);
-        if (status == CLEAT_OK) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
-        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_SECOND, -1, 1, error);
-        if (status == CLEAT_OK && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 1, error);
+        if (!status) status = cleat_template_add(t, CLEAT_TEMPLATE_FIRST, -1, 0, error);
+        if (!status) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 0, error);
+        if (!status && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_SECOND, -1, 1, error);
+        if (!status && pair) status = cleat_template_add(t, CLEAT_TEMPLATE_TOKEN, sep, 1, error);
     }
     return status;
 }
@@ -42,7 +42,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
         made->rules.special[i] = id >= 0;
     }
     cleat_status status = add_templates(made, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_tokenizer_destroy(made);
         return status;
     }
@@ -79,7 +79,7 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: not UTF-8 text (byte %zu of the line)", path, number,
                           bad + 1);
     cleat_status status = cleat_vocabulary_add(vocabulary, line, size, &id, error);
-    if (status == CLEAT_OK && (size_t)id + 1 != number)
+    if (!status && (size_t)id + 1 != number)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate token '%.*s'; it is already in line %d", path,
                           number, size < 100 ? (int)size : 100, line, (int)id + 1);
     return status;
@@ -93,7 +93,7 @@ static cleat_status read_pieces(const char *path, const char *data, size_t size,
             "%s:1: begins with a byte order mark, which would become part of the first token; save the file without it",
             path);
     cleat_status status = CLEAT_OK;
-    for (size_t at = 0; at < size && status == CLEAT_OK;) {
+    for (size_t at = 0; at < size && !status;) {
         const char *end = memchr(data + at, '\n', size - at);
         size_t length = end ? (size_t)(end - (data + at)) : size - at;
         status = add_line(vocabulary, path, data + at, length, error);
@@ -106,7 +106,7 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
     char *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_file_read(path, &data, &size, error);
-    if (status == CLEAT_OK) status = read_pieces(path, data, size, vocabulary, error);
+    if (!status) status = read_pieces(path, data, size, vocabulary, error);
     cleat_free(data);
     return status;
 }
@@ -115,7 +115,7 @@ cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_
                                         cleat_error *error) {
     cleat_vocabulary vocabulary = {0};
     cleat_status status = cleat_vocabulary_read(path, &vocabulary, error);
-    if (status == CLEAT_OK) status = cleat_tokenizer_create(&vocabulary, lowercase, path, tokenizer, error);
+    if (!status) status = cleat_tokenizer_create(&vocabulary, lowercase, path, tokenizer, error);
     cleat_vocabulary_free(&vocabulary);
     return status;
 }
@@ -143,7 +143,7 @@ cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *
     if (tokenizer->pipeline)
         return cleat_file_write(path, tokenizer->pipeline->files[0].data, tokenizer->pipeline->files[0].size, error);
     cleat_status status = print_pieces(tokenizer, &text);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_file_write(path, text.data, text.size, error);
     else
         cleat_fail(error, status, "%s: no memory to write the vocabulary", path);
@@ -203,12 +203,12 @@ static cleat_status encode(const cleat_tokenizer *tokenizer, const char *text, s
     if (tokenizer->pipeline) {
         cleat_token_sink sink = {.tokens = tokens, .capacity = capacity};
         cleat_status status = cleat_pipeline_encode(tokenizer->pipeline, text, size, in_sentence, &sink, error);
-        if (status == CLEAT_OK) *count = sink.count;
+        if (!status) *count = sink.count;
         return status;
     }
     encoder e = {.tokenizer = tokenizer, .tokens = tokens, .capacity = capacity};
     cleat_status status = cleat_words_split(text, size, &tokenizer->rules, encode_word, &e, error);
-    if (status == CLEAT_OK) *count = e.count;
+    if (!status) *count = e.count;
     return status;
 }
 

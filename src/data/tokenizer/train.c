@@ -63,7 +63,7 @@ static cleat_status push(trainer *t, uint32_t index, cleat_error *error) {
     const pair *p = &t->pairs[index];
     if (p->count < t->min_count) return CLEAT_OK;
     cleat_status status = cleat_grow(&t->heap, t->n_heap, &t->heap_capacity, sizeof *t->heap, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const heaped item = {p->count, p->left, p->right, index};
     size_t at = t->n_heap++;
     for (; at > 0 && comes_before(item, t->heap[(at - 1) / 2]); at = (at - 1) / 2) t->heap[at] = t->heap[(at - 1) / 2];
@@ -110,8 +110,8 @@ static cleat_status enlarge(trainer *t, cleat_error *error) {
 static cleat_status find_or_add_pair(trainer *t, int32_t left, int32_t right, uint32_t *index, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (t->n_pairs * 2 >= t->n_slots) status = enlarge(t, error);
-    if (status == CLEAT_OK) status = cleat_grow(&t->pairs, t->n_pairs, &t->pairs_capacity, sizeof *t->pairs, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_grow(&t->pairs, t->n_pairs, &t->pairs_capacity, sizeof *t->pairs, error);
+    if (status) return status;
     uint32_t *slot = slot_of(t, left, right);
     if (!*slot) {
         t->pairs[t->n_pairs] = (pair){.left = left, .right = right};
@@ -124,12 +124,12 @@ static cleat_status find_or_add_pair(trainer *t, int32_t left, int32_t right, ui
 /* Records one more occurrence of this pair in row `r`. */
 static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r, uint32_t *index, cleat_error *error) {
     cleat_status status = find_or_add_pair(t, left, right, index, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     pair *p = &t->pairs[*index];
     p->count += t->rows[r].count;
     if (p->n_rows && p->rows[p->n_rows - 1] == r) return CLEAT_OK;
     status = cleat_grow(&p->rows, p->n_rows, &p->capacity, sizeof *p->rows, error);
-    if (status == CLEAT_OK) p->rows[p->n_rows++] = r;
+    if (!status) p->rows[p->n_rows++] = r;
     return status;
 }
 
@@ -162,7 +162,7 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
 static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, size_t first, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;
-    for (uint32_t i = 0; i + 1 < here->size && status == CLEAT_OK; ++i) {
+    for (uint32_t i = 0; i + 1 < here->size && !status; ++i) {
         int32_t left = here->pieces[i], right = here->pieces[i + 1];
         uint32_t index;
         if (left != joined && right != joined) {
@@ -170,7 +170,7 @@ static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, size_t
             continue;
         }
         status = add_pair(t, left, right, r, &index, error);
-        if (status == CLEAT_OK && index < first) status = push(t, index, error);
+        if (!status && index < first) status = push(t, index, error);
     }
     return status;
 }
@@ -194,21 +194,21 @@ static cleat_status merge_pair(trainer *t, uint32_t index, cleat_error *error) {
     /* The list now belongs to this function, because the array of pairs moves when it grows. */
     t->pairs[index].rows = NULL;
     t->pairs[index].n_rows = t->pairs[index].capacity = 0;
-    for (size_t i = 0; i < merged.n_rows && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < merged.n_rows && !status; ++i) {
         row *r = &t->rows[merged.rows[i]];
         if (!has_pair(r, merged.left, merged.right)) continue;
         remove_row_pairs(t, r);
         join(r, merged.left, merged.right, joined);
         status = add_row_pairs(t, merged.rows[i], joined, first, error);
     }
-    for (size_t p = first; p < t->n_pairs && status == CLEAT_OK; ++p) status = push(t, (uint32_t)p, error);
+    for (size_t p = first; p < t->n_pairs && !status; ++p) status = push(t, (uint32_t)p, error);
     cleat_free(merged.rows);
     return status;
 }
 
 static cleat_status merge_all(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    while (status == CLEAT_OK && t->n_heap && t->vocabulary.count < t->settings->vocabulary_size) {
+    while (!status && t->n_heap && t->vocabulary.count < t->settings->vocabulary_size) {
         heaped top = pop(t);
         uint64_t count = t->pairs[top.pair].count;
         if (count < t->min_count) continue;
@@ -270,10 +270,9 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
     size_t met = count_characters(t, counts);
     qsort(counts, met, sizeof *counts, by_all);
     while (kept < met && kept < limit && counts[kept].all >= t->min_count) ++kept;
-    for (size_t i = 0; i < kept && status == CLEAT_OK; ++i)
-        status = add_character(t, counts[i].character, false, error);
+    for (size_t i = 0; i < kept && !status; ++i) status = add_character(t, counts[i].character, false, error);
     qsort(counts, kept, sizeof *counts, by_inside);
-    for (size_t i = 0; i < kept && counts[i].inside && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < kept && counts[i].inside && !status; ++i)
         status = add_character(t, counts[i].character, true, error);
     cleat_free(counts);
     return status;
@@ -283,7 +282,7 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
 
 static cleat_status add_specials(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < CLEAT_SPECIALS && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < CLEAT_SPECIALS && !status; ++i) {
         const char *name = cleat_special_name((cleat_special)i);
         int32_t id;
         status = cleat_vocabulary_add(&t->vocabulary, name, strlen(name), &id, error);
@@ -327,9 +326,9 @@ static cleat_status count_pairs(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     uint32_t index;
     for (size_t r = 0; r < t->n_rows; ++r)
-        for (uint32_t i = 0; i + 1 < t->rows[r].size && status == CLEAT_OK; ++i)
+        for (uint32_t i = 0; i + 1 < t->rows[r].size && !status; ++i)
             status = add_pair(t, t->rows[r].pieces[i], t->rows[r].pieces[i + 1], (uint32_t)r, &index, error);
-    for (size_t p = 0; p < t->n_pairs && status == CLEAT_OK; ++p) status = push(t, (uint32_t)p, error);
+    for (size_t p = 0; p < t->n_pairs && !status; ++p) status = push(t, (uint32_t)p, error);
     return status;
 }
 
@@ -361,19 +360,18 @@ static cleat_status check(const cleat_text_view *texts, size_t n, const cleat_to
 cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_t n, const cleat_tokenizer_training *training,
                                    cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_status status = check(texts, n, training, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     trainer t = {.settings = training, .min_count = training->min_count ? training->min_count : DEFAULT_MIN_COUNT};
     cleat_word_rules rules = {.lowercase = training->lowercase, .special = {true, true, true, true, true}};
     status = cleat_words_count(texts, n, &rules, training->workers, &t.words, error);
-    if (status == CLEAT_OK && !t.words.words.count)
+    if (!status && !t.words.words.count)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the %zu texts of the corpus contain no words to learn from", n);
-    if (status == CLEAT_OK) status = add_specials(&t, error);
-    if (status == CLEAT_OK) status = add_characters(&t, error);
-    if (status == CLEAT_OK) status = make_rows(&t, error);
-    if (status == CLEAT_OK) status = count_pairs(&t, error);
-    if (status == CLEAT_OK) status = merge_all(&t, error);
-    if (status == CLEAT_OK)
-        status = cleat_tokenizer_create(&t.vocabulary, training->lowercase, "training", tokenizer, error);
+    if (!status) status = add_specials(&t, error);
+    if (!status) status = add_characters(&t, error);
+    if (!status) status = make_rows(&t, error);
+    if (!status) status = count_pairs(&t, error);
+    if (!status) status = merge_all(&t, error);
+    if (!status) status = cleat_tokenizer_create(&t.vocabulary, training->lowercase, "training", tokenizer, error);
     free_trainer(&t);
     return status;
 }

@@ -105,7 +105,7 @@ cleat_status cleat_trie_build(cleat_trie *trie, cleat_trie_key *keys, size_t n, 
     made = (cleat_trie){0};
     status = CLEAT_OK;
 done:
-    if (status != CLEAT_OK) cleat_fail(error, status, "no memory for the search tree of %zu tokens", n);
+    if (status) cleat_fail(error, status, "no memory for the search tree of %zu tokens", n);
     cleat_trie_free(&made);
     cleat_free(ranges);
     cleat_free(values);

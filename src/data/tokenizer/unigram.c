@@ -102,8 +102,8 @@ cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_align
     if (word.size >= UINT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a word of %zu bytes", word.size);
     cleat_status status = reserve(memory, word.size + 1, error);
     struct cleat_unigram_node *nodes = memory->nodes;
-    if (status == CLEAT_OK) status = find_best(model, text->bytes + word.start, word.size, nodes, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = find_best(model, text->bytes + word.start, word.size, nodes, error);
+    if (status) return status;
     link_forward(nodes, word.size);
     for (size_t at = 0; at < word.size;) {
         size_t size = nodes[at].ahead;

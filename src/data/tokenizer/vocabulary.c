@@ -98,9 +98,9 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d tokens", (int)MAX_PIECES);
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
-    if (status == CLEAT_OK) status = reserve_text(v, size + 1, error);
-    if (status == CLEAT_OK) status = cleat_grow(&v->starts, v->count, &v->capacity, sizeof *v->starts, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = reserve_text(v, size + 1, error);
+    if (!status) status = cleat_grow(&v->starts, v->count, &v->capacity, sizeof *v->starts, error);
+    if (status) return status;
     memcpy(v->text + v->text_size, piece, size);
     v->text[v->text_size + size] = 0;
     v->starts[v->count] = v->text_size;

@@ -21,7 +21,7 @@ static cleat_status build_trie(cleat_subwords *model, cleat_error *error) {
 
 cleat_status cleat_wordpiece_prepare(cleat_subwords *model, cleat_error *error) {
     cleat_status status = build_trie(model, error);
-    if (status == CLEAT_OK) model->inside = cleat_trie_walk(&model->trie, 0, model->prefix, strlen(model->prefix));
+    if (!status) model->inside = cleat_trie_walk(&model->trie, 0, model->prefix, strlen(model->prefix));
     return status;
 }
 

@@ -101,7 +101,7 @@ static cleat_status add_to_cluster(splitter *s, int32_t character, uint32_t begi
     int32_t parts[CLEAT_MAX_DECOMPOSITION];
     size_t count = cleat_char_decompose(character, parts);
     cleat_status status = reserve(s, count, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         s->cluster[s->count] = (placed){parts[i], begin, end, (uint32_t)s->count};
         ++s->count;
     }
@@ -197,7 +197,7 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
     cleat_char_class class = CLEAT_CHAR_MARK;
     uint32_t end = (uint32_t)s->at;
     s->count = 0;
-    while (status == CLEAT_OK) {
+    while (!status) {
         if (class == CLEAT_CHAR_MARK) {
             if (s->rules->lowercase && !s->rules->published) character = cleat_char_lower(character);
             status = add_to_cluster(s, character, begin, end, error);
@@ -210,10 +210,10 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
             break;
         }
     }
-    if (status == CLEAT_OK && s->count > 1) sort_marks(s);
-    if (status == CLEAT_OK && s->rules->lowercase) strip_accents(s);
-    if (status == CLEAT_OK && !s->rules->lowercase) status = compose(s, error);
-    if (status == CLEAT_OK) append_cluster(s);
+    if (!status && s->count > 1) sort_marks(s);
+    if (!status && s->rules->lowercase) strip_accents(s);
+    if (!status && !s->rules->lowercase) status = compose(s, error);
+    if (!status) append_cluster(s);
     return status;
 }
 
@@ -303,11 +303,11 @@ cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_r
     s.count = 0;
     s.capacity = CLUSTER;
     cleat_status status = CLEAT_OK;
-    while (s.at < s.size && status == CLEAT_OK) {
+    while (s.at < s.size && !status) {
         split_ascii(&s);
         if (s.at < s.size) status = split_other(&s, error);
     }
-    if (status == CLEAT_OK) end_word(&s);
+    if (!status) end_word(&s);
     if (s.cluster != s.few) cleat_free(s.cluster);
     return status;
 }

@@ -53,7 +53,7 @@ static cleat_status open_regular(const char *path, int flags, unsigned mode, int
                        "%s: has another name elsewhere (a hard link), whose content would change as well: replace it "
                        "with a copy",
                        path);
-    if (status == CLEAT_OK)
+    if (!status)
         *file = opened;
     else
         close(opened);
@@ -66,7 +66,7 @@ cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_
     size_t used = 0;
     int file;
     cleat_status status = open_regular(path, O_RDONLY, 0, &file, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (fstat(file, &about) != 0) {
         status = io_fail(error, path, "stat");
         goto done;
@@ -178,13 +178,12 @@ static void hash_as_text(XXH128_hash_t hash, char text[33]) {
 cleat_status cleat_file_writer_close(cleat_file_writer *writer, cleat_status status, char hash[33],
                                      cleat_error *error) {
     char folder[PATH_BYTES];
-    if (status == CLEAT_OK && fsync(writer->file) != 0) status = io_fail(error, writer->temporary, "sync");
-    if (close(writer->file) != 0 && status == CLEAT_OK) status = io_fail(error, writer->temporary, "close");
-    if (status == CLEAT_OK && rename(writer->temporary, writer->path) != 0)
-        status = io_fail(error, writer->path, "rename to");
-    if (status == CLEAT_OK && hash) hash_as_text(XXH3_128bits_digest(writer->hash), hash);
+    if (!status && fsync(writer->file) != 0) status = io_fail(error, writer->temporary, "sync");
+    if (close(writer->file) != 0 && !status) status = io_fail(error, writer->temporary, "close");
+    if (!status && rename(writer->temporary, writer->path) != 0) status = io_fail(error, writer->path, "rename to");
+    if (!status && hash) hash_as_text(XXH3_128bits_digest(writer->hash), hash);
     XXH3_freeState(writer->hash);
-    if (status != CLEAT_OK) {
+    if (status) {
         unlink(writer->temporary);
         return status;
     }
@@ -195,7 +194,7 @@ cleat_status cleat_file_writer_close(cleat_file_writer *writer, cleat_status sta
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
     cleat_file_writer writer;
     cleat_status status = cleat_file_writer_open(&writer, path, false, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_file_writer_add(&writer, data, size, error);
     return cleat_file_writer_close(&writer, status, NULL, error);
 }
@@ -204,7 +203,7 @@ cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_err
     char *data = NULL;
     size_t size = text->size;
     cleat_status status = cleat_text_detach(text, &data, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
+    if (!status) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;
 }
@@ -215,7 +214,7 @@ static cleat_status read_parts(int file, const char *path,
                                cleat_error *error) {
     char part[PART];
     cleat_status status = CLEAT_OK;
-    while (status == CLEAT_OK) {
+    while (!status) {
         const ssize_t got = read(file, part, sizeof part);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) status = io_fail(error, path, "read");
@@ -235,11 +234,11 @@ cleat_status cleat_file_copy(const char *from, const char *to, const char *name,
     cleat_file_writer writer;
     int file;
     cleat_status status = cleat_path_join(from, name, source, sizeof source, error);
-    if (status == CLEAT_OK) status = cleat_path_join(to, name, target, sizeof target, error);
-    if (status == CLEAT_OK) status = open_regular(source, links ? O_RDONLY : O_RDONLY | O_NOFOLLOW, 0, &file, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_path_join(to, name, target, sizeof target, error);
+    if (!status) status = open_regular(source, links ? O_RDONLY : O_RDONLY | O_NOFOLLOW, 0, &file, error);
+    if (status) return status;
     status = cleat_file_writer_open(&writer, target, false, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         close(file);
         return status;
     }
@@ -265,8 +264,8 @@ cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], clea
     XXH3_128bits_reset(&all.state);
     int file;
     cleat_status status = open_regular(path, O_RDONLY, 0, &file, error);
-    if (status == CLEAT_OK) status = read_parts(file, path, hash_part, &all, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = read_parts(file, path, hash_part, &all, error);
+    if (status) return status;
     *size = all.size;
     hash_as_text(XXH3_128bits_digest(&all.state), text);
     return CLEAT_OK;
@@ -354,7 +353,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
     cleat_status status = CLEAT_OK;
     DIR *stream = opendir(folder);
     if (!stream) return io_fail(error, folder, "list the folder");
-    while (status == CLEAT_OK) {
+    while (!status) {
         errno = 0; /* readdir returns NULL both at the end and on an error */
         const struct dirent *entry = readdir(stream);
         if (!entry && errno) status = io_fail(error, folder, "list the folder");
@@ -363,7 +362,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
             status = cleat_grow_names(&found.names, &found.count, &found.capacity, entry->d_name, error);
     }
     closedir(stream);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_listing_free(&found);
         return status;
     }
@@ -391,7 +390,7 @@ static cleat_status make_private(const char *path, cleat_error *error) {
     struct stat about;
     folder_of(path, parent);
     cleat_status status = cleat_folder_make(parent, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) return io_fail(error, path, "create the folder");
     if (stat(path, &about) != 0) return io_fail(error, path, "stat");
     if (!S_ISDIR(about.st_mode)) return cleat_fail(error, CLEAT_ERR_IO, "%s: is not a folder", path);

@@ -35,9 +35,9 @@ cleat_status cleat_lock(const char *path, double seconds, int *lock, cleat_error
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
     int file;
     cleat_status status = cleat_file_open_inside(name, O_RDWR | O_CREAT, 0600, &file, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = wait_for(file, name, seconds, error);
-    if (status == CLEAT_OK)
+    if (!status)
         *lock = file;
     else
         close(file);

@@ -41,7 +41,7 @@ static cleat_status enlarge(cleat_name_table *names, cleat_error *error) {
 cleat_status cleat_name_table_add(cleat_name_table *names, const char *name, uint32_t value, cleat_error *error) {
     if (names->count * 2 >= names->capacity) {
         cleat_status status = enlarge(names, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     char *copy = cleat_strdup(name);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);

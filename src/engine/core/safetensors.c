@@ -267,12 +267,12 @@ static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
             status = parse_tensor(file, item, &file->tensors[file->count], &file->offsets[file->count], error);
             ++file->count;
         }
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     status = sort_by_offset(file, error);
-    if (status == CLEAT_OK) status = check_tiling(file, error);
-    if (status == CLEAT_OK) status = sort_by_name(file, error);
-    if (status == CLEAT_OK && !file->on_disk) status = place_data(file, error);
+    if (!status) status = check_tiling(file, error);
+    if (!status) status = sort_by_name(file, error);
+    if (!status && !file->on_disk) status = place_data(file, error);
     return status;
 }
 
@@ -287,8 +287,8 @@ cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t 
     }
     made->path = path;
     cleat_status status = parse_header(made, data, size, error);
-    if (status == CLEAT_OK) status = parse_tensors(made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = parse_tensors(made, error);
+    if (status) {
         cleat_safetensors_close(made);
         return status;
     }
@@ -299,7 +299,7 @@ cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t 
 cleat_status cleat_safetensors_adopt(const char *name, char *bytes, size_t size, cleat_safetensors **file,
                                      cleat_error *error) {
     cleat_status status = cleat_safetensors_parse(name, bytes, size, file, error);
-    if (status == CLEAT_OK) (*file)->owned = bytes;
+    if (!status) (*file)->owned = bytes;
     return status;
 }
 
@@ -307,9 +307,9 @@ cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, 
     char *bytes;
     size_t size;
     cleat_status status = cleat_file_read(path, &bytes, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_safetensors_adopt(path, bytes, size, file, error);
-    if (status != CLEAT_OK) cleat_free(bytes);
+    if (status) cleat_free(bytes);
     return status;
 }
 
@@ -360,8 +360,8 @@ cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors 
     }
     *made = (cleat_safetensors){.path = copy, .on_disk = true, .descriptor = descriptor};
     cleat_status status = read_header(made, error);
-    if (status == CLEAT_OK) status = parse_tensors(made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = parse_tensors(made, error);
+    if (status) {
         cleat_safetensors_close(made);
         return status;
     }
@@ -477,7 +477,7 @@ cleat_status cleat_safetensors_check(const cleat_safetensors *file, const cleat_
     for (size_t i = 0; i < count; ++i) {
         cleat_status status = cleat_safetensors_expect(file, tensors[i].name, CLEAT_ST_F32, tensors[i].rank,
                                                        tensors[i].shape, &found, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return cleat_safetensors_count(file) == count ? CLEAT_OK : refuse_extra(file, tensors, count, error);
 }
@@ -485,7 +485,7 @@ cleat_status cleat_safetensors_check(const cleat_safetensors *file, const cleat_
 cleat_status cleat_safetensors_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
                                     cleat_error *error) {
     cleat_status status = cleat_safetensors_check(file, tensors, count, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         const cleat_st_tensor *found = cleat_safetensors_find(file, tensors[i].name);
         status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)tensors[i].data, error);
     }

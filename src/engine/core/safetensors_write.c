@@ -21,7 +21,7 @@ static cleat_status check_names(const cleat_st_tensor *tensors, size_t count, cl
     if (!names) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory writing tensors");
     for (size_t i = 0; i < count; ++i) names[i] = tensors[i].name;
     qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         if (strcmp(names[i], "__metadata__") == 0)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "a tensor cannot have the name __metadata__");
         else if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
@@ -72,7 +72,7 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
                                       size_t metadata_count, char **data, size_t *size, cleat_error *error) {
     cleat_text header = {0};
     cleat_status status = check_names(tensors, count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     make_header(&header, tensors, count, metadata, metadata_count);
     size_t total = header.size;
     for (size_t i = 0; i < count; ++i) total += cleat_st_bytes(&tensors[i]);
@@ -97,11 +97,11 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
 static cleat_status write_file(cleat_file_writer *file, const cleat_text *header, const cleat_st_tensor *tensors,
                                size_t count, const cleat_st_source *source, cleat_error *error) {
     cleat_status status = cleat_file_writer_add(file, header->data, header->size, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         const void *data = tensors[i].data;
         const size_t bytes = cleat_st_bytes(&tensors[i]);
         if (source && bytes) status = source->data(source->user, i, &data, error);
-        if (status == CLEAT_OK && bytes) status = cleat_file_writer_add(file, data, bytes, error);
+        if (!status && bytes) status = cleat_file_writer_add(file, data, bytes, error);
     }
     return status;
 }
@@ -112,14 +112,14 @@ cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tenso
     cleat_text header = {0};
     cleat_file_writer file;
     cleat_status status = check_names(tensors, count, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
+    if (status) return cleat_fail_in(error, status, "%s", path);
     make_header(&header, tensors, count, metadata, metadata_count);
     if (header.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory for its header", path);
-    if (status == CLEAT_OK) status = cleat_file_writer_open(&file, path, written != NULL, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_file_writer_open(&file, path, written != NULL, error);
+    if (!status) {
         status = write_file(&file, &header, tensors, count, source, error);
         status = cleat_file_writer_close(&file, status, written ? written->hash : NULL, error);
-        if (status == CLEAT_OK && written) written->size = file.size;
+        if (!status && written) written->size = file.size;
     }
     cleat_text_free(&header);
     return status;

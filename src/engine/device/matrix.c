@@ -159,7 +159,7 @@ static void save_answer(const char *path, const char *text) {
 static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {
     cleat_error error = {0};
     cleat_status status = cleat_matrix_check(device, unit, bf16, &error);
-    *right = status == CLEAT_OK;
+    *right = !status;
     if (!*right)
         cleat_log(CLEAT_LOG_INFO, "matrix unit %s of '%s' cannot multiply %s: %s", cleat_matrix_unit_text(unit),
                   device->facts.name, bf16 ? "bf16" : "f16", error.text);
@@ -228,7 +228,7 @@ void cleat_matrix_detect(cleat_device *device, const cleat_matrix_unit *units, i
             CLEAT_LOG_WARNING,
             "'%s' is used without its matrix unit: %d attempts to test it had no result%s. To test it again, remove %s",
             device->facts.name, attempts, locked ? ", or other processes are testing it" : "", path);
-    if (locked == CLEAT_OK) cleat_unlock(lock);
+    if (!locked) cleat_unlock(lock);
 }
 
 void cleat_matrix_find(cleat_device *device) {

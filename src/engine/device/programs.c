@@ -133,7 +133,7 @@ cleat_status cleat_programs_get(cleat_programs *programs, size_t index, cl_progr
     while (b->state != DONE) pthread_cond_wait(&programs->done, &programs->lock);
     programs->waited += cleat_seconds() - start;
     pthread_mutex_unlock(&programs->lock);
-    if (b->error.status == CLEAT_OK)
+    if (!b->error.status)
         *program = b->program;
     else if (error)
         *error = b->error;

@@ -23,7 +23,7 @@ static void collect_event(cleat_exec *exec, cleat_bound *bound) {
     cl_int state = CL_COMPLETE;
     if (!bound->ended) return;
     clGetEventInfo(bound->ended, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    if (state < 0 && exec->failure.status == CLEAT_OK)
+    if (state < 0 && !exec->failure.status)
         cleat_cl_fail(&exec->failure, state, "a kernel of graph '%s'%s", bound->layout->graph->name,
                       exec->waits ? "" : " (CLEAT_LAUNCH_BLOCKING=1 names it)");
     clReleaseEvent(bound->ended);

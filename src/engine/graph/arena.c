@@ -395,7 +395,7 @@ cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, s
                                 int64_t max_slab, cleat_place *places, cleat_error *error) {
     search s = {.blocks = blocks, .times = count_times(blocks, count)};
     cleat_status status = size_slabs(&s, arena, count, alignment, max_slab, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_arena merged = {.slabs = cleat_alloc(s.slabs, sizeof *merged.slabs)};
     if (!merged.slabs || !search_alloc(&s, count)) {
         search_clear(&s);

@@ -40,7 +40,7 @@ static void differentiate(cleat_graph *graph, const cleat_node *node) {
 }
 
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n) {
-    if (graph->error.status != CLEAT_OK) return;
+    if (graph->error.status) return;
     if (graph->gradients) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "differentiated twice");
         return;
@@ -67,7 +67,7 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
         }
         cleat_set_gradient(graph, outs[i], douts[i]);
     }
-    for (size_t i = graph->forward_nodes; i-- > 0 && graph->error.status == CLEAT_OK;) {
+    for (size_t i = graph->forward_nodes; i-- > 0 && !graph->error.status;) {
         cleat_recompute_group(graph, i + 1);
         differentiate(graph, graph->nodes[i]);
     }
@@ -97,7 +97,7 @@ static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
                          "cleat_backward: loss '%s' depends on no parameter, and on no input of cleat_require_grad",
                          loss->name);
-    return graph->error.status == CLEAT_OK;
+    return !graph->error.status;
 }
 
 void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed) {

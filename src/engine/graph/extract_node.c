@@ -21,7 +21,7 @@ static int input_of(const cleat_node *node, const cleat_tensor *tensor) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_node *original = ((const extract_attr *)(const void *)node->attr)->original;
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < original->n_out && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < original->n_out && !status; ++i) {
         const cleat_tensor *out = original->out[i];
         int in = out ? input_of(original, out) : -1;
         if (in >= 0)

@@ -198,7 +198,7 @@ void cleat_graph_set_wide(cleat_graph *graph, bool wide) {
 }
 
 void cleat_graph_fuse(cleat_graph *graph) {
-    if (graph->error.status != CLEAT_OK) return;
+    if (graph->error.status) return;
     consumers *of = cleat_alloc(graph->tensor_count, sizeof *of);
     if (!of) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for the consumers of %zu tensors", graph->tensor_count);

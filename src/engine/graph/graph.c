@@ -31,12 +31,12 @@ void cleat_graph_destroy(cleat_graph *graph) {
 }
 
 cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error) {
-    if (graph->error.status != CLEAT_OK && error) *error = graph->error;
+    if (graph->error.status && error) *error = graph->error;
     return graph->error.status;
 }
 
 void cleat_graph_fail(cleat_graph *graph, cleat_status status, const char *format, ...) {
-    if (graph->error.status != CLEAT_OK) return;
+    if (graph->error.status) return;
     char text[CLEAT_ERROR_TEXT / 2];
     va_list arguments;
     va_start(arguments, format);
@@ -61,7 +61,7 @@ static bool is_declared(const cleat_graph *graph, const char *input) {
 }
 
 static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, const int64_t *shape) {
-    if (graph->error.status != CLEAT_OK) return false;
+    if (graph->error.status) return false;
     if (!name || !name[0] || !shape) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "tensor '%s': every tensor needs a name and a shape",
                          name ? name : "NULL");
@@ -268,7 +268,7 @@ void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor) {
 /* Appends an empty node. It is in the graph's list from the start, so that the graph frees it even if a later
  * step fails. */
 static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes) {
-    if (graph->error.status != CLEAT_OK) return NULL;
+    if (graph->error.status) return NULL;
     if (attr_bytes > CLEAT_ATTR_BYTES) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': attributes of %zu bytes", op->name, attr_bytes);
         return NULL;
@@ -294,10 +294,10 @@ static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *
 static bool infer(cleat_graph *graph, cleat_node *node) {
     cleat_error error = {0};
     if (node->op->infer && node->op->infer(node, &error) != CLEAT_OK) {
-        if (graph->error.status == CLEAT_OK) graph->error = error;
+        if (!graph->error.status) graph->error = error;
         return false;
     }
-    return graph->error.status == CLEAT_OK;
+    return !graph->error.status;
 }
 
 /* Returns x in another storage type: the half weight of a parameter that is a weight, else a cast. Each
@@ -307,8 +307,7 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
     if (x->role == CLEAT_ROLE_PARAMETER && weight) {
         cleat_tensor *copy = NULL;
         cleat_error error = {0};
-        if (cleat_store_half_weight(graph->store, x, dtype, &copy, &error) != CLEAT_OK &&
-            graph->error.status == CLEAT_OK)
+        if (cleat_store_half_weight(graph->store, x, dtype, &copy, &error) != CLEAT_OK && !graph->error.status)
             graph->error = error;
         return copy;
     }
@@ -328,7 +327,7 @@ static bool check_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *c
                              graph->scope, op->name, i);
         }
     }
-    return graph->error.status == CLEAT_OK;
+    return !graph->error.status;
 }
 
 static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
@@ -342,13 +341,13 @@ static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *co
         cleat_dtype dtype = op->autocast_inputs & CLEAT_IN(i) ? graph->storage : CLEAT_F32;
         brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
     }
-    return graph->error.status == CLEAT_OK;
+    return !graph->error.status;
 }
 
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in) {
     cleat_tensor *brought[CLEAT_MAX_IN];
-    if (graph->error.status != CLEAT_OK || !check_inputs(graph, op, in, n_in)) return NULL;
+    if (graph->error.status || !check_inputs(graph, op, in, n_in)) return NULL;
     if (!cast_inputs(graph, op, in, n_in, brought)) return NULL;
     cleat_node *node = add_node(graph, op, attr, attr_bytes);
     if (!node) return NULL;
@@ -393,7 +392,7 @@ cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
     for (int i = 0; i < node->n_in; ++i) copy->in[i] = cleat_current(node->in[i]);
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i]) copy->out[i] = add_recomputed_tensor(graph, copy, node->out[i]);
-    return graph->error.status == CLEAT_OK ? copy : NULL;
+    return graph->error.status ? NULL : copy;
 }
 
 /* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */

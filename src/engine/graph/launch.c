@@ -43,7 +43,7 @@ void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, const char *f
 }
 
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
-    if (binder->error.status != CLEAT_OK) return NULL;
+    if (binder->error.status) return NULL;
     if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches, &binder->error) !=
         CLEAT_OK)
         return NULL;
@@ -53,7 +53,7 @@ static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const c
 }
 
 static cleat_launch *current(cleat_binder *binder) {
-    return binder->error.status == CLEAT_OK && binder->count ? &binder->launches[binder->count - 1] : NULL;
+    return !binder->error.status && binder->count ? &binder->launches[binder->count - 1] : NULL;
 }
 
 static void add_word(cleat_binder *binder, const char *word) {

@@ -65,11 +65,11 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
         const cleat_node *node = graph->nodes[t];
         if (!node->op->variants) continue;
         cleat_status status = CLEAT_OK;
-        for (int i = 0; i < node->n_in && status == CLEAT_OK; ++i)
+        for (int i = 0; i < node->n_in && !status; ++i)
             if (node->in[i]) status = record_read(graph, u, (int32_t)t, node->in[i], error);
-        for (int i = 0; i < node->n_out && status == CLEAT_OK; ++i)
+        for (int i = 0; i < node->n_out && !status; ++i)
             if (node->out[i]) status = record_write(graph, u, (int32_t)t, node->out[i], error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *root = cleat_root(graph->tensors[i]);
@@ -154,7 +154,7 @@ cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *works
     uses u = {0};
     cleat_lifetimes found = {.count = graph->tensor_count + graph->node_count};
     cleat_status status = uses_alloc(&u, graph->tensor_count, error);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     found.blocks = cleat_alloc(found.count, sizeof *found.blocks);
     found.storage = cleat_alloc(graph->tensor_count, sizeof *found.storage);
     if (!found.blocks || !found.storage) {
@@ -162,7 +162,7 @@ cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *works
         goto done;
     }
     status = find_uses(graph, &u, error);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     for (size_t i = 0; i < graph->tensor_count; ++i) found.storage[i] = (int32_t)i;
     share_bytes(graph, &u, found.storage);
     fill_blocks(graph, &u, workspace_bytes, &found);

@@ -85,7 +85,7 @@ static cleat_status fill_profile(const cleat_graph *graph, const cleat_lifetimes
         found.training_peak = live[peak];
         found.training_peak_node = graph->nodes[peak];
         cleat_status status = find_parts(graph, lifetimes, alignment, peak, found.parts, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     *memory = found;
     return CLEAT_OK;
@@ -97,7 +97,7 @@ cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cle
                                        cleat_error *error) {
     cleat_lifetimes lifetimes = {0};
     cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_graph *graph = plan->layouts[index].graph;
     int64_t *live = cleat_alloc(graph->node_count, sizeof *live);
     if (live)
@@ -112,7 +112,7 @@ cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cle
 cleat_status cleat_graph_live(const cleat_plan *plan, size_t index, int64_t *live, cleat_error *error) {
     cleat_lifetimes lifetimes = {0};
     cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_arena_live(lifetimes.blocks, lifetimes.count, plan->facts.alignment,
                      (int32_t)plan->layouts[index].graph->node_count, live);
     cleat_lifetimes_clear(&lifetimes);
@@ -123,9 +123,9 @@ cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t index, int64_
                                     cleat_error *error) {
     cleat_lifetimes lifetimes = {0};
     cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_graph *graph = plan->layouts[index].graph;
-    for (size_t t = 0; t < graph->node_count && status == CLEAT_OK; ++t) {
+    for (size_t t = 0; t < graph->node_count && !status; ++t) {
         memset(parts[t], 0, sizeof parts[t]);
         status = find_parts(graph, &lifetimes, plan->facts.alignment, t, parts[t], error);
     }

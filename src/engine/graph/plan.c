@@ -40,7 +40,7 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
     for (size_t i = 0; i < count; ++i) {
         if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is NULL", i);
         cleat_status status = cleat_graph_status(graphs[i], error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (graphs[i]->store != graphs[0]->store)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graphs '%s' and '%s' do not share one store", graphs[0]->name,
                               graphs[i]->name);
@@ -64,7 +64,7 @@ static cleat_status fail_fit(const cleat_plan *plan, const char *what, bool in_g
 static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {
     cleat_plan *plan = p->plan;
     cleat_status status = cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, sizeof *plan->slabs, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     plan->slabs[plan->slab_count] = (cleat_slab){bytes, category};
     plan->category_bytes[category] += bytes;
     *slab = (int32_t)plan->slab_count++;
@@ -138,7 +138,7 @@ static cleat_status place_flat(planner *p, cleat_error *error) {
         snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[k].name);
         if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, false, bytes, error);
         cleat_status status = add_slab(p, bytes, cleat_flat_category(k), &plan->flat[k].slab, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -161,7 +161,7 @@ static cleat_status place_states(planner *p, cleat_error *error) {
         }
         if (slab < 0 || plan->slabs[slab].bytes > plan->facts.max_allocation - bytes) {
             cleat_status status = add_slab(p, 0, CLEAT_BYTES_STATE, &slab, error);
-            if (status != CLEAT_OK) return status;
+            if (status) return status;
         }
         plan->states[i] = (cleat_place){slab, plan->slabs[slab].bytes};
         plan->slabs[slab].bytes += bytes;
@@ -207,16 +207,15 @@ static cleat_status place_inputs(planner *p, cleat_error *error) {
     int64_t most = 0;
     for (size_t g = 0; g < plan->layout_count; ++g) {
         cleat_status status = lay_inputs(plan, &plan->layouts[g], error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (plan->layouts[g].input_bytes > most) most = plan->layouts[g].input_bytes;
     }
     int32_t slab = -1;
     plan->staging[0] = plan->staging[1] = -1;
     if (most > 0) {
         cleat_status status = add_slab(p, most, CLEAT_BYTES_INPUTS, &slab, error);
-        for (int i = 0; i < 2 && status == CLEAT_OK; ++i)
-            status = add_slab(p, most, CLEAT_BYTES_INPUTS, &plan->staging[i], error);
-        if (status != CLEAT_OK) return status;
+        for (int i = 0; i < 2 && !status; ++i) status = add_slab(p, most, CLEAT_BYTES_INPUTS, &plan->staging[i], error);
+        if (status) return status;
     }
     for (size_t g = 0; g < plan->layout_count; ++g) {
         cleat_layout *layout = &plan->layouts[g];
@@ -271,12 +270,12 @@ static cleat_status make_draft(planner *p, size_t g, cleat_choose_fn choose, voi
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", graph->name);
     for (size_t i = 0; i < graph->tensor_count; ++i) layout->retained[i] = cleat_root(graph->tensors[i])->retain;
     cleat_status status = choose_variants(plan, layout, choose, user, d->workspace_bytes, error);
-    if (status == CLEAT_OK) status = cleat_lifetimes_find(graph, d->workspace_bytes, &d->lifetimes, error);
-    if (status == CLEAT_OK) status = check_blocks_fit(plan, layout, &d->lifetimes, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_lifetimes_find(graph, d->workspace_bytes, &d->lifetimes, error);
+    if (!status) status = check_blocks_fit(plan, layout, &d->lifetimes, error);
+    if (!status)
         status = cleat_arena_bound(d->lifetimes.blocks, d->lifetimes.count, plan->facts.alignment, &d->bound, &d->peak,
                                    error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (graph->node_count > 0 && (!plan->peak_node || d->bound > plan->lower_bound)) {
         plan->lower_bound = d->bound;
         plan->peak_node = graph->nodes[d->peak];
@@ -295,14 +294,14 @@ static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     cleat_status status = cleat_arena_assign(&p->arena, lifetimes->blocks, lifetimes->count, p->plan->facts.alignment,
                                              p->plan->facts.max_allocation, places, error);
     int32_t base = (int32_t)p->plan->slab_count;
-    for (size_t i = 0; i < lifetimes->count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < lifetimes->count && !status; ++i)
         if (places[i].slab >= 0) places[i].slab += base;
-    for (size_t i = 0; i < tensors && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < tensors && !status; ++i) {
         const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);
         if (root->role == CLEAT_ROLE_ACTIVATION)
             layout->tensors[i] = lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_place){.slab = -1};
     }
-    for (size_t i = 0; i < nodes && status == CLEAT_OK; ++i) layout->workspaces[i] = places[tensors + i];
+    for (size_t i = 0; i < nodes && !status; ++i) layout->workspaces[i] = places[tensors + i];
     cleat_free(places);
     return status;
 }
@@ -317,13 +316,13 @@ static cleat_status place_arena(planner *p, cleat_error *error) {
             if (!p->drafts[g].placed && (next == plan->layout_count || p->drafts[g].bound > p->drafts[next].bound))
                 next = g;
         cleat_status status = place_graph(p, next, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         p->drafts[next].placed = true;
     }
     for (size_t i = 0; i < p->arena.count; ++i) {
         int32_t slab;
         cleat_status status = add_slab(p, p->arena.slabs[i], CLEAT_BYTES_ARENA, &slab, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -365,18 +364,18 @@ static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t co
 cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                     cleat_choose_fn choose, void *user, cleat_plan **plan, cleat_error *error) {
     cleat_status status = check_arguments(graphs, count, facts, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     planner p = {0};
     status = plan_start(&p, graphs, count, facts, error);
-    for (size_t g = 0; g < count && status == CLEAT_OK; ++g) status = make_draft(&p, g, choose, user, error);
-    if (status == CLEAT_OK) status = place_flat(&p, error);
-    if (status == CLEAT_OK) status = place_states(&p, error);
-    if (status == CLEAT_OK) status = place_counters(&p, error);
-    if (status == CLEAT_OK) status = place_inputs(&p, error);
-    if (status == CLEAT_OK) status = place_arena(&p, error);
-    for (size_t g = 0; g < count && status == CLEAT_OK; ++g) place_reshapes(p.plan, &p.plan->layouts[g]);
+    for (size_t g = 0; g < count && !status; ++g) status = make_draft(&p, g, choose, user, error);
+    if (!status) status = place_flat(&p, error);
+    if (!status) status = place_states(&p, error);
+    if (!status) status = place_counters(&p, error);
+    if (!status) status = place_inputs(&p, error);
+    if (!status) status = place_arena(&p, error);
+    for (size_t g = 0; g < count && !status; ++g) place_reshapes(p.plan, &p.plan->layouts[g]);
     planner_clear(&p);
-    if (status == CLEAT_OK)
+    if (!status)
         *plan = p.plan;
     else
         cleat_plan_destroy(p.plan);

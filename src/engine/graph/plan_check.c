@@ -62,7 +62,7 @@ static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, co
     fresh[(*fresh_count)++] = *expected;
     drop_overlapped(m, expected);
     cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, sizeof *m->claims, error);
-    if (status == CLEAT_OK) m->claims[m->count++] = *expected;
+    if (!status) m->claims[m->count++] = *expected;
     return status;
 }
 
@@ -117,21 +117,21 @@ static cleat_status run_node(memory *m, size_t index, cleat_error *error) {
     const cleat_variant *variant = m->layout->variants[index];
     if (!variant) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s has no variant", node->name);
     cleat_status status = check_reads(m, node, error);
-    for (int i = 0; i < node->n_out && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < node->n_out && !status; ++i) {
         if (!is_activation(node->out[i])) continue;
         claim result = claim_of(m, node->out[i]);
         status = check_bounds(m->plan, (cleat_place){result.slab, result.begin}, result.end - result.begin,
                               CLEAT_BYTES_ARENA, node->out[i]->name, error);
-        if (status == CLEAT_OK) status = check_against_inputs(m, node, &result, i, error);
-        if (status == CLEAT_OK) status = claim_bytes(m, &fresh_count, fresh, &result, node, error);
+        if (!status) status = check_against_inputs(m, node, &result, i, error);
+        if (!status) status = claim_bytes(m, &fresh_count, fresh, &result, node, error);
     }
     int64_t bytes = variant->workspace ? variant->workspace(node, &m->plan->facts) : 0;
-    if (status != CLEAT_OK || bytes == 0) return status;
+    if (status || bytes == 0) return status;
     cleat_place place = m->layout->workspaces[index];
     claim scratch = {NULL, place.slab, place.offset, place.offset + bytes};
     status = check_bounds(m->plan, place, bytes, CLEAT_BYTES_ARENA, "workspace", error);
-    if (status == CLEAT_OK) status = check_against_inputs(m, node, &scratch, -1, error);
-    if (status == CLEAT_OK) status = claim_bytes(m, &fresh_count, fresh, &scratch, node, error);
+    if (!status) status = check_against_inputs(m, node, &scratch, -1, error);
+    if (!status) status = claim_bytes(m, &fresh_count, fresh, &scratch, node, error);
     return status;
 }
 
@@ -160,9 +160,9 @@ static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *l
 static cleat_status check_run(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
     memory m = {.plan = plan, .layout = layout};
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < layout->graph->node_count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < layout->graph->node_count && !status; ++i)
         if (layout->graph->nodes[i]->op->variants) status = run_node(&m, i, error);
-    if (status == CLEAT_OK) status = check_kept(&m, error);
+    if (!status) status = check_kept(&m, error);
     cleat_free(m.claims);
     return status;
 }
@@ -178,7 +178,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
         cleat_place place = cleat_plan_place(plan, layout, input);
         int64_t bytes = cleat_tensor_bytes(input);
         cleat_status status = check_bounds(plan, place, bytes, CLEAT_BYTES_INPUTS, input->name, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (place.slab != layout->inputs.slab || place.offset < end)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the previous input", input->name);
         end = place.offset + bytes;
@@ -188,7 +188,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
     for (int i = 0; i < 2 && layout->input_bytes > 0; ++i) {
         cleat_place place = {plan->staging[i], 0};
         cleat_status status = check_bounds(plan, place, layout->input_bytes, CLEAT_BYTES_INPUTS, "staging", error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -201,7 +201,7 @@ static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error)
         if (plan->flat[k].slab < 0) continue;
         cleat_status status = check_bounds(plan, plan->flat[k], cleat_tensor_bytes(&plan->store->flat[k]),
                                            categories[k], plan->store->flat[k].name, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     for (size_t i = 0; i < plan->state_count; ++i) {
         const cleat_tensor *state = plan->store->states[i];
@@ -209,7 +209,7 @@ static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error)
                       plan->states[i].offset + cleat_tensor_bytes(state)};
         cleat_status status =
             check_bounds(plan, plan->states[i], cleat_tensor_bytes(state), CLEAT_BYTES_STATE, state->name, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         for (size_t j = 0; j < i; ++j) {
             claim other = {NULL, plan->states[j].slab, plan->states[j].offset,
                            plan->states[j].offset + cleat_tensor_bytes(plan->store->states[j])};
@@ -242,11 +242,11 @@ static cleat_status check_sums(const cleat_plan *plan, cleat_error *error) {
 
 cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error) {
     cleat_status status = check_sums(plan, error);
-    if (status == CLEAT_OK) status = check_persistent(plan, error);
-    for (size_t g = 0; g < plan->layout_count && status == CLEAT_OK; ++g) {
+    if (!status) status = check_persistent(plan, error);
+    for (size_t g = 0; g < plan->layout_count && !status; ++g) {
         status = check_inputs(plan, &plan->layouts[g], error);
-        if (status == CLEAT_OK) status = check_reshapes(plan, &plan->layouts[g], error);
-        if (status == CLEAT_OK) status = check_run(plan, &plan->layouts[g], error);
+        if (!status) status = check_reshapes(plan, &plan->layouts[g], error);
+        if (!status) status = check_run(plan, &plan->layouts[g], error);
     }
     return status;
 }

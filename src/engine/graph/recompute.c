@@ -21,7 +21,7 @@ void cleat_graph_recompute_cheap(cleat_graph *graph) {
 }
 
 void cleat_segment(cleat_graph *graph) {
-    if (graph->error.status != CLEAT_OK || graph->gradients) return;
+    if (graph->error.status || graph->gradients) return;
     if (graph->mark_count > 0 && graph->marks[graph->mark_count - 1] == graph->node_count) return;
     if (cleat_grow(&graph->marks, graph->mark_count, &graph->mark_capacity, sizeof *graph->marks, &graph->error) ==
         CLEAT_OK)
@@ -57,7 +57,7 @@ static bool is_repeatable(const cleat_node *node) {
 }
 
 void cleat_recompute_group(cleat_graph *graph, size_t end) {
-    for (size_t i = group_begin(graph, end); i < end && graph->error.status == CLEAT_OK; ++i)
+    for (size_t i = group_begin(graph, end); i < end && !graph->error.status; ++i)
         if (is_repeatable(graph->nodes[i])) cleat_emit_recomputed(graph, graph->nodes[i]);
 }
 
@@ -159,7 +159,7 @@ static void remove_unread(cleat_graph *graph, const bool *used) {
 }
 
 void cleat_recompute_prune(cleat_graph *graph) {
-    if ((graph->recompute == 0 && !graph->recompute_cheap) || graph->error.status != CLEAT_OK) return;
+    if ((graph->recompute == 0 && !graph->recompute_cheap) || graph->error.status) return;
     bool *used = cleat_alloc(graph->tensor_count, sizeof *used);
     if (!used) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory to remove copies");

@@ -94,7 +94,7 @@ static cleat_status make_room(cleat_store *store, cleat_error *error) {
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         capacity = store->capacity;
         cleat_status status = cleat_grow(lists[k], store->count, &capacity, sizeof **lists[k], error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     store->capacity = capacity;
     return CLEAT_OK;
@@ -123,7 +123,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
         if (strcmp(store->buffers[i]->name, name) == 0)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "parameter '%s' has the name of a buffer", name);
     cleat_status status = make_room(store, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_param_rule rule = rule_of(store, name, rank);
     cleat_tensor *made[CLEAT_FLATS_ALWAYS] = {NULL};
     for (int k = 0; k < (rule.frozen ? CLEAT_FLAT_GRADIENTS : CLEAT_FLATS_ALWAYS); ++k) {
@@ -198,7 +198,7 @@ static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wa
     }
     cleat_status status =
         cleat_grow(&store->states, store->state_count, &store->state_capacity, sizeof *store->states, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_tensor *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for state '%s'", wanted->name);
     *made = *wanted;
@@ -220,7 +220,7 @@ cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype
     cleat_tensor wanted = state_like(name, dtype, rank, shape), *found = NULL;
     wanted.initial = initial;
     cleat_status status = find_or_add_state(store, &wanted, &found, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!found)
         return cleat_fail(error, CLEAT_ERR_SHAPE,
                           "state '%s' is used with two shapes, types or starting values, or is a buffer elsewhere",
@@ -240,8 +240,8 @@ cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int ra
     cleat_status status =
         cleat_grow(&store->buffers, store->buffer_count, &store->buffer_capacity, sizeof *store->buffers, error);
     size_t states = store->state_count;
-    if (status == CLEAT_OK) status = find_or_add_state(store, &wanted, &found, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = find_or_add_state(store, &wanted, &found, error);
+    if (status) return status;
     if (!found)
         return cleat_fail(error, CLEAT_ERR_SHAPE,
                           "buffer '%s' is used with two shapes or initial values, or as a state", name);

@@ -93,7 +93,7 @@ cleat_status cleat_tuning_set(cleat_tuning_table *tuning, const char *key, const
     if (!there) {
         cleat_status status =
             cleat_grow(&tuning->items, tuning->count, &tuning->capacity, sizeof *tuning->items, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         char *copy = cleat_strdup(key);
         if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a choice");
         memmove(&tuning->items[at + 1], &tuning->items[at], (tuning->count - at) * sizeof *tuning->items);
@@ -124,7 +124,7 @@ cleat_status cleat_tuning_add_shipped(cleat_tuning_table *tuning, const char *fi
         bool there;
         if (get(tuning, shipped->items[i].key)) continue;
         cleat_status status = cleat_tuning_set(tuning, shipped->items[i].key, shipped->items[i].variant, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         tuning->items[find(tuning, shipped->items[i].key, &there)].shipped = true;
     }
     if (shipped->has_clblast && !tuned_here) {
@@ -263,7 +263,7 @@ cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], c
     print_clblast(tuning, &lines);
     print_lines(tuning, &lines);
     cleat_status status = cleat_text_detach(&lines, &text, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_hash_text(text, strlen(text), whole);
     cleat_free(text);
     snprintf(hash, 9, "%.8s", whole);
@@ -397,15 +397,15 @@ static cleat_status read_line(reader *r, char *text, cleat_error *error) {
 
 static cleat_status read_lines(reader *r, char *text, const char *end, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    while (text < end && status == CLEAT_OK) {
+    while (text < end && !status) {
         char *stop = text + strcspn(text, "\n"), *next = stop + 1;
         if (stop < end && *stop != '\n') return fail_line(r, text, "the line contains a zero byte", error);
         *stop = 0;
         status = read_line(r, text, error);
         text = next;
     }
-    if (status == CLEAT_OK) status = check_clblast(r, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_clblast(r, error);
+    if (status) return status;
     if (r->tuning->device[0] && r->tuning->kernels[0] && r->tuning->date[0]) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: [tuned] must set device, kernels and date", r->place);
 }
@@ -417,9 +417,9 @@ cleat_status cleat_tuning_parse(const char *place, const char *text, size_t size
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", place);
     memcpy(copy, text, size);
     cleat_status status = cleat_tuning_create(&r.tuning, error);
-    if (status == CLEAT_OK) status = read_lines(&r, copy, copy + size, error);
+    if (!status) status = read_lines(&r, copy, copy + size, error);
     cleat_free(copy);
-    if (status == CLEAT_OK)
+    if (!status)
         *tuning = r.tuning;
     else
         cleat_tuning_destroy(r.tuning);

@@ -33,7 +33,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     for (int i = 0; i < node->n_in - SCALARS; ++i) {
         const int32_t index = attr->index[i];
         cleat_status status = cleat_expect(node, SCALARS + i, "scalar", CLEAT_F32, 1, (int64_t[]){1}, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (!is_place(state, index)) return refuse_state(node, index, error);
     }
     if (has_total(node) && !is_place(state, attr->total)) return refuse_state(node, attr->total, error);

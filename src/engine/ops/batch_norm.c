@@ -46,20 +46,18 @@ static cleat_status infer_common(cleat_node *node, cleat_error *error) {
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
     cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, &channels, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, &channels, error);
-    if (status == CLEAT_OK && node->in[RESIDUAL])
+    if (!status) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, &channels, error);
+    if (!status && node->in[RESIDUAL])
         status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, x->shape, error);
-    return status == CLEAT_OK ? cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error) : status;
+    return status ? status : cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = infer_common(node, error);
     const int64_t one = 1, both[] = {2, cleat_width(node->in[X])};
-    if (status == CLEAT_OK && node->in[SAMPLES])
-        status = cleat_expect(node, SAMPLES, "samples", CLEAT_I32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, SAVED, CLEAT_F32, 2, both, error);
-    if (status == CLEAT_OK && attr_of(node)->statistics)
-        status = cleat_set_output(node, STATISTICS, CLEAT_F32, 2, both, error);
+    if (!status && node->in[SAMPLES]) status = cleat_expect(node, SAMPLES, "samples", CLEAT_I32, 1, &one, error);
+    if (!status) status = cleat_set_output(node, SAVED, CLEAT_F32, 2, both, error);
+    if (!status && attr_of(node)->statistics) status = cleat_set_output(node, STATISTICS, CLEAT_F32, 2, both, error);
     return status;
 }
 

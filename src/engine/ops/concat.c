@@ -164,8 +164,7 @@ static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
                                 CLEAT_DESCRIBED(x), (long long)parts);
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank - 1] = cleat_width(x) / parts;
-    for (int i = 0; i < parts && status == CLEAT_OK; ++i)
-        status = cleat_set_output(node, i, x->dtype, x->rank, shape, error);
+    for (int i = 0; i < parts && !status; ++i) status = cleat_set_output(node, i, x->dtype, x->rank, shape, error);
     return status;
 }
 

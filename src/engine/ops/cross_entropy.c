@@ -27,10 +27,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!(smoothing >= 0.0f && smoothing < 1.0f))
         return cleat_infer_fail(node, error, "label smoothing %g is not in [0, 1)", (double)smoothing);
     cleat_status status = cleat_row_loss_infer(node, x, MAX_WIDTH, error);
-    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
-    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
+    if (!status) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
+    if (!status) status = cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
     int64_t statistics[] = {2, cleat_rows(x)};
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error);
 }
 
 static cleat_cost cost_of(const cleat_node *node, double flops_per_element) {

@@ -32,7 +32,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 MAX_KERNEL);
     cleat_status status = CLEAT_OK;
     if (node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, &x->shape[3], error);
-    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, 4, x->shape, error) : status;
+    return status ? status : cleat_set_output(node, 0, x->dtype, 4, x->shape, error);
 }
 
 static double flops(const cleat_tensor *x, const cleat_tensor *weight) {
@@ -217,8 +217,7 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[GRAD_X];
     cleat_status status = cleat_expect(node, DY, "the incoming gradient", x->dtype, 4, x->shape, error);
-    return status == CLEAT_OK ? cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error)
-                              : status;
+    return status ? status : cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};

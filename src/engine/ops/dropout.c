@@ -25,7 +25,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
     if (!(rate >= 0.0f && rate < 1.0f)) return cleat_infer_fail(node, error, "rate %g is not in [0, 1)", (double)rate);
     cleat_status status = cleat_expect(node, RNG, "rng", CLEAT_U32, 1, (int64_t[]){4}, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
+    return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
 /* Philox counters per sample of x [B, ...]; each counter yields four elements. */

@@ -43,8 +43,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "the weight of positive targets is %g, it must be above 0 and finite",
                                 (double)weight);
     cleat_status status = cleat_row_loss_infer(node, x, MAX_WIDTH, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, TARGET, "target", CLEAT_F32, x->rank, x->shape, error);
-    return status == CLEAT_OK ? cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error) : status;
+    if (!status) status = cleat_expect(node, TARGET, "target", CLEAT_F32, x->rank, x->shape, error);
+    return status ? status : cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
 }
 
 static cleat_cost cost(const cleat_node *node) {

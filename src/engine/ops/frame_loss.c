@@ -25,14 +25,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", CLEAT_DESCRIBED(x));
     int64_t rigid_frames[3] = {x->shape[0], x->shape[1], 9};
     cleat_status status = cleat_expect(node, RIGID_FRAMES, "frames", CLEAT_F32, 3, rigid_frames, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
+    if (!status) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
+    if (!status) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    if (status) return status;
     status = cleat_trace_check(node, x, sample_weight, term_of(node), error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error);
 }
 
 static cleat_cost cost(const cleat_node *node) {

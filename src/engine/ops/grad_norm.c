@@ -16,9 +16,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     if (node->n_in < SCALED_IN || status) return status;
     status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
+    if (!status) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);
+    if (!status) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error);
 }
 
 static cleat_cost cost(const cleat_node *node) {

@@ -28,10 +28,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
     cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, width, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
+    if (!status) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
+    if (!status) status = cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
+    if (!status) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
+    if (!status) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
     return status;
 }
 

@@ -17,8 +17,8 @@ static cleat_status infer_scale(cleat_node *node, cleat_error *error) {
     const int32_t interval = ((const log_attr *)node->attr)->interval;
     if (interval < 1) return cleat_infer_fail(node, error, "invalid growth interval of %d steps", (int)interval);
     cleat_status status = cleat_expect(node, CLEAN_STEPS, "clean_steps", CLEAT_I32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    if (status) return status;
     cleat_set_output_state(node, 2, node->in[LOSS_SCALE]);
     cleat_set_output_state(node, 3, node->in[CLEAN_STEPS]);
     cleat_set_output_state(node, 4, node->in[UPDATES]);
@@ -28,10 +28,10 @@ static cleat_status infer_scale(cleat_node *node, cleat_error *error) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *terms = node->in[TERMS], *loss_scale = node->in[LOSS_SCALE], *ring = node->in[RING];
     cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
-    if (status == CLEAT_OK && loss_scale)
+    if (!status && loss_scale)
         status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, SLOT, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_expect(node, SLOT, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
+    if (status) return status;
     if (terms->role != CLEAT_ROLE_STATE || terms->dtype != CLEAT_F32 || terms->rank != 1 ||
         ring->role != CLEAT_ROLE_STATE || ring->dtype != CLEAT_F32 || ring->rank != 2 ||
         ring->shape[1] != terms->shape[0] + (loss_scale ? 2 : 1))

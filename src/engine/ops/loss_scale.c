@@ -32,11 +32,11 @@ enum { NORM, LOSS_SCALE, HYPER, UPDATES, UNSCALE_IN };
 static cleat_status infer_unscale(cleat_node *node, cleat_error *error) {
     const int64_t one = 1, eight = HYPER_COUNT;
     cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
+    if (!status) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (!status) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);
+    if (!status) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    if (!status) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error);
 }
 
 static void bind_unscale(const cleat_node *node, cleat_binder *binder) {
@@ -91,11 +91,10 @@ static cleat_status infer_update(cleat_node *node, cleat_error *error) {
     int32_t interval = ((const update_attr *)node->attr)->interval;
     if (interval < 1) return cleat_infer_fail(node, error, "invalid growth interval of %d steps", (int)interval);
     cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, CLEAN_STEPS, "clean_steps", CLEAT_I32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
-    for (int i = LOSS_SCALE; status == CLEAT_OK && i <= UPDATES; ++i)
-        cleat_set_output_state(node, i - LOSS_SCALE, node->in[i]);
+    if (!status) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (!status) status = cleat_expect(node, CLEAN_STEPS, "clean_steps", CLEAT_I32, 1, &one, error);
+    if (!status) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    for (int i = LOSS_SCALE; !status && i <= UPDATES; ++i) cleat_set_output_state(node, i - LOSS_SCALE, node->in[i]);
     return status;
 }
 

@@ -40,8 +40,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 CLEAT_DESCRIBED(mask), CLEAT_DESCRIBED(x));
     const int64_t one = 1, sums[] = {batch_of(node), MASK_SUMS};
     cleat_status status = cleat_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, 1, sums, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, sums, error) : status;
+    if (!status) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 2, sums, error);
 }
 
 static cleat_cost cost(const cleat_node *node) {

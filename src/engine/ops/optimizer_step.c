@@ -22,10 +22,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
     if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
     cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){HYPER_COUNT}, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK && node->in[LOSS_SCALE])
+    if (!status) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
+    if (!status && node->in[LOSS_SCALE])
         status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (int i = PARAMETERS; i <= MOMENT2; ++i)
         if (node->in[i]) cleat_set_output_state(node, i, node->in[i]);
     if (node->in[HALF_WEIGHTS]) cleat_set_output_state(node, MOMENT2 + 1, node->in[HALF_WEIGHTS]);
@@ -199,7 +199,7 @@ static void emit(cleat_graph *graph, const cleat_op *op, int moments, cleat_tens
         groups = &all;
         count = 1;
     }
-    for (size_t g = 0; g < count && graph->error.status == CLEAT_OK; ++g) {
+    for (size_t g = 0; g < count && !graph->error.status; ++g) {
         const step_attr attr = {.rate = groups[g].rule.rate, .decay = groups[g].rule.decay};
         cleat_tensor *in[INPUTS] = {[HYPER] = hyper, [NORM] = norm, [LOSS_SCALE] = loss_scale};
         find_parts(graph->store, moments, groups[g].first, groups[g].elements, in, &graph->error);

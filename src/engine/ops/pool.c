@@ -27,7 +27,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (node->in[LENGTHS]) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     const int64_t shape[] = {x->shape[0], x->shape[2]};
-    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, 2, shape, error) : status;
+    return status ? status : cleat_set_output(node, 0, x->dtype, 2, shape, error);
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {

@@ -22,7 +22,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     int64_t batch[] = {cleat_rows(x) / x->shape[x->rank - 2]}, width = cleat_width(x);
     cleat_status status =
         node->in[LENGTHS] ? cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (width % (node->in[LENGTHS] ? 4 : 2))
         return cleat_infer_fail(node, error, "%lld columns; sine and cosine alternate%s: it must be a multiple of %d",
                                 (long long)width, node->in[LENGTHS] ? " in each half" : "", node->in[LENGTHS] ? 4 : 2);

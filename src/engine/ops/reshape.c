@@ -20,7 +20,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "%s does not have the %lld elements of its new shape", CLEAT_DESCRIBED(x),
                                 (long long)elements);
     cleat_status status = cleat_set_output(node, 0, x->dtype, (int)attr->rank, attr->shape, error);
-    if (status == CLEAT_OK) node->out[0]->base = (cleat_tensor *)cleat_root(x);
+    if (!status) node->out[0]->base = (cleat_tensor *)cleat_root(x);
     return status;
 }
 

@@ -16,10 +16,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "steps are %s; they must be [B, L, %d]", CLEAT_DESCRIBED(steps),
                                 STEP_WIDTH);
     cleat_status status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, steps->shape, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     int64_t coords[3] = {steps->shape[0], steps->shape[1], 3}, rigid_frames[3] = {steps->shape[0], steps->shape[1], 9};
     status = cleat_set_output(node, COORDINATES, CLEAT_F32, 3, coords, error);
-    return status == CLEAT_OK ? cleat_set_output(node, FRAMES, CLEAT_F32, 3, rigid_frames, error) : status;
+    return status ? status : cleat_set_output(node, FRAMES, CLEAT_F32, 3, rigid_frames, error);
 }
 
 /* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */

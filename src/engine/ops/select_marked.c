@@ -27,8 +27,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "%lld rows of each sample of x, %s", (long long)count, CLEAT_DESCRIBED(x));
     cleat_status status = cleat_expect(node, MARKS, "marks", CLEAT_I32, 2, x->shape, error);
     const int64_t shape[] = {x->shape[0], count, x->shape[2]};
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, 3, shape, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_I32, 2, shape, error) : status;
+    if (!status) status = cleat_set_output(node, 0, x->dtype, 3, shape, error);
+    return status ? status : cleat_set_output(node, 1, CLEAT_I32, 2, shape, error);
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {

@@ -41,7 +41,7 @@ static cleat_status check_terms(const cleat_node *node, cleat_error *error) {
     const int count = cleat_structure_term_count(&terms);
     for (int i = 0; i < count; ++i) {
         cleat_status status = cleat_trace_check(node, x, node->in[STRUCTURE_SAMPLE_WEIGHT], terms.of[i].row, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     if (x->shape[0] * x->shape[1] <= CLEAT_MAX_ROWS / count) return CLEAT_OK;
     return cleat_infer_fail(node, error,
@@ -54,7 +54,7 @@ static cleat_status set_outputs(cleat_node *node, cleat_error *error) {
     const int64_t one = 1, inverse[2] = {count, node->in[STRUCTURE_X]->shape[0]};
     for (int i = 0; i < count; ++i) {
         cleat_status status = cleat_set_output(node, i, CLEAT_F32, 1, &one, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return cleat_set_output(node, count, CLEAT_F32, 2, inverse, error);
 }
@@ -64,14 +64,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32)
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", CLEAT_DESCRIBED(x));
     cleat_status status = check_terms(node, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, STRUCTURE_LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
-    if (status == CLEAT_OK && node->in[STRUCTURE_REFERENCE])
+    if (!status) status = cleat_expect(node, STRUCTURE_LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    if (!status && node->in[STRUCTURE_REFERENCE])
         status = cleat_expect(node, STRUCTURE_REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
-    if (status == CLEAT_OK && node->in[STRUCTURE_MASK])
+    if (!status && node->in[STRUCTURE_MASK])
         status = cleat_expect(node, STRUCTURE_MASK, "mask", CLEAT_F32, 2, x->shape, error);
-    if (status == CLEAT_OK && node->in[STRUCTURE_PARTNER])
+    if (!status && node->in[STRUCTURE_PARTNER])
         status = cleat_expect(node, STRUCTURE_PARTNER, "partner", CLEAT_I32, 2, x->shape, error);
-    return status == CLEAT_OK ? set_outputs(node, error) : status;
+    return status ? status : set_outputs(node, error);
 }
 
 /* Cost per residue: all of its pairs, or a few neighbours. A pair takes two square roots, and four

@@ -9,7 +9,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     int64_t one[] = {1};
     for (int i = 0; i < node->n_in; ++i) {
         cleat_status status = cleat_expect(node, i, "a term", CLEAT_F32, 1, one, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return cleat_set_output(node, 0, CLEAT_F32, 1, one, error);
 }

@@ -44,7 +44,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (shape[0] * shape[1] * shape[2] > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", CLEAT_DESCRIBED(x));
     cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
-    if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
+    if (!status && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
     return status;
 }
 

@@ -39,10 +39,10 @@ static const cleat_variant *choose(void *user, const cleat_node *node, const cle
 
 static cleat_status build(cleat_autotune_bench *a, cleat_error *error) {
     cleat_status status = cleat_store_create(&a->store, error);
-    for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < a->count && !status; ++i) {
         const char *name = a->request->variants[a->candidates[i].index]->name;
         status = cleat_graph_create(a->store, name, &a->graphs[i], error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         cleat_extract_node(a->graphs[i], a->request->node);
         status = cleat_graph_status(a->graphs[i], error);
     }
@@ -78,7 +78,7 @@ static cleat_status fill(cleat_autotune_bench *a, int input, cleat_error *error)
 
 cleat_status cleat_autotune_bench_fill(cleat_autotune_bench *a, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < a->request->node->n_in && status == CLEAT_OK; ++i) status = fill(a, i, error);
+    for (int i = 0; i < a->request->node->n_in && !status; ++i) status = fill(a, i, error);
     return status;
 }
 
@@ -90,16 +90,16 @@ cleat_status cleat_autotune_bench_open(const cleat_autotune_request *request, co
             a.candidates[a.count++] =
                 (cleat_autotune_candidate){.index = i, .runs = 1, .fastest = INFINITY, .running = true};
     cleat_status status = build(&a, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_plan_create_with(a.graphs, a.count, cleat_device_get_facts(request->device), choose, &a, &a.plan,
                                         error);
-    if (status == CLEAT_OK && request->limit > 0 && cleat_plan_bytes(a.plan) > request->limit)
+    if (!status && request->limit > 0 && cleat_plan_bytes(a.plan) > request->limit)
         status = cleat_fail(error, CLEAT_ERR_FIT, "needs %lld bytes, but only %lld are usable",
                             (long long)cleat_plan_bytes(a.plan), (long long)request->limit);
-    if (status == CLEAT_OK) status = cleat_exec_create(request->device, a.plan, &a.exec, error);
-    if (status == CLEAT_OK) status = cleat_exec_build(a.exec, error);
-    if (status == CLEAT_OK) status = cleat_autotune_bench_fill(&a, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_exec_create(request->device, a.plan, &a.exec, error);
+    if (!status) status = cleat_exec_build(a.exec, error);
+    if (!status) status = cleat_autotune_bench_fill(&a, error);
+    if (!status)
         *opened = a;
     else
         cleat_autotune_bench_close(&a);
@@ -112,10 +112,10 @@ cleat_status cleat_autotune_bench_burst(cleat_autotune_bench *a, size_t i, cleat
     cleat_autotune_candidate *r = &a->candidates[i];
     cleat_status status = CLEAT_OK;
     double start = cleat_seconds();
-    for (int k = 0; k < r->runs && status == CLEAT_OK; ++k) status = cleat_exec_enqueue(a->exec, i, error);
-    if (status == CLEAT_OK) status = cleat_exec_finish(a->exec, error);
+    for (int k = 0; k < r->runs && !status; ++k) status = cleat_exec_enqueue(a->exec, i, error);
+    if (!status) status = cleat_exec_finish(a->exec, error);
     double each = (cleat_seconds() - start) / r->runs;
-    if (status == CLEAT_OK && each < r->fastest) r->fastest = each;
+    if (!status && each < r->fastest) r->fastest = each;
     return status;
 }
 
@@ -142,7 +142,7 @@ cleat_status cleat_autotune_bench_warm_up(cleat_autotune_bench *a, size_t i, cle
     cleat_status status = cleat_autotune_bench_burst(a, i, error);
     r->fastest = INFINITY;
     double end = cleat_seconds() + BURST;
-    for (int k = 0; k < WARM_UPS && status == CLEAT_OK && (k == 0 || cleat_seconds() < end); ++k)
+    for (int k = 0; k < WARM_UPS && !status && (k == 0 || cleat_seconds() < end); ++k)
         status = cleat_autotune_bench_burst(a, i, error);
     r->runs = (int)fmin(fmax(ceil(BURST / r->fastest), 1), MAX_RUNS);
     return status;
@@ -152,7 +152,7 @@ cleat_status cleat_autotune_bench_warm_up(cleat_autotune_bench *a, size_t i, cle
 static cleat_status run_round(cleat_autotune_bench *a, bool *better, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *better = false;
-    for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < a->count && !status; ++i) {
         if (!a->candidates[i].running) continue;
         double before = a->candidates[i].fastest;
         status = cleat_autotune_bench_burst(a, i, error);
@@ -163,12 +163,12 @@ static cleat_status run_round(cleat_autotune_bench *a, bool *better, cleat_error
 
 static cleat_status run_rounds(cleat_autotune_bench *a, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) status = cleat_autotune_bench_warm_up(a, i, error);
-    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < a->count && !status; ++i) status = cleat_autotune_bench_warm_up(a, i, error);
+    if (status) return status;
     size_t left = drop_slow(a, HOPELESS);
     double end = cleat_seconds() + a->request->seconds * (double)left;
     int settled = 0;
-    for (int round = 0; status == CLEAT_OK; ++round) {
+    for (int round = 0; !status; ++round) {
         bool better;
         status = run_round(a, &better, error);
         settled = better ? 0 : settled + 1;
@@ -191,9 +191,9 @@ static cleat_status exclude_failing(const cleat_autotune_request *request, bool 
         if (out[i]) continue;
         for (size_t k = 0; k < request->count; ++k) others[k] = k != i;
         cleat_status status = cleat_autotune_bench_open(request, others, &a, &failure);
-        if (status == CLEAT_OK) status = cleat_autotune_bench_burst(&a, 0, &failure);
+        if (!status) status = cleat_autotune_bench_burst(&a, 0, &failure);
         cleat_autotune_bench_close(&a);
-        if (status == CLEAT_OK) continue;
+        if (!status) continue;
         if (i == 0) {
             if (error) *error = failure;
             return status;
@@ -208,8 +208,8 @@ static cleat_status run(const cleat_autotune_request *request, const bool *out, 
                         cleat_error *error) {
     cleat_autotune_bench a = {0};
     cleat_status status = cleat_autotune_bench_open(request, out, &a, error);
-    if (status == CLEAT_OK) status = run_rounds(&a, error);
-    for (size_t i = 0; i < a.count && status == CLEAT_OK; ++i)
+    if (!status) status = run_rounds(&a, error);
+    for (size_t i = 0; i < a.count && !status; ++i)
         result->candidates[a.candidates[i].index].seconds = a.candidates[i].fastest;
     cleat_autotune_bench_close(&a);
     return status;
@@ -219,7 +219,7 @@ cleat_status cleat_autotune_run(const cleat_autotune_request *request, cleat_tun
     bool out[CLEAT_TUNE_CANDIDATES];
     memcpy(out, request->out, sizeof out);
     cleat_status status = run(request, out, result, error);
-    if (status == CLEAT_OK || status == CLEAT_ERR_FIT || status == CLEAT_ERR_MEMORY) return status;
+    if (!status || status == CLEAT_ERR_FIT || status == CLEAT_ERR_MEMORY) return status;
     status = exclude_failing(request, out, result, error);
-    return status == CLEAT_OK ? run(request, out, result, error) : status;
+    return status ? status : run(request, out, result, error);
 }

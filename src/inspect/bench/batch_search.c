@@ -84,7 +84,7 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
     cleat_child child = {.body = run_attempt, .user = &wanted, .record_bytes = sizeof *report, .seconds = seconds};
     cleat_child_end end = {0};
     cleat_status status = cleat_child_run(&child, report, &end, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *lived = end.seconds;
     if (end.records == 0 || !is_report(report, trial)) {
         *report = (cleat_batch_report){.point.micro_batch_size = trial->micro_batch_size};
@@ -158,14 +158,14 @@ cleat_status cleat_batch_search_run(const cleat_batch_searcher *searcher, cleat_
         cleat_batch_trial trial = {.micro_batch_size = micro_batch_size, .good = found.good};
         report = (cleat_batch_report){.point.micro_batch_size = micro_batch_size};
         status = run_trial(searcher, &trial, time_for(searcher, per_sample, micro_batch_size), &report, &lived, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         insert_point(search, &report.point);
         if (searcher->options->point) searcher->options->point(searcher->options->user, &report.point);
         if (report.point.ran) per_sample = lived / (double)micro_batch_size;
         narrow(&found, &report);
     }
     cleat_batch_search_select(search);
-    if (status != CLEAT_OK || search->largest > 0) return status;
+    if (status || search->largest > 0) return status;
     return cleat_fail(error, report.status, "not even a single sample trains: %s",
                       report.text[0] ? report.text : report.point.error);
 }

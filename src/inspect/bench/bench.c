@@ -70,10 +70,10 @@ static cleat_status open_job(const cleat_bench_request *request, const cleat_ben
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': --precision applies only to training steps",
                           entry->info.name);
     cleat_status status = cleat_doctor_open_device(request->device, &job->device, error);
-    if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
+    if (!status) status = entry->open(entry->spec, job, error);
     /* now, so that the memory of a compiler and that of a step are not in use at once */
-    if (status == CLEAT_OK) status = cleat_exec_build(job->exec, error);
-    if (status != CLEAT_OK) close_job(job);
+    if (!status) status = cleat_exec_build(job->exec, error);
+    if (status) close_job(job);
     return status;
 }
 
@@ -81,7 +81,7 @@ static cleat_status enqueue(const cleat_bench_job *job, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < job->n_parts; ++i) {
         const cleat_bench_part *part = &job->parts[i];
-        for (int64_t n = 0; n < part->times && status == CLEAT_OK; ++n)
+        for (int64_t n = 0; n < part->times && !status; ++n)
             status = cleat_exec_enqueue_nodes(job->exec, part->graph, part->first, part->last, error);
     }
     return status;
@@ -90,9 +90,8 @@ static cleat_status enqueue(const cleat_bench_job *job, cleat_error *error) {
 static cleat_status run_job(void *user, int64_t count, cleat_error *error) {
     cleat_bench_job *job = user;
     cleat_status status = CLEAT_OK;
-    for (int64_t i = 0; i < count && status == CLEAT_OK; ++i)
-        status = job->step ? job->step(job, error) : enqueue(job, error);
-    return status == CLEAT_OK && !job->step ? cleat_exec_finish(job->exec, error) : status;
+    for (int64_t i = 0; i < count && !status; ++i) status = job->step ? job->step(job, error) : enqueue(job, error);
+    return !status && !job->step ? cleat_exec_finish(job->exec, error) : status;
 }
 
 /* --- results -------------------------------------------------------------------------------------------------- */
@@ -138,14 +137,14 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
     cleat_step_times times;
     cleat_bench_result made = {0};
     cleat_status status = cleat_bench_find(request, &entry, error);
-    if (status == CLEAT_OK) status = measure_peak(request, &made.peak, error);
-    if (status == CLEAT_OK) status = open_job(request, &entry, &job, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = measure_peak(request, &made.peak, error);
+    if (!status) status = open_job(request, &entry, &job, error);
+    if (status) return status;
     const cleat_repeated what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
     bool counted = request->repeats > 0;
     status =
         cleat_time_runs(&what, counted ? 0 : request->seconds, counted ? request->repeats : MIN_STEPS, &times, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         made.kind = entry.info.kind;
         made.storage = job.storage;
         snprintf(made.workload, sizeof made.workload, "%s", request->profile ? request->workload : entry.info.name);
@@ -153,7 +152,7 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
         status = cleat_bench_roofline(&job, &made, error);
     }
     close_job(&job);
-    if (status == CLEAT_OK) *result = made;
+    if (!status) *result = made;
     return status;
 }
 
@@ -196,14 +195,14 @@ static cleat_status run_child(const cleat_bench_request *request, void (*body)(v
     report told = {0};
     cleat_child_end end = {0};
     cleat_status status = cleat_child_run(&child, &told, &end, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_unused_card_warned();
     if (end.timed_out)
         return cleat_fail(error, CLEAT_ERR_DEVICE,
                           "workload '%s': %s; increase --seconds, or use --steps, which has no time limit",
                           request->workload, end.text);
     if (end.text[0]) return cleat_fail(error, CLEAT_ERR_DEVICE, "workload '%s': %s", request->workload, end.text);
-    if (told.status != CLEAT_OK) return cleat_fail(error, told.status, "%s", told.text);
+    if (told.status) return cleat_fail(error, told.status, "%s", told.text);
     *result = told.result;
     return CLEAT_OK;
 }

@@ -21,8 +21,8 @@ cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t
                                cleat_error *error) {
     cleat_spread a, b;
     cleat_status status = cleat_spread_of(ours, count, &a, error);
-    if (status == CLEAT_OK) status = cleat_spread_of(theirs, count, &b, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_spread_of(theirs, count, &b, error);
+    if (status) return status;
     *ratio = (cleat_spread){.median = a.median / b.median, .min = INFINITY, .max = 0};
     for (int64_t i = 0; i < count; ++i) {
         ratio->min = fmin(ratio->min, ours[i] / theirs[i]);
@@ -104,8 +104,8 @@ static cleat_status run_command(const char *script, cleat_bench_output *parsed, 
     cleat_status status = read_all(pipe, &output, error);
     int code = pclose(pipe);
     double seconds = cleat_seconds() - start;
-    if (status == CLEAT_OK) status = check_end(code, error);
-    if (status == CLEAT_OK) status = cleat_bench_parse_output(output, seconds, parsed, error);
+    if (!status) status = check_end(code, error);
+    if (!status) status = cleat_bench_parse_output(output, seconds, parsed, error);
     cleat_free(output);
     return status;
 }
@@ -132,11 +132,11 @@ static cleat_status run_round(const cleat_bench_request *request, const char *sc
                               cleat_bench_result *ours, cleat_error *error) {
     cleat_bench_output theirs = {0};
     cleat_status status = cleat_bench(request, ours, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = run_command(script, &theirs, error);
-    if (status == CLEAT_OK && round > 0 && theirs.wall_time != t->wall_time)
+    if (!status && round > 0 && theirs.wall_time != t->wall_time)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "reported a time only in some rounds");
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "the command, round %lld", (long long)round + 1);
+    if (status) return cleat_fail_in(error, status, "the command, round %lld", (long long)round + 1);
     t->wall_time = theirs.wall_time;
     t->ours_ms[round] = ours->ms_median;
     t->theirs_ms[round] = theirs.ms;
@@ -148,10 +148,10 @@ static cleat_status run_round(const cleat_bench_request *request, const char *sc
 static cleat_status summarise(const turns *t, int64_t rounds, cleat_bench_comparison *made, cleat_error *error) {
     cleat_spread ours_rss = {0}, theirs_rss = {0};
     cleat_status status = cleat_spread_of(t->ours_ms, rounds, &made->ours_ms, error);
-    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_ms, rounds, &made->theirs_ms, error);
-    if (status == CLEAT_OK) status = cleat_bench_ratio(t->ours_ms, t->theirs_ms, rounds, &made->ratio, error);
-    if (status == CLEAT_OK) status = cleat_spread_of(t->ours_rss, rounds, &ours_rss, error);
-    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_rss, rounds, &theirs_rss, error);
+    if (!status) status = cleat_spread_of(t->theirs_ms, rounds, &made->theirs_ms, error);
+    if (!status) status = cleat_bench_ratio(t->ours_ms, t->theirs_ms, rounds, &made->ratio, error);
+    if (!status) status = cleat_spread_of(t->ours_rss, rounds, &ours_rss, error);
+    if (!status) status = cleat_spread_of(t->theirs_rss, rounds, &theirs_rss, error);
     made->ours_rss_mb = ours_rss.median;
     made->theirs_rss_mb = theirs_rss.median;
     made->wall_time = t->wall_time;
@@ -170,15 +170,15 @@ cleat_status cleat_bench_compare(const cleat_bench_request *request, const char 
                           MAX_ROUNDS);
     own_process.own_process = true;
     cleat_status status = cleat_bench_find(request, &entry, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     double *values = cleat_alloc(4 * (size_t)rounds, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld rounds", (long long)rounds);
     turns t = {values, values + rounds, values + 2 * rounds, values + 3 * rounds, false};
     status = format_script(&entry, command, &script, error);
-    for (int64_t round = 0; round < rounds && status == CLEAT_OK; ++round)
+    for (int64_t round = 0; round < rounds && !status; ++round)
         status = run_round(&own_process, script, round, &t, &made.ours, error);
-    if (status == CLEAT_OK) status = summarise(&t, rounds, &made, error);
-    if (status == CLEAT_OK) *comparison = made;
+    if (!status) status = summarise(&t, rounds, &made, error);
+    if (!status) *comparison = made;
     cleat_free(script);
     cleat_free(values);
     return status;

@@ -8,7 +8,7 @@
 
 cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made, cleat_error *error) {
     cleat_status status = cleat_store_create(&made->store, error);
-    return status == CLEAT_OK ? cleat_graph_create(made->store, name, &made->graph, error) : status;
+    return status ? status : cleat_graph_create(made->store, name, &made->graph, error);
 }
 
 void cleat_bench_graph_destroy(cleat_bench_graph *made) {
@@ -51,7 +51,7 @@ static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cl
 
 static cleat_status fill_list(cleat_bench_graph *made, cleat_tensor *const *tensors, size_t count, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < count && !status; ++i)
         if (tensors[i] && tensors[i]->role != CLEAT_ROLE_ACTIVATION && !tensors[i]->base)
             status = fill(made, tensors[i], error);
     return status;
@@ -60,9 +60,9 @@ static cleat_status fill_list(cleat_bench_graph *made, cleat_tensor *const *tens
 static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
     const cleat_store *store = made->store;
     cleat_status status = fill_list(made, made->graph->tensors, made->graph->tensor_count, error);
-    if (status == CLEAT_OK) status = fill_list(made, store->states, store->state_count, error);
-    if (status == CLEAT_OK) status = fill_list(made, store->params, store->count, error);
-    return status == CLEAT_OK ? fill_list(made, store->grads, store->count, error) : status;
+    if (!status) status = fill_list(made, store->states, store->state_count, error);
+    if (!status) status = fill_list(made, store->params, store->count, error);
+    return status ? status : fill_list(made, store->grads, store->count, error);
 }
 
 static cleat_status plan(cleat_bench_graph *made, cleat_device *device, cleat_error *error) {
@@ -75,11 +75,11 @@ static cleat_status plan(cleat_bench_graph *made, cleat_device *device, cleat_er
 
 cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error) {
     cleat_status status = cleat_graph_status(made->graph, error);
-    if (status == CLEAT_OK) status = plan(made, job->device, error);
-    if (status == CLEAT_OK) status = cleat_exec_create(job->device, made->plan, &made->exec, error);
-    if (status == CLEAT_OK) status = cleat_exec_build(made->exec, error);
-    if (status == CLEAT_OK) status = fill_all(made, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = plan(made, job->device, error);
+    if (!status) status = cleat_exec_create(job->device, made->plan, &made->exec, error);
+    if (!status) status = cleat_exec_build(made->exec, error);
+    if (!status) status = fill_all(made, error);
+    if (status) return status;
     job->exec = made->exec;
     job->plan = made->plan;
     job->n_parts = 1;

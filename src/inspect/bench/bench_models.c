@@ -176,13 +176,13 @@ static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_err
     cleat_trajectory *run = &own->run;
     cleat_lengths all;
     cleat_status status = cleat_fit_lengths(run->profile, run->model, &all, data_known, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_lengths longest = {
         .count = 1, .lengths = {all.lengths[all.count - 1]}, .samples = {cleat_profile_effective_batch(run->profile)}};
     cleat_fit_request request = cleat_fit_request_for(run->profile, run->model, CLEAT_FOR_TRAINING, &longest,
                                                       cleat_device_get_facts(run->device), NULL);
     status = cleat_session_fit(run->device, &request, &run->session, error);
-    if (status == CLEAT_OK) own->micro_batches = cleat_fit_micro_batches(&run->session->work->buckets[0]);
+    if (!status) own->micro_batches = cleat_fit_micro_batches(&run->session->work->buckets[0]);
     return status;
 }
 
@@ -204,9 +204,9 @@ static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_e
     if (status) return status;
     if (job->precision != CLEAT_PRECISION_AUTO) own->run.profile->train.precision = job->precision;
     status = cleat_profile_create_model(own->run.profile, &own->run.model, error);
-    if (status == CLEAT_OK) status = fit_session(own, &job->data_known, error);
-    if (status == CLEAT_OK) status = start(&own->run, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = fit_session(own, &job->data_known, error);
+    if (!status) status = start(&own->run, error);
+    if (status) return status;
     describe(own, job);
     job->length = own->run.session->work->buckets[0].length;
     return CLEAT_OK;

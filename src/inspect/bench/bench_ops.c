@@ -296,11 +296,11 @@ static cleat_status open_row(const void *spec, cleat_bench_job *job, cleat_error
     job->own = made;
     job->close = close_row;
     cleat_status status = cleat_bench_graph_create(row->name, made, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     build(made->graph, row);
     status = cleat_bench_graph_open(made, job, error);
-    if (status == CLEAT_OK) status = fill_hyper(made, error);
-    if (status == CLEAT_OK) status = fill_tokens(made, row, error);
+    if (!status) status = fill_hyper(made, error);
+    if (!status) status = fill_tokens(made, row, error);
     if (row->phase == DX || row->phase == DW) job->parts[0].first = made->graph->forward_nodes;
     return status;
 }

@@ -73,7 +73,7 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
     cleat_fit_request request = request_of(finder, device, trial->micro_batch_size);
     point->limit_bytes = request.limit;
     cleat_status status = cleat_fit_search(&request, fitted, NULL, NULL, 0, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         point->planned_fits = true;
         point->planned_bytes = cleat_plan_bytes(fitted->work->plan);
         point->recomputed = fitted->work->recompute != 0;
@@ -94,9 +94,9 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
         cleat_model_open_synthetic(finder->model, point->micro_batch_size, finder->lengths.lengths[0], &dataset, error);
     if (!status) status = cleat_trajectory_start(run, dataset, error);
     cleat_dataset_destroy(dataset);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_time_steps(run, finder->seconds, MIN_STEPS, &times, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     point->ms_median = times.ms_median;
     point->ms_min = times.ms_min;
     point->ms_max = times.ms_max;
@@ -114,12 +114,12 @@ static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, 
     /* The first attempt says for all of them that a card is not used. */
     cleat_status status =
         (trial->good ? cleat_device_open : cleat_doctor_open_device)(finder->profile->run.device, &run->device, error);
-    if (status == CLEAT_OK) finder->tuning = cleat_tuning_load(run->device);
-    if (status == CLEAT_OK) status = plan(finder, run->device, trial, report, &fitted, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) finder->tuning = cleat_tuning_load(run->device);
+    if (!status) status = plan(finder, run->device, trial, report, &fitted, error);
+    if (status) return status;
     cleat_child_send(out, report, sizeof *report);
     status = cleat_session_open(run->device, run->profile, run->model, fitted.work, &run->session, error);
-    return status == CLEAT_OK ? time_steps(finder, run, &report->point, error) : status;
+    return status ? status : time_steps(finder, run, &report->point, error);
 }
 
 static void attempt(void *user, const cleat_batch_trial *trial, int out) {
@@ -129,7 +129,7 @@ static void attempt(void *user, const cleat_batch_trial *trial, int out) {
     cleat_error error = {0};
     report.status = cleat_profile_clone(finder.profile, &run.profile, &error);
     if (!report.status) report.status = plan_and_train(&finder, &run, trial, &report, out, &error);
-    if (report.status != CLEAT_OK) {
+    if (report.status) {
         const char *text = error.text[0] ? error.text : cleat_status_text(report.status);
         snprintf(report.text, sizeof report.text, "%s", text);
         snprintf(report.point.error, sizeof report.point.error, "%.255s", text);
@@ -145,7 +145,7 @@ static void attempt(void *user, const cleat_batch_trial *trial, int out) {
 static cleat_status choose_length(batch_finder *finder, bool *data_known, cleat_error *error) {
     cleat_lengths all;
     cleat_status status = cleat_fit_lengths(finder->profile, finder->model, &all, data_known, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     finder->lengths = (cleat_lengths){.count = 1,
                                       .lengths = {all.lengths[all.count - 1]},
                                       .samples = {cleat_profile_effective_batch(finder->profile)}};
@@ -160,8 +160,8 @@ cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_se
     finder.seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS;
     *result = (cleat_batch_search){0};
     cleat_status status = cleat_profile_create_model(profile, &finder.model, error);
-    if (status == CLEAT_OK) status = choose_length(&finder, &result->data_known, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = choose_length(&finder, &result->data_known, error);
+    if (!status) {
         cleat_batch_searcher searcher = {.global_batch_size = finder.lengths.samples[0],
                                          .attempt = attempt,
                                          .user = &finder,

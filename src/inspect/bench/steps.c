@@ -40,7 +40,7 @@ static cleat_status time_burst(const cleat_repeated *what, int64_t count, double
 static cleat_status warm_up(const cleat_repeated *what, int64_t *burst, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     double milliseconds = 0;
-    for (int i = 0; i < WARM_UPS && status == CLEAT_OK; ++i) status = time_burst(what, 1, &milliseconds, error);
+    for (int i = 0; i < WARM_UPS && !status; ++i) status = time_burst(what, 1, &milliseconds, error);
     double count = ceil(what->burst_seconds * 1e3 / fmax(milliseconds, 1e-6));
     *burst = (int64_t)fmin(fmax(count, 1), MAX_BURST);
     return status;
@@ -54,10 +54,10 @@ cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t
     cleat_spread spread;
     cleat_status status = warm_up(what, &burst, error);
     double end = cleat_seconds() + seconds;
-    while (status == CLEAT_OK && count < MAX_TIMINGS && (count < least || cleat_seconds() < end))
+    while (!status && count < MAX_TIMINGS && (count < least || cleat_seconds() < end))
         status = time_burst(what, burst, &each[count++], error);
-    if (status == CLEAT_OK) status = cleat_spread_of(each, count, &spread, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_spread_of(each, count, &spread, error);
+    if (!status)
         *times = (cleat_step_times){
             .steps = count * burst, .ms_median = spread.median, .ms_min = spread.min, .ms_max = spread.max};
     cleat_free(each);
@@ -69,10 +69,9 @@ cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t
 /* The step ends when its loss is on the host, as in other frameworks' benchmarks. */
 cleat_status cleat_training_step(cleat_trajectory *run, int64_t micro_batches, double *loss, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int64_t i = 0; i < micro_batches && status == CLEAT_OK; ++i)
-        status = cleat_trajectory_forward_backward(run, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_loss(run, loss, error);
+    for (int64_t i = 0; i < micro_batches && !status; ++i) status = cleat_trajectory_forward_backward(run, error);
+    if (!status) status = cleat_trajectory_update(run, error);
+    if (!status) status = cleat_trajectory_loss(run, loss, error);
     return status;
 }
 
@@ -84,8 +83,7 @@ typedef struct stepper {
 static cleat_status run_steps(void *user, int64_t count, cleat_error *error) {
     stepper *steps = user;
     cleat_status status = CLEAT_OK;
-    for (int64_t i = 0; i < count && status == CLEAT_OK; ++i)
-        status = cleat_training_step(steps->run, 1, &steps->loss, error);
+    for (int64_t i = 0; i < count && !status; ++i) status = cleat_training_step(steps->run, 1, &steps->loss, error);
     return status;
 }
 
@@ -94,6 +92,6 @@ cleat_status cleat_time_steps(cleat_trajectory *run, double seconds, int64_t lea
     stepper steps = {.run = run};
     const cleat_repeated what = {.run = run_steps, .user = &steps};
     cleat_status status = cleat_time_runs(&what, seconds, least, times, error);
-    if (status == CLEAT_OK) times->loss = steps.loss;
+    if (!status) times->loss = steps.loss;
     return status;
 }

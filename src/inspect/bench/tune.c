@@ -73,10 +73,9 @@ static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *n
     if (cleat_tuning_get(t->seen, key)) return CLEAT_OK;
     size_t count = find_candidates(node, cleat_device_get_facts(t->device), found);
     cleat_status status = cleat_tuning_set(t->seen, key, "", error);
-    if (status == CLEAT_OK && count < 2) ++t->report->single;
-    if (status == CLEAT_OK && count >= 2)
-        status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
-    if (status != CLEAT_OK || count < 2) return status;
+    if (!status && count < 2) ++t->report->single;
+    if (!status && count >= 2) status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
+    if (status || count < 2) return status;
     cleat_kind made = {.node = node, .bytes = bytes_of(node)};
     made.about = (cleat_tune_node){.key = cleat_strdup(key),
                                    .length = bucket->length,
@@ -93,7 +92,7 @@ static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *n
 static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph *graph, const cleat_bucket *bucket,
                               int64_t uses, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; graph && i < graph->node_count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; graph && i < graph->node_count && !status; ++i) {
         char key[CLEAT_TUNING_KEY];
         if (!cleat_op_is_tunable(graph->nodes[i]->op)) continue;
         cleat_tuning_key(graph->nodes[i], key);
@@ -119,12 +118,12 @@ static int by_operation(const void *a, const void *b) {
 cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error *error) {
     const cleat_workload *work = t->work;
     cleat_status status = CLEAT_OK;
-    for (size_t b = work->n_buckets; b-- > 0 && status == CLEAT_OK;) {
+    for (size_t b = work->n_buckets; b-- > 0 && !status;) {
         const cleat_bucket *bucket = &work->buckets[b];
         status = add_graph(t, k, work->train[b].graph, bucket, cleat_fit_micro_batches(bucket), error);
-        if (status == CLEAT_OK) status = add_graph(t, k, work->evaluate[b].graph, bucket, 0, error);
+        if (!status) status = add_graph(t, k, work->evaluate[b].graph, bucket, 0, error);
     }
-    if (status == CLEAT_OK) status = add_graph(t, k, work->update.graph, &work->buckets[work->n_buckets - 1], 1, error);
+    if (!status) status = add_graph(t, k, work->update.graph, &work->buckets[work->n_buckets - 1], 1, error);
     if (k->count > 0) qsort(k->items, k->count, sizeof *k->items, by_operation);
     return status;
 }
@@ -210,7 +209,7 @@ static cleat_status measure(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
         snprintf(k->about.why, sizeof k->about.why, "the default, not measured: %.200s", failure.text);
         return CLEAT_OK;
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         if (error) *error = failure;
         return cleat_fail_in(error, status, "tuning %.200s", k->about.key);
     }
@@ -239,7 +238,7 @@ static void log_kind(const cleat_tune_node *about) {
 static cleat_status report_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     cleat_tune_report *report = t->report;
     cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     report->nodes[report->count++] = k->about;
     k->about.key = NULL;
     log_kind(&report->nodes[report->count - 1]);
@@ -259,7 +258,7 @@ static const cleat_tune_node *find_node(const cleat_tune_report *report, const c
 static cleat_status merge_file(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     cleat_tuning_table *file = cleat_tuned_read(t->device);
-    for (size_t i = 0; file && i < file->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; file && i < file->count && !status; ++i) {
         const cleat_tune_node *node = find_node(t->report, file->items[i].key);
         if (!node || !node->measured)
             status = cleat_tuning_set(t->table, file->items[i].key, file->items[i].variant, error);
@@ -275,7 +274,7 @@ static cleat_status merge_file(cleat_tuner *t, cleat_error *error) {
 /* Creates a table with the current versions and adds previous selections. */
 static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_tuned_create(t->device, &t->table, error);
-    return status == CLEAT_OK ? merge_file(t, error) : status;
+    return status ? status : merge_file(t, error);
 }
 
 static bool has_answers(const cleat_tuner *t) {
@@ -285,7 +284,7 @@ static bool has_answers(const cleat_tuner *t) {
 static cleat_status table_path(const cleat_device *device, char path[CLEAT_PATH], cleat_error *error) {
     char folder[CLEAT_PATH];
     cleat_status status = cleat_tuned_path(device, path, CLEAT_PATH, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     return cleat_folder_make(folder, error);
 }
@@ -296,12 +295,12 @@ static cleat_status save_table(cleat_tuner *t, cleat_error *error) {
     char path[CLEAT_PATH];
     int lock = -1;
     cleat_status status = table_path(t->device, path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const bool locked = cleat_lock(path, PATIENCE, &lock, NULL) == CLEAT_OK;
     status = merge_file(t, error);
-    if (status == CLEAT_OK) status = cleat_tuned_write(t->device, t->table, NULL, error);
+    if (!status) status = cleat_tuned_write(t->device, t->table, NULL, error);
     if (locked) cleat_unlock(lock);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     t->report->entries = t->table->count;
     snprintf(t->report->path, sizeof t->report->path, "%s", path);
     return CLEAT_OK;
@@ -317,7 +316,7 @@ static cleat_status fit(const cleat_tuner *t, const cleat_tuning_table *tuning, 
                                                       cleat_device_get_facts(t->device), NULL);
     request.tuning = tuning;
     cleat_status status = cleat_session_search(t->device, &request, &fitted, NULL, 0, error);
-    if (status == CLEAT_OK) *work = fitted.work;
+    if (!status) *work = fitted.work;
     return status;
 }
 
@@ -330,10 +329,10 @@ cleat_status cleat_tuner_fit(cleat_tuner *t, cleat_error *error) {
 /* The result is saved at once, because a search takes long and may be killed. */
 static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     cleat_status status = measure(t, k, error);
-    if (status == CLEAT_OK) status = report_kind(t, k, error);
-    if (status != CLEAT_OK || !k->about.measured) return status;
+    if (!status) status = report_kind(t, k, error);
+    if (status || !k->about.measured) return status;
     status = save_table(t, error);
-    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "saving the choices");
+    return status ? cleat_fail_in(error, status, "saving the choices") : status;
 }
 
 /* Other kernels may need a different workspace, so that other micro-batch sizes fit, which introduces new
@@ -341,11 +340,11 @@ static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error)
 static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool more = true;
-    for (int round = 0; round < MAX_ROUNDS && more && status == CLEAT_OK; ++round) {
+    for (int round = 0; round < MAX_ROUNDS && more && !status; ++round) {
         cleat_kinds found = {0};
         status = cleat_tuner_fit(t, error);
-        if (status == CLEAT_OK) status = cleat_tuner_find_kinds(t, &found, error);
-        for (size_t i = 0; i < found.count && status == CLEAT_OK; ++i) status = tune_kind(t, &found.items[i], error);
+        if (!status) status = cleat_tuner_find_kinds(t, &found, error);
+        for (size_t i = 0; i < found.count && !status; ++i) status = tune_kind(t, &found.items[i], error);
         more = found.count > 0;
         cleat_kinds_clear(&found);
     }
@@ -376,8 +375,8 @@ static void sum_step(const cleat_tuner *t) {
 static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
     cleat_workload *tuned = NULL, *plain = NULL;
     cleat_status status = fit(t, t->table, &tuned, error);
-    if (status == CLEAT_OK) status = fit(t, NULL, &plain, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = fit(t, NULL, &plain, error);
+    if (!status) {
         t->report->tuned_bytes = cleat_plan_bytes(tuned->plan);
         t->report->default_bytes = cleat_plan_bytes(plain->plan);
     }
@@ -390,12 +389,11 @@ static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
 
 cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_profile_create_model(t->profile, &t->model, error);
-    if (status == CLEAT_OK)
-        status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
-    if (status == CLEAT_OK) status = cleat_doctor_open_device(t->profile->run.device, &t->device, error);
-    if (status == CLEAT_OK) status = open_table(t, error);
-    if (status == CLEAT_OK) status = cleat_tuning_create(&t->seen, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
+    if (!status) status = cleat_doctor_open_device(t->profile->run.device, &t->device, error);
+    if (!status) status = open_table(t, error);
+    if (!status) status = cleat_tuning_create(&t->seen, error);
+    if (status) return status;
     snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
     cleat_tuned_apply(t->device, t->table);
     return CLEAT_OK;
@@ -415,9 +413,8 @@ static cleat_status save_results(cleat_tuner *t, cleat_status status, cleat_erro
     cleat_error failure = {0};
     if (!has_answers(t)) return status;
     cleat_status written = save_table(t, &failure);
-    if (written == CLEAT_OK && t->options->ship)
-        written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
-    if (written == CLEAT_OK || status != CLEAT_OK) return status;
+    if (!written && t->options->ship) written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
+    if (!written || status) return status;
     if (error) *error = failure;
     return cleat_fail_in(error, written, "saving the choices");
 }
@@ -440,7 +437,7 @@ static void set_clblast_parameters(cleat_tuner *t, const cleat_clblast_answer *a
 
 static cleat_status open_with(cleat_tuner *t, const cleat_clblast_answer *answer, cleat_error *error) {
     cleat_status status = cleat_tuner_open(t, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     describe_before(t);
     set_clblast_parameters(t, answer);
     cleat_tuned_apply(t->device, t->table);
@@ -456,9 +453,9 @@ cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *
     cleat_tuner t = {.profile = profile, .options = options ? options : &defaults, .report = report};
     if (t.options->clblast) answer = cleat_tune_clblast(profile, t.options);
     cleat_status status = open_with(&t, &answer, error);
-    if (status == CLEAT_OK) status = tune_rounds(&t, error);
-    if (status == CLEAT_OK) sum_step(&t);
-    if (status == CLEAT_OK) status = compare_plans(&t, error);
+    if (!status) status = tune_rounds(&t, error);
+    if (!status) sum_step(&t);
+    if (!status) status = compare_plans(&t, error);
     status = save_results(&t, status, error);
     cleat_tuner_close(&t);
     report->seconds = cleat_seconds() - start;

@@ -115,9 +115,9 @@ static cleat_status result_of(cleat_autotune_bench *a, size_t i, float **values,
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a product");
     a->candidates[i].runs = 1;
     cleat_status status = cleat_autotune_bench_fill(a, error);
-    if (status == CLEAT_OK) status = cleat_autotune_bench_burst(a, i, error);
-    if (status == CLEAT_OK) status = cleat_exec_read_unchecked(a->exec, i, out, made, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_autotune_bench_burst(a, i, error);
+    if (!status) status = cleat_exec_read_unchecked(a->exec, i, out, made, error);
+    if (!status)
         *values = made;
     else
         cleat_free(made);
@@ -139,18 +139,18 @@ static cleat_status clock_product(cleat_autotune_bench *a, double seconds, doubl
                                   cleat_error *error) {
     double end = cleat_seconds() + seconds;
     cleat_status status = cleat_autotune_bench_warm_up(a, 0, error);
-    for (int i = 0; status == CLEAT_OK && a->candidates[0].fastest <= most; ++i) {
+    for (int i = 0; !status && a->candidates[0].fastest <= most; ++i) {
         if (i >= MIN_BURSTS && cleat_seconds() > end) break;
         status = cleat_autotune_bench_burst(a, 0, error);
     }
-    if (status == CLEAT_OK) *fastest = a->candidates[0].fastest;
+    if (!status) *fastest = a->candidates[0].fastest;
     return status;
 }
 
 static cleat_status check_product(cleat_autotune_bench *a, const float *expected, cleat_error *error) {
     float *values = NULL;
     cleat_status status = result_of(a, 0, &values, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!same(values, expected, cleat_tensor_elements(a->graphs[0]->nodes[0]->out[0])))
         status = cleat_fail(error, CLEAT_ERR_DEVICE, "the result is wrong");
     cleat_free(values);
@@ -180,21 +180,21 @@ static void try_set(search *all, subject *s, cleat_autotune_bench *a, const floa
     if (is_out(all, s, family, set)) return;
     all->tried += s == all->subjects;
     cleat_status status = cleat_clblast_override(all->tuner->device, &parameters, &error);
-    if (status == CLEAT_OK) status = check_product(a, expected, &error);
-    if (status == CLEAT_OK) status = clock_product(a, all->seconds, SLOW * best, fastest, &error);
+    if (!status) status = check_product(a, expected, &error);
+    if (!status) status = clock_product(a, all->seconds, SLOW * best, fastest, &error);
     all->failed += status != CLEAT_OK;
     all->dropped[family][set] = status != CLEAT_OK || *fastest > SLOW * best;
     cleat_log(CLEAT_LOG_DISPATCH, "tune CLBlast: %s, %s set %zu: %.4g ms%s%s", s->kind->about.key,
-              family == LARGE ? "large" : "direct", set, status == CLEAT_OK ? *fastest * 1e3 : 0.0,
-              status == CLEAT_OK ? "" : ": ", error.text);
+              family == LARGE ? "large" : "direct", set, !status ? *fastest * 1e3 : 0.0, !status ? "" : ": ",
+              error.text);
 }
 
 static cleat_status try_sets(search *all, subject *s, cleat_error *error) {
     cleat_autotune_bench a = {0};
     float *expected = NULL;
     cleat_status status = cleat_autotune_bench_open(&s->request, s->request.out, &a, error);
-    if (status == CLEAT_OK) status = result_of(&a, 1, &expected, error);
-    for (size_t i = 0; status == CLEAT_OK && i < MAX_SETS; ++i) {
+    if (!status) status = result_of(&a, 1, &expected, error);
+    for (size_t i = 0; !status && i < MAX_SETS; ++i) {
         if (i < cleat_clblast_xgemm_sets()) try_set(all, s, &a, expected, LARGE, i);
         if (i < cleat_clblast_direct_sets()) try_set(all, s, &a, expected, DIRECT, i);
     }
@@ -208,7 +208,7 @@ static cleat_status time_product(const search *all, const subject *s, double *se
     const bool others[CLEAT_TUNE_CANDIDATES] = {false, true};
     cleat_autotune_bench a = {0};
     cleat_status status = cleat_autotune_bench_open(&s->request, others, &a, error);
-    if (status == CLEAT_OK) status = clock_product(&a, all->seconds, INFINITY, seconds, error);
+    if (!status) status = clock_product(&a, all->seconds, INFINITY, seconds, error);
     cleat_autotune_bench_close(&a);
     return status;
 }
@@ -254,7 +254,7 @@ cleat_clblast_choice cleat_clblast_choose(const cleat_clblast_times *const *prod
 static cleat_status time_all(const search *all, double *sum, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *sum = 0;
-    for (size_t i = 0; i < all->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < all->count && !status; ++i) {
         double seconds = 0;
         status = time_product(all, &all->subjects[i], &seconds, error);
         *sum += all->subjects[i].times.uses * seconds;
@@ -270,8 +270,8 @@ static cleat_status compare_variants(search *all, bool *near, cleat_clblast_answ
     request.seconds = all->seconds;
     cleat_status status = cleat_autotune_run(&request, &result, error);
     double clblast = result.candidates[0].seconds, other = result.candidates[1].seconds;
-    *near = status == CLEAT_OK && clblast > 0 && !(other > 0 && clblast > CLEAT_TUNE_BY_FAR * other);
-    if (status == CLEAT_OK && !*near)
+    *near = !status && clblast > 0 && !(other > 0 && clblast > CLEAT_TUNE_BY_FAR * other);
+    if (!status && !*near)
         snprintf(answer->why, sizeof answer->why, "not searched: CLBlast takes %.1f x the time of %s",
                  other > 0 ? clblast / other : 0.0, request.variants[1]->name);
     return status;
@@ -287,8 +287,8 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     double before = 0, after = 0;
     cleat_status status = time_all(all, &before, error);
     all->end = cleat_seconds() + all->budget;
-    for (size_t i = 0; i < all->count && status == CLEAT_OK; ++i) status = try_sets(all, &all->subjects[i], error);
-    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < all->count && !status; ++i) status = try_sets(all, &all->subjects[i], error);
+    if (status) return status;
     cleat_clblast_choice best = choose(all);
     if (!isfinite(best.seconds)) {
         snprintf(answer->why, sizeof answer->why, "unchanged: none of %zu sets could be measured", all->tried);
@@ -296,8 +296,8 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     }
     answer->parameters = cleat_clblast_set(best.large, best.direct, best.min_indirect);
     status = cleat_clblast_override(all->tuner->device, &answer->parameters, error);
-    if (status == CLEAT_OK) status = time_all(all, &after, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = time_all(all, &after, error);
+    if (status) return status;
     answer->found = after < CLEAT_TUNE_WORTH * before;
     snprintf(answer->why, sizeof answer->why,
              "%s: the best of %zu sets (%zu failed) takes %.2f x the time of the previous one, in the %zu heaviest "
@@ -314,11 +314,11 @@ static cleat_status search_here(cleat_tuner *t, cleat_clblast_answer *answer, cl
     *answer = (cleat_clblast_answer){
         .why = "not searched: CLBlast runs none of the profile's matrix products on this device"};
     cleat_status status = cleat_tuner_fit(t, error);
-    if (status == CLEAT_OK) status = cleat_tuner_find_kinds(t, &kinds, error);
-    if (status == CLEAT_OK) status = find_subjects(&all, &kinds, error);
-    if (status == CLEAT_OK && all.count > 0) status = compare_variants(&all, &near, answer, error);
+    if (!status) status = cleat_tuner_find_kinds(t, &kinds, error);
+    if (!status) status = find_subjects(&all, &kinds, error);
+    if (!status && all.count > 0) status = compare_variants(&all, &near, answer, error);
     if (near) status = try_all(&all, answer, error);
-    if (status != CLEAT_OK) answer->found = false;
+    if (status) answer->found = false;
     cleat_kinds_clear(&kinds);
     return status;
 }
@@ -337,8 +337,8 @@ static void search_in_child(void *user, int out) {
     cleat_error error = {0};
     cleat_tuner t = {.profile = args->profile, .options = args->options, .report = &report};
     cleat_status status = cleat_tuner_open(&t, &error);
-    if (status == CLEAT_OK) status = search_here(&t, &answer, &error);
-    if (status != CLEAT_OK) snprintf(answer.why, sizeof answer.why, "unchanged: %.230s", error.text);
+    if (!status) status = search_here(&t, &answer, &error);
+    if (status) snprintf(answer.why, sizeof answer.why, "unchanged: %.230s", error.text);
     cleat_tuner_close(&t);
     cleat_child_send(out, &answer, sizeof answer);
 }
@@ -352,8 +352,8 @@ cleat_clblast_answer cleat_tune_clblast(const cleat_profile *profile, const clea
     cleat_child_end end = {0};
     cleat_error error = {0};
     cleat_status status = cleat_child_run(&child, &answer, &end, &error);
-    if (status == CLEAT_OK && end.records > 0 && !end.text[0]) return answer;
+    if (!status && end.records > 0 && !end.text[0]) return answer;
     answer = (cleat_clblast_answer){0};
-    snprintf(answer.why, sizeof answer.why, "unchanged: the search %.200s", status == CLEAT_OK ? end.text : error.text);
+    snprintf(answer.why, sizeof answer.why, "unchanged: the search %.200s", !status ? end.text : error.text);
     return answer;
 }

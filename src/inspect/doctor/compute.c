@@ -176,8 +176,8 @@ static void send_result(const probe *p, cleat_status status, const cleat_error *
     compute_record record = {
         .event = COMPUTE_RIGHT, .build_failed = p->build_failed, .processor_unknown = p->processor_unknown};
     char first[160] = "";
-    int wrong = status == CLEAT_OK ? compare(p, first, sizeof first) : 0;
-    if (status != CLEAT_OK) {
+    int wrong = status ? 0 : compare(p, first, sizeof first);
+    if (status) {
         record.event = COMPUTE_FAILED;
         snprintf(record.text, sizeof record.text, "%.1000s", error->text);
     } else if (wrong > 0) {

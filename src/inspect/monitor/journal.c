@@ -40,7 +40,7 @@ static off_t complete_bytes(int file, off_t size) {
 static cleat_status open_file(cleat_journal *journal, cleat_error *error) {
     cleat_status status =
         cleat_file_open_inside(journal->path, O_RDWR | O_CREAT | O_APPEND, 0644, &journal->file, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const off_t size = lseek(journal->file, 0, SEEK_END);
     const off_t complete = size < 0 ? -1 : complete_bytes(journal->file, size);
     if (complete < 0 || (complete < size && ftruncate(journal->file, complete) != 0))

@@ -153,7 +153,7 @@ static void end_comparison(cleat_profiler *p) {
 static void start_recording(cleat_profiler *p) {
     cleat_error error = {0};
     cleat_status status = cleat_recorder_start(p->session->device, &p->recorder, &error);
-    p->is_recording = status == CLEAT_OK;
+    p->is_recording = !status;
     if (!status) status = cleat_clock_compare(p->session->device, &p->begin_clock, &error);
     if (status) {
         stop_recording(p);

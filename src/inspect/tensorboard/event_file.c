@@ -25,7 +25,7 @@ bool cleat_event_file_name(const char *name) {
 static cleat_status next_second(const char *folder, long long *second, cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_listing_read(folder, cleat_event_file_name, &listing, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *second = (long long)time(NULL);
     for (size_t i = 0; i < listing.count; ++i) {
         long long there = strtoll(listing.names[i] + sizeof prefix - 1, NULL, 10);
@@ -48,7 +48,7 @@ cleat_status cleat_event_file_create(const char *folder, cleat_event_file *file,
     cleat_event_file made = {.file = -1};
     rhash_library_init();
     cleat_status status = next_second(folder, &second, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     host_name(host);
     int used =
         snprintf(made.path, sizeof made.path, "%s/%s%010lld.%s.%ld", folder, prefix, second, host, (long)getpid());

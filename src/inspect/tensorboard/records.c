@@ -55,7 +55,7 @@ cleat_status cleat_tensorboard_metrics_line(cleat_tensorboard *board, double tim
     cJSON *object = NULL;
     int64_t step = 0;
     cleat_status status = parse(line, &object, &step, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     size_t count = collect(object, skip, false, scalars);
     status = cleat_tensorboard_scalars(board, time, step, text_of(object, "kind"), scalars, count, error);
     cJSON_Delete(object);
@@ -88,7 +88,7 @@ cleat_status cleat_tensorboard_system_line(cleat_tensorboard *board, const char 
     cJSON *object = NULL;
     int64_t step = 0;
     cleat_status status = parse(line, &object, &step, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cJSON *time = cJSON_GetObjectItemCaseSensitive(object, "time");
     if (!cJSON_IsNumber(time))
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "a record without time: %.100s", line);

@@ -81,7 +81,7 @@ static cleat_status read_moments(history *past, const char *path, cleat_error *e
     const char *line;
     long long number = 0;
     cleat_status status = CLEAT_OK;
-    while (status == CLEAT_OK && (line = next_line(&at))) {
+    while (!status && (line = next_line(&at))) {
         moment next;
         bool starts = false;
         ++number;
@@ -91,7 +91,7 @@ static cleat_status read_moments(history *past, const char *path, cleat_error *e
         }
         if (starts) drop_later(past, next.step);
         status = cleat_grow(&past->moments, past->count, &past->capacity, sizeof *past->moments, error);
-        if (status == CLEAT_OK) past->moments[past->count++] = next;
+        if (!status) past->moments[past->count++] = next;
     }
     set_reached(past);
     return status;
@@ -102,12 +102,12 @@ static cleat_status history_read(const char *run, history *past, cleat_error *er
     size_t size;
     struct stat about;
     cleat_status status = cleat_path_join(run, "metrics.jsonl", path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     past->otherwise = stat(path, &about) == 0 ? (double)about.st_mtime : cleat_wall_seconds();
     status = cleat_path_join(run, "system.jsonl", path, sizeof path, error);
-    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    if (status || !cleat_file_exists(path)) return status;
     status = cleat_file_read(path, &past->text, &size, error);
-    return status == CLEAT_OK ? read_moments(past, path, error) : status;
+    return status ? status : read_moments(past, path, error);
 }
 
 /* Time at which a step was done, interpolated between the moments around it. */
@@ -133,7 +133,7 @@ static double time_of(const history *past, int64_t step) {
 static cleat_status replay_system(cleat_tensorboard *board, const history *past, int64_t first_step, int64_t last_step,
                                   int64_t *records, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < past->count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < past->count && !status; ++i) {
         if (past->moments[i].step < first_step || past->moments[i].step > last_step) continue;
         status = cleat_tensorboard_system_line(board, past->moments[i].line, error);
         ++*records;
@@ -157,15 +157,15 @@ static cleat_status replay_metrics(cleat_tensorboard *board, const char *run, co
     size_t size;
     long long number = 0;
     cleat_status status = cleat_path_join(run, "metrics.jsonl", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &text, &size, error);
+    if (!status) status = cleat_file_read(path, &text, &size, error);
     char *at = text;
-    while (status == CLEAT_OK && (line = next_line(&at))) {
+    while (!status && (line = next_line(&at))) {
         int64_t step = step_of(line);
         ++number;
         if (step < 0)
             status =
                 cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%lld: not a record of metrics: %.100s", path, number, line);
-        if (status != CLEAT_OK || step < first_step || step > last_step) continue;
+        if (status || step < first_step || step > last_step) continue;
         status = cleat_tensorboard_metrics_line(board, time_of(past, step), line, error);
         ++*records;
     }
@@ -178,10 +178,10 @@ cleat_status cleat_tensorboard_replay(cleat_tensorboard *board, const char *run,
     history past = {0};
     int64_t written = 0;
     cleat_status status = history_read(run, &past, error);
-    if (status == CLEAT_OK) status = replay_system(board, &past, first_step, last_step, &written, error);
-    if (status == CLEAT_OK) status = replay_metrics(board, run, &past, first_step, last_step, &written, error);
+    if (!status) status = replay_system(board, &past, first_step, last_step, &written, error);
+    if (!status) status = replay_metrics(board, run, &past, first_step, last_step, &written, error);
     history_free(&past);
-    if (status == CLEAT_OK && records) *records = written;
+    if (!status && records) *records = written;
     return status;
 }
 
@@ -193,9 +193,9 @@ static cleat_status write_profile(cleat_tensorboard *board, const char *run, cle
     char path[CLEAT_EVENT_PATH], *text;
     size_t size;
     cleat_status status = cleat_path_join(run, "resolved.ini", path, sizeof path, error);
-    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    if (status || !cleat_file_exists(path)) return status;
     status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_tensorboard_verbatim(board, cleat_wall_seconds(), 0, "profile", text, error);
     cleat_free(text);
     return status;
@@ -226,17 +226,17 @@ cleat_status cleat_tensorboard_convert(const char *run, const char *out, cleat_t
     char path[CLEAT_EVENT_PATH];
     if (!cleat_folder_exists(run)) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such run folder", run);
     cleat_status status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK) status = cleat_tensorboard_create(out, &board, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_tensorboard_create(out, &board, error);
+    if (status) return status;
     snprintf(path, sizeof path, "%s", cleat_tensorboard_path(board));
     snprintf(made.file, sizeof made.file, "%s%s", path, ending);
     status = cleat_tensorboard_start(board, cleat_wall_seconds(), 0, error);
-    if (status == CLEAT_OK) status = write_profile(board, run, error);
-    if (status == CLEAT_OK) status = cleat_tensorboard_replay(board, run, 0, INT64_MAX, &made.records, error);
+    if (!status) status = write_profile(board, run, error);
+    if (!status) status = cleat_tensorboard_replay(board, run, 0, INT64_MAX, &made.records, error);
     cleat_tensorboard_close(board);
-    if (status == CLEAT_OK && rename(path, made.file) != 0)
+    if (!status && rename(path, made.file) != 0)
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot rename to %s", path, made.file);
-    if (status != CLEAT_OK) {
+    if (status) {
         unlink(path);
         return status;
     }

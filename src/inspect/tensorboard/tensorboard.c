@@ -32,7 +32,7 @@ static cleat_status append(cleat_tensorboard *board, const event *what, cleat_er
     cleat__board__event__pack(what, frame + CLEAT_FRAME_HEAD);
     pthread_mutex_lock(&board->lock);
     cleat_status status = board->failed ? CLEAT_OK : cleat_event_file_append(&board->file, frame, size, error);
-    if (status != CLEAT_OK) board->failed = true;
+    if (status) board->failed = true;
     pthread_mutex_unlock(&board->lock);
     cleat_free(frame);
     return status;
@@ -68,8 +68,8 @@ cleat_status cleat_tensorboard_create(const char *folder, cleat_tensorboard **bo
     first.what_case = CLEAT__BOARD__EVENT__WHAT_FILE_VERSION;
     first.file_version = version;
     cleat_status status = cleat_event_file_create(folder, &made->file, error);
-    if (status == CLEAT_OK) status = append(made, &first, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = append(made, &first, error);
+    if (!status) {
         *board = made;
         return CLEAT_OK;
     }
@@ -119,7 +119,7 @@ cleat_status cleat_tensorboard_scalars(cleat_tensorboard *board, double time, in
     value **values = cleat_alloc(count, sizeof(value *));
     cleat_status status = CLEAT_OK;
     if (!items || !values) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu scalars", count);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         snprintf(items[i].tag, TAG, "%s/%s", group, scalars[i].name);
         items[i].value = (value)CLEAT__BOARD__SUMMARY__VALUE__INIT;
         items[i].value.tag = items[i].tag;
@@ -127,7 +127,7 @@ cleat_status cleat_tensorboard_scalars(cleat_tensorboard *board, double time, in
         items[i].value.simple_value = (float)scalars[i].value;
         values[i] = &items[i].value;
     }
-    if (status == CLEAT_OK) status = append_values(board, time, step, values, count, error);
+    if (!status) status = append_values(board, time, step, values, count, error);
     cleat_free(values);
     cleat_free(items);
     return status;
@@ -166,8 +166,7 @@ cleat_status cleat_tensorboard_verbatim(cleat_tensorboard *board, double time, i
     }
     cleat_status status =
         block.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a text", board->file.path) : CLEAT_OK;
-    if (status == CLEAT_OK)
-        status = cleat_tensorboard_text(board, time, step, tag, block.data ? block.data : "", error);
+    if (!status) status = cleat_tensorboard_text(board, time, step, tag, block.data ? block.data : "", error);
     cleat_text_free(&block);
     return status;
 }

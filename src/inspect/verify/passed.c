@@ -17,8 +17,8 @@ cleat_status cleat_passed_path(const cleat_device *device, int format, const cha
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     char kernels[HASH], key[HASH], folder[CLEAT_PASSED_PATH], text[1024];
     cleat_status status = cleat_kernels_hash(kernels, error);
-    if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
     int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n", format, facts->platform,
                           facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
                           (int)facts->matrix_unit, kernels, what);

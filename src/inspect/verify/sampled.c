@@ -273,7 +273,7 @@ cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_err
     const cleat_status restored = cleat_saved_state_restore(sampled->session, &saved, status ? NULL : &why);
     cleat_saved_state_free(&saved);
     --sampled->due[graph];
-    if (status == CLEAT_ERR_MEMORY && restored == CLEAT_OK) {
+    if (status == CLEAT_ERR_MEMORY && !restored) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
         sampled->due[graph] = 0;
         return CLEAT_OK;

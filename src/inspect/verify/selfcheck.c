@@ -120,10 +120,10 @@ static cleat_status check_all(checker *c, cleat_error *error) {
     for (int rank = 0; more; ++rank) {
         cleat_verify_report report = {0};
         cleat_status status = repeat(c, rank, &report, &more, error);
-        if (status != CLEAT_OK) return cannot_check(c, rank, status, error);
+        if (status) return cannot_check(c, rank, status, error);
         status = check_report(c, rank, &report, error);
         cleat_verify_free(&report);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         c->result.kernel_sets = rank + 1;
     }
     return CLEAT_OK;
@@ -148,7 +148,7 @@ static cleat_status check(checker *c, char *summary, cleat_error *error) {
     const double start = cleat_seconds();
     summary[0] = 0;
     cleat_status status = open_trajectory(c, error);
-    if (status == CLEAT_OK) status = check_all(c, error);
+    if (!status) status = check_all(c, error);
     cleat_safetensors_close(c->file);
     if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: skipped, the device has too little memory for it%s%s",
@@ -156,7 +156,7 @@ static cleat_status check(checker *c, char *summary, cleat_error *error) {
         c->result = (cleat_reference_result){.comparisons = 0};
         return CLEAT_OK;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     snprintf(summary, SUMMARY,
              "%zu comparisons of a reference training of %s in %s, with %d sets of kernels: the worst at %.2g of its "
              "limit; %.1f s",
@@ -175,7 +175,7 @@ static void use_tuned_clblast(cleat_device *device) {
 static cleat_status make_checker(cleat_device *device, const cleat_profile *profile, char model[64], checker *made,
                                  cleat_error *error) {
     cleat_status status = cleat_profile_get(profile, "model.type", model, 64, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *made = (checker){.device = device,
                       .model = model,
                       .storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device))};
@@ -194,7 +194,7 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
     checker c;
     if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
     cleat_status status = make_checker(device, profile, model, &c, error);
-    if (status != CLEAT_OK || (profile->run.self_check == CLEAT_SELF_CHECK_ONCE && has_passed(&c))) return status;
+    if (status || (profile->run.self_check == CLEAT_SELF_CHECK_ONCE && has_passed(&c))) return status;
     if (!has_trajectory(model)) {
         cleat_log(CLEAT_LOG_INFO, "self-check: the library has no reference training of %s: the device is not checked",
                   model);
@@ -203,7 +203,7 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
     cleat_log(CLEAT_LOG_INFO, "self-check of the device: a reference training of %s in %s (run.self_check)", model,
               cleat_dtype_name(c.storage));
     status = check(&c, summary, error);
-    if (status == CLEAT_OK && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
+    if (!status && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
     return status;
 }
 
@@ -234,9 +234,9 @@ cleat_status cleat_verify_reference(cleat_device *device, const char *model, cle
                  .storage = cleat_precision_storage(precision, cleat_device_get_facts(device))};
     char summary[SUMMARY];
     cleat_status status = cleat_verify_possible(device, precision, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     use_tuned_clblast(device);
     status = check(&c, summary, error);
-    if (status == CLEAT_OK) *result = c.result;
+    if (!status) *result = c.result;
     return status;
 }

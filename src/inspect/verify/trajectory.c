@@ -41,8 +41,8 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_da
     int64_t batch_bytes = cleat_session_input_bytes(trajectory->session);
     int64_t update_bytes = cleat_exec_input_bytes(exec, trajectory->session->work->update.index);
     cleat_status status = cleat_session_initialise(trajectory->session, 1, error);
-    if (status == CLEAT_OK) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
-    if (status == CLEAT_OK) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
+    if (!status) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
+    if (!status) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
     if (status) return status;
     return fill_batch(trajectory->session, &trajectory->session->work->train[0], dataset,
                       cleat_staging_data(trajectory->batch), error);
@@ -63,7 +63,7 @@ cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_
                                      .buckets = &bucket,
                                      .n_buckets = 1};
     cleat_status status = cleat_session_create(&spec, &trajectory->session, error);
-    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
+    return status ? status : cleat_trajectory_start(trajectory, dataset, error);
 }
 
 static const cleat_variant *variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
@@ -86,7 +86,7 @@ static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_tuning_t
     bool further = false;
     cleat_status status = cleat_tuning_create(tuning, error);
     for (size_t g = 0; g < plan->layout_count; ++g)
-        for (size_t i = 0; i < plan->layouts[g].graph->node_count && status == CLEAT_OK; ++i) {
+        for (size_t i = 0; i < plan->layouts[g].graph->node_count && !status; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
             char key[CLEAT_TUNING_KEY];
             const cleat_variant *variant = variant_of_rank(node, &plan->facts, rank, &further);
@@ -107,15 +107,15 @@ cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const c
     cleat_workload_spec spec = {
         .facts = facts, .model = trajectory->model, .purpose = CLEAT_FOR_TRAINING, .buckets = &bucket, .n_buckets = 1};
     cleat_status status = cleat_workload_create(&spec, &planned, error);
-    if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &tuning, more, error);
+    if (!status) status = choose_rank(planned->plan, rank, &tuning, more, error);
     spec.tuning = tuning;
-    if (status == CLEAT_OK) status = cleat_workload_create(&spec, &work, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_workload_create(&spec, &work, error);
+    if (!status)
         status = cleat_session_open(trajectory->device, trajectory->profile, trajectory->model, work,
                                     &trajectory->session, error);
     cleat_tuning_destroy(tuning);
     cleat_workload_destroy(planned);
-    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
+    return status ? status : cleat_trajectory_start(trajectory, dataset, error);
 }
 
 cleat_status cleat_trajectory_set_sample_weight(cleat_trajectory *trajectory, const cleat_golden_array *values,
@@ -160,17 +160,17 @@ cleat_status cleat_trajectory_forward_backward(cleat_trajectory *trajectory, cle
     cleat_session *session = trajectory->session;
     size_t index = session->work->train[0].index;
     cleat_status status = cleat_exec_upload(session->exec, index, trajectory->batch, error);
-    return status == CLEAT_OK ? cleat_exec_enqueue(session->exec, index, error) : status;
+    return status ? status : cleat_exec_enqueue(session->exec, index, error);
 }
 
 cleat_status cleat_trajectory_update(cleat_trajectory *trajectory, cleat_error *error) {
     cleat_session *session = trajectory->session;
     cleat_status status = cleat_staging_wait(trajectory->update, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_session_prepare_update(session, cleat_staging_data(trajectory->update),
                                  trajectory->profile->train.learning_rate, trajectory->step++);
     status = cleat_exec_upload(session->exec, session->work->update.index, trajectory->update, error);
-    return status == CLEAT_OK ? cleat_exec_enqueue(session->exec, session->work->update.index, error) : status;
+    return status ? status : cleat_exec_enqueue(session->exec, session->work->update.index, error);
 }
 
 cleat_status cleat_trajectory_loss(cleat_trajectory *trajectory, double *loss, cleat_error *error) {
@@ -178,6 +178,6 @@ cleat_status cleat_trajectory_loss(cleat_trajectory *trajectory, double *loss, c
     float value;
     cleat_status status =
         cleat_exec_read_unchecked(trajectory->session->exec, train->index, train->built.loss, &value, error);
-    if (status == CLEAT_OK) *loss = value;
+    if (!status) *loss = value;
     return status;
 }

@@ -122,7 +122,7 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
     }
     choose(p, step);
     choose_settings(p, step);
-    for (int b = 0; b < BUFFERS && status == CLEAT_OK; ++b)
+    for (int b = 0; b < BUFFERS && !status; ++b)
         status = cleat_session_write_flat(session, (cleat_flat)b, p->before[b], error);
     return status;
 }
@@ -195,8 +195,7 @@ static cleat_status compare_half_weights(probe *p, const step_class *step, cleat
     if (!cleat_has_half_weights(store)) return CLEAT_OK;
     cleat_status status =
         cleat_exec_read_unchecked(session->exec, 0, &store->flat[CLEAT_FLAT_HALF_WEIGHTS], p->half_weights, error);
-    if (status == CLEAT_OK)
-        add(p, step, "half copies", "adamw", half_weights_follow(p, session->work->storage) ? 0 : 1, exactly);
+    if (!status) add(p, step, "half copies", "adamw", half_weights_follow(p, session->work->storage) ? 0 : 1, exactly);
     return status;
 }
 
@@ -222,7 +221,7 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
     for (int k = 0; k < BUFFERS; ++k) {
         const int b = order_of_reading[k];
         cleat_status status = cleat_session_read_flat(p->run->session, (cleat_flat)b, p->found, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         if (b == CLEAT_FLAT_PARAMETERS) frozen = frozen_stay(p);
         if (b == CLEAT_FLAT_GRADIENTS)
             add(p, step, names[b], "adamw", all_zero(p) ? 0 : 1, exactly);
@@ -241,7 +240,7 @@ static cleat_status compare_loss_scale(probe *p, const step_class *step, cleat_e
     cleat_loss_scale_values found, wanted = p->loss_scale;
     if (!cleat_session_has_loss_scale(session)) return CLEAT_OK;
     cleat_status status = cleat_session_read_loss_scale(session, &found, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const bool grows = step->finite && step->until_growth == 1;
     wanted.loss_scale *= !step->finite ? 0.5f : grows ? 2.0f : 1.0f;
     wanted.updates += step->finite;
@@ -258,13 +257,13 @@ cleat_status cleat_verify_update(cleat_trajectory *run, cleat_verification *item
                .elements = cleat_session_trained(run->session),
                .items = items};
     cleat_status status = allocate(&p, error);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !status; ++i) {
         status = write(&p, &steps[i], error);
-        if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
-        if (status == CLEAT_OK) status = compare_buffers(&p, &steps[i], error);
-        if (status == CLEAT_OK) status = compare_loss_scale(&p, &steps[i], error);
+        if (!status) status = cleat_trajectory_update(run, error);
+        if (!status) status = compare_buffers(&p, &steps[i], error);
+        if (!status) status = compare_loss_scale(&p, &steps[i], error);
     }
     release(&p);
-    if (status == CLEAT_OK) *count = p.count;
+    if (!status) *count = p.count;
     return status;
 }

@@ -46,7 +46,7 @@ typedef struct verifier {
 static cleat_status append(verifier *v, const cleat_verification *item, cleat_error *error) {
     cleat_verify_report *report = v->report;
     cleat_status status = cleat_grow(&report->items, report->count, &v->capacity, sizeof *report->items, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     report->items[report->count++] = *item;
     report->failed += !item->ok;
     return CLEAT_OK;
@@ -120,7 +120,7 @@ static cleat_status read_values(const verifier *v, const char *name, const cleat
     const cleat_st_tensor *there = cleat_safetensors_find(v->file, name);
     int rank = cleat_torch_shape(tensor, there ? there->rank : 0, shape);
     cleat_status status = cleat_safetensors_expect(v->file, name, CLEAT_ST_F32, rank, shape, &there, error);
-    if (status == CLEAT_OK) cleat_from_torch(tensor, rank, there->data, values);
+    if (!status) cleat_from_torch(tensor, rank, there->data, values);
     return status;
 }
 
@@ -128,7 +128,7 @@ static cleat_status read_values(const verifier *v, const char *name, const cleat
 static cleat_status read_all(const verifier *v, const char *prefix, bool frozen_too, float *flat, cleat_error *error) {
     const cleat_store *store = v->run.session->work->store;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < cleat_store_count(store) && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < cleat_store_count(store) && !status; ++i) {
         char name[CLEAT_NAME + 16];
         const cleat_tensor *param = cleat_store_param(store, i);
         if (param->rule.frozen && !frozen_too) continue;
@@ -146,10 +146,9 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
         if (!*lists[i]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     }
     cleat_status status = read_all(v, "param", true, v->before, error);
-    if (status == CLEAT_OK) status = read_all(v, "grad", false, v->gradients, error);
-    if (status == CLEAT_OK) status = read_all(v, "after", true, v->after, error);
-    return status == CLEAT_OK ? cleat_session_write_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->before, error)
-                              : status;
+    if (!status) status = read_all(v, "grad", false, v->gradients, error);
+    if (!status) status = read_all(v, "after", true, v->after, error);
+    return status ? status : cleat_session_write_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->before, error);
 }
 
 /* --- comparing ------------------------------------------------------------------------------------------------ */
@@ -185,9 +184,8 @@ static cleat_status compare_output(verifier *v, const cleat_work_graph *graph, c
     float *values = cleat_alloc(2 * elements, sizeof *values), *expected = values ? values + elements : NULL;
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the output");
     cleat_status status = read_values(v, "output", output, expected, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read_unchecked(v->run.session->exec, graph->index, output, values, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_exec_read_unchecked(v->run.session->exec, graph->index, output, values, error);
+    if (!status)
         status = add(v, "output", maker_in(graph->graph, output), output_rel_error(v, output, values, expected),
                      v->limits.output, error);
     cleat_free(values);
@@ -221,9 +219,8 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     const double whole = gradient_norm(v);
     cleat_status status =
         cleat_exec_read_unchecked(session->exec, 0, &session->work->store->flat[CLEAT_FLAT_GRADIENTS], v->flat, error);
-    if (status == CLEAT_OK && cleat_session_has_loss_scale(session))
-        status = cleat_session_read_loss_scale(session, &by, error);
-    for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
+    if (!status && cleat_session_has_loss_scale(session)) status = cleat_session_read_loss_scale(session, &by, error);
+    for (size_t i = 0; i < cleat_store_count(session->work->store) && !status; ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
         if (param->rule.frozen) continue;
         double difference = 0, own = 0;
@@ -248,7 +245,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
     const double whole = gradient_norm(v);
     double difference = 0, change = 0;
     cleat_status status = cleat_session_read_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->flat, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i < cleat_store_count(session->work->store); ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
         for (int64_t k = param->flat_offset; k < param->flat_offset + cleat_tensor_elements(param); ++k) {
@@ -268,10 +265,10 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         cleat_status status = CLEAT_OK;
         if (step > 0) {
             status = cleat_trajectory_update(&v->run, error);
-            if (status == CLEAT_OK) status = cleat_trajectory_forward_backward(&v->run, error);
+            if (!status) status = cleat_trajectory_forward_backward(&v->run, error);
         }
-        if (status == CLEAT_OK) status = cleat_trajectory_loss(&v->run, &loss, error);
-        if (status != CLEAT_OK) return status;
+        if (!status) status = cleat_trajectory_loss(&v->run, &loss, error);
+        if (status) return status;
         double rel_error = fabs(loss - expected) / fabs(expected);
         if (step == 0)
             first = rel_error;
@@ -290,7 +287,7 @@ static cleat_status compare_update(verifier *v, cleat_error *error) {
     cleat_verification items[CLEAT_UPDATE_ITEMS];
     size_t count = 0;
     cleat_status status = cleat_verify_update(&v->run, items, &count, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < count && !status; ++i) {
         items[i].place = ONE_UPDATE;
         status = append(v, &items[i], error);
     }
@@ -373,16 +370,16 @@ static cleat_status verify(verifier *v, const cleat_verify_subject *subject, boo
     const int64_t steps = 11;
     const cleat_st_tensor *curve = NULL;
     cleat_status status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
-    if (status == CLEAT_OK) status = prepare(v, subject, more, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = prepare(v, subject, more, error);
+    if (status) return status;
     v->limits = tolerances_for(v->run.session->work);
     if (is_published(v) && v->run.session->work->store->buffer_count > 0)
         allow_small_batches(v->run.session->work->storage, &v->limits);
     status = check_output(v, error);
-    if (status == CLEAT_OK) status = compare_gradients(v, error);
-    if (status == CLEAT_OK) status = compare_loss(v, curve, error);
-    if (status == CLEAT_OK) status = compare_parameters(v, error);
-    if (status == CLEAT_OK) status = compare_update(v, error);
+    if (!status) status = compare_gradients(v, error);
+    if (!status) status = compare_loss(v, curve, error);
+    if (!status) status = compare_parameters(v, error);
+    if (!status) status = compare_update(v, error);
     return status;
 }
 
@@ -400,7 +397,7 @@ cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_su
     cleat_free(v.before);
     cleat_free(v.gradients);
     cleat_free(v.after);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_verify_free(&made);
         return status;
     }
@@ -421,15 +418,15 @@ cleat_status cleat_verify(const cleat_verify_request *request, const char *file,
     cleat_device *device = NULL;
     cleat_status status = cleat_folder_exists(file) ? cleat_published_golden(file, &opened, error)
                                                     : cleat_safetensors_open(file, &opened, error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         const cleat_verify_subject subject = {
             .file = opened,
             .precision = request->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : request->precision,
             .rank = CLEAT_RANK_TUNED};
         status = cleat_doctor_open_device(request->device, &device, error);
-        if (status == CLEAT_OK) status = cleat_verify_possible(device, request->precision, error);
-        if (status == CLEAT_OK) status = cleat_verify_subject_on(device, &subject, report, NULL, error);
-        if (status != CLEAT_OK && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
+        if (!status) status = cleat_verify_possible(device, request->precision, error);
+        if (!status) status = cleat_verify_subject_on(device, &subject, report, NULL, error);
+        if (status && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
     }
     cleat_device_close(device);
     cleat_safetensors_close(opened);

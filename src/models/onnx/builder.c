@@ -83,7 +83,7 @@ static void append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item) {
     if (cleat_onnx_failed(b)) return;
     cleat_error error;
     cleat_status status = cleat_grow(&list->items, list->count, &list->capacity, sizeof *list->items, &error);
-    if (status != CLEAT_OK)
+    if (status)
         cleat_onnx_fail(b, status, "%s", error.text);
     else
         list->items[list->count++] = item;
@@ -95,7 +95,7 @@ static void register_name(cleat_onnx_builder *b, const char *name) {
     cleat_error error;
     if (cleat_onnx_failed(b)) return;
     cleat_status status = cleat_name_table_add(&b->names, name, 0, &error);
-    if (status != CLEAT_OK) cleat_onnx_fail(b, status, "%s", error.text);
+    if (status) cleat_onnx_fail(b, status, "%s", error.text);
 }
 
 const char *cleat_onnx_new_name(cleat_onnx_builder *b, const char *wanted) {
@@ -186,7 +186,7 @@ const char *cleat_onnx_keep(cleat_onnx_builder *b, const char *key, const char *
     append(b, &b->kept_values, (void *)value);
     if (cleat_onnx_failed(b)) return "";
     cleat_status status = cleat_name_table_add(&b->kept, key, index, &error);
-    return status == CLEAT_OK ? value : cleat_onnx_fail(b, status, "%s", error.text);
+    return status ? cleat_onnx_fail(b, status, "%s", error.text) : value;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------ */

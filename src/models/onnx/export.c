@@ -29,8 +29,8 @@ static void builds_free(builds *all) {
 static cleat_status build(const cleat_model *model, int64_t batch, int64_t length, builds *all, int which,
                           cleat_error *error) {
     cleat_status status = cleat_store_create(&all->stores[which], error);
-    if (status == CLEAT_OK) status = cleat_graph_create(all->stores[which], "onnx", &all->graphs[which], error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_graph_create(all->stores[which], "onnx", &all->graphs[which], error);
+    if (status) return status;
     cleat_model_build(model, all->graphs[which], CLEAT_MODE_PREDICT, batch, length, &all->built[which]);
     return cleat_graph_status(all->graphs[which], error);
 }
@@ -47,9 +47,8 @@ static void choose_lengths(const cleat_model *model, int64_t longest, int64_t le
 static cleat_status build_all(const cleat_onnx_spec *spec, builds *all, cleat_error *error) {
     choose_lengths(spec->model, spec->length, all->lengths);
     cleat_status status = build(spec->model, CLEAT_ONNX_BATCH, all->lengths[0], all, AT_SIZE, error);
-    if (status == CLEAT_OK)
-        status = build(spec->model, CLEAT_ONNX_OTHER_BATCH, all->lengths[0], all, OTHER_BATCH, error);
-    if (status == CLEAT_OK && all->lengths[0] != all->lengths[1])
+    if (!status) status = build(spec->model, CLEAT_ONNX_OTHER_BATCH, all->lengths[0], all, OTHER_BATCH, error);
+    if (!status && all->lengths[0] != all->lengths[1])
         status = build(spec->model, CLEAT_ONNX_BATCH, all->lengths[1], all, OTHER_LENGTH, error);
     return status;
 }
@@ -91,7 +90,7 @@ static cleat_onnx_builds builds_of(const builds *all) {
 static cleat_status prepare(const cleat_onnx_spec *spec, builds *all, cleat_onnx_builds *made, int64_t *length,
                             cleat_error *error) {
     cleat_status status = build_all(spec, all, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     *made = builds_of(all);
     *length = 0;
     if (made->length && !(same_nodes(made->graph, made->length) &&
@@ -99,12 +98,11 @@ static cleat_status prepare(const cleat_onnx_spec *spec, builds *all, cleat_onnx
         builds_free(all);
         *all = (builds){.lengths = {spec->length, spec->length}};
         status = build(spec->model, CLEAT_ONNX_BATCH, spec->length, all, AT_SIZE, error);
-        if (status == CLEAT_OK)
-            status = build(spec->model, CLEAT_ONNX_OTHER_BATCH, spec->length, all, OTHER_BATCH, error);
+        if (!status) status = build(spec->model, CLEAT_ONNX_OTHER_BATCH, spec->length, all, OTHER_BATCH, error);
         *made = builds_of(all);
         *length = spec->length;
     }
-    if (status == CLEAT_OK && !(same_nodes(made->graph, made->batch) && follows(made)))
+    if (!status && !(same_nodes(made->graph, made->batch) && follows(made)))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                             "the graph of %s depends on the size of a batch, so that it cannot be exported as ONNX",
                             cleat_model_name(spec->model));
@@ -210,7 +208,7 @@ static cleat_status translate(const cleat_onnx_spec *spec, const char *path, con
     cleat_onnx_drop_unused(b);
     if (!cleat_onnx_failed(b) && spec->check) {
         cleat_status status = spec->check(spec->user, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     report->nodes = b->main.nodes.count;
     report->parameters = t->parameters;
@@ -228,8 +226,8 @@ cleat_status cleat_onnx_export(const cleat_onnx_spec *spec, const char *path, cl
     int64_t length = 0;
     cleat_onnx_builder_init(&t.builder);
     cleat_status status = prepare(spec, &all, &t.builds, &length, error);
-    if (status == CLEAT_OK) status = translate(spec, path, all.built[AT_SIZE].output, length, &t, &made, error);
-    if (status == CLEAT_OK && report) *report = made;
+    if (!status) status = translate(spec, path, all.built[AT_SIZE].output, length, &t, &made, error);
+    if (!status && report) *report = made;
     cleat_onnx_builder_free(&t.builder);
     builds_free(&all);
     return status;

@@ -20,7 +20,7 @@ static void mark(cleat_onnx_builder *b, cleat_name_table *used, const char *name
     cleat_error error;
     if (!*name || cleat_name_table_find(used, name, &there) || cleat_onnx_failed(b)) return;
     cleat_status status = cleat_name_table_add(used, name, 0, &error);
-    if (status != CLEAT_OK) cleat_onnx_fail(b, status, "%s", error.text);
+    if (status) cleat_onnx_fail(b, status, "%s", error.text);
 }
 
 static bool is_used(const cleat_name_table *used, const Cleat__Onnx__Node *node) {
@@ -98,10 +98,10 @@ static cleat_status stream_close(stream *s, cleat_status status, cleat_error *er
     if (!s->failed && (fflush(s->file) != 0 || fsync(fileno(s->file)) != 0)) s->failed = errno;
     if (fclose(s->file) != 0 && !s->failed) s->failed = errno;
     s->file = NULL;
-    if (status == CLEAT_OK && !s->failed && rename(s->temporary, s->path) != 0) s->failed = errno;
-    if (status == CLEAT_OK && s->failed)
+    if (!status && !s->failed && rename(s->temporary, s->path) != 0) s->failed = errno;
+    if (!status && s->failed)
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", s->path, strerror(s->failed));
-    if (status != CLEAT_OK) unlink(s->temporary);
+    if (status) unlink(s->temporary);
     return status;
 }
 
@@ -138,11 +138,11 @@ static cleat_status write_external(cleat_onnx_builder *b, const char *path, int6
     const char *file = cleat_onnx_text(b, "%s.data", path),
                *location = cleat_onnx_text(b, "%s.data", slash ? slash + 1 : path);
     cleat_status status = stream_open(file, &s, error);
-    for (size_t i = 0; status == CLEAT_OK && i < b->initializers.count; ++i) {
+    for (size_t i = 0; !status && i < b->initializers.count; ++i) {
         Cleat__Onnx__Tensor *tensor = b->initializers.items[i];
         if (tensor->raw_data.len >= EXTERNAL_LEAST) write_value(b, &s, location, tensor);
     }
-    if (status == CLEAT_OK && cleat_onnx_failed(b)) status = cleat_fail(error, b->error.status, "%s", b->error.text);
+    if (!status && cleat_onnx_failed(b)) status = cleat_fail(error, b->error.status, "%s", b->error.text);
     *bytes += s.bytes;
     return stream_close(&s, status, error);
 }
@@ -152,7 +152,7 @@ static cleat_status write_external(cleat_onnx_builder *b, const char *path, int6
 static cleat_status write_model(const Cleat__Onnx__Model *model, const char *path, int64_t *bytes, cleat_error *error) {
     stream s;
     cleat_status status = stream_open(path, &s, error);
-    if (status == CLEAT_OK) cleat__onnx__model__pack_to_buffer(model, &s.base);
+    if (!status) cleat__onnx__model__pack_to_buffer(model, &s.base);
     *bytes += s.bytes;
     return stream_close(&s, status, error);
 }
@@ -188,7 +188,7 @@ cleat_status cleat_onnx_write(cleat_onnx_builder *b, const char *path, const cha
     if (cleat_onnx_failed(b)) return cleat_fail(error, b->error.status, "%s", b->error.text);
     *external = *external || values > largest;
     if (*external) status = write_external(b, path, &written, error);
-    if (status == CLEAT_OK) status = write_model(&model, path, &written, error);
-    if (status == CLEAT_OK) *bytes = written;
+    if (!status) status = write_model(&model, path, &written, error);
+    if (!status) *bytes = written;
     return status;
 }

@@ -42,7 +42,7 @@ static cleat_status read_file(const char *path, cleat_card *card, cleat_error *e
     size_t size;
     snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(ending)), base);
     cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_card_read(name, path, text, size, card, error);
     cleat_free(text);
     return status;

@@ -123,12 +123,12 @@ cleat_status cleat_card_read(const char *name, const char *place, const char *te
     cleat_card_file *file = cleat_alloc(1, sizeof *file);
     if (!file) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
     cleat_status status = cleat_record_open(&cleat_card_schema, file, &record, error);
-    if (status == CLEAT_OK) status = cleat_record_read_text(&record, place, text, size, error);
-    if (status == CLEAT_OK) status = check_memory(file, &record, error);
-    if (status == CLEAT_OK) status = check_match(file, &record, error);
-    if (status == CLEAT_OK) status = check_power(file, &record, error);
-    if (status == CLEAT_OK) status = check_measured(file, &record, error);
-    if (status == CLEAT_OK) set_card(file, name, card);
+    if (!status) status = cleat_record_read_text(&record, place, text, size, error);
+    if (!status) status = check_memory(file, &record, error);
+    if (!status) status = check_match(file, &record, error);
+    if (!status) status = check_power(file, &record, error);
+    if (!status) status = check_measured(file, &record, error);
+    if (!status) set_card(file, name, card);
     cleat_record_close(&record);
     cleat_free(file);
     return status;

@@ -12,13 +12,13 @@ static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *
                                 cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(run, CLEAT_CHECKPOINT_TEMPORARY, temporary, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, name, path, error);
-    if (status == CLEAT_OK) status = cleat_folder_create(temporary, error);
-    for (size_t i = 0; i < checkpoint->files.count && status == CLEAT_OK; ++i)
+    if (!status) status = cleat_checkpoint_path(run, name, path, error);
+    if (!status) status = cleat_folder_create(temporary, error);
+    for (size_t i = 0; i < checkpoint->files.count && !status; ++i)
         status = cleat_file_copy(checkpoint->folder, temporary, checkpoint->files.items[i].name, false, error);
-    if (status == CLEAT_OK) status = cleat_file_copy(checkpoint->folder, temporary, CLEAT_STATE_FILE, false, error);
-    if (status == CLEAT_OK) status = cleat_folder_sync(temporary, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
+    if (!status) status = cleat_file_copy(checkpoint->folder, temporary, CLEAT_STATE_FILE, false, error);
+    if (!status) status = cleat_folder_sync(temporary, error);
+    if (!status) status = cleat_checkpoint_publish(run, temporary, path, error);
     return status;
 }
 
@@ -58,16 +58,16 @@ static cleat_status copy_best(const cleat_checkpoint *checkpoint, const cleat_ch
         return CLEAT_OK;
     }
     cleat_status status = cleat_checkpoint_path(from, best.text, folder, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_refuse_link(folder, &why);
-    if (status == CLEAT_OK) status = cleat_checkpoint_open(folder, &opened, &why); /* checks its hashes */
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_checkpoint_open(folder, &opened, &why); /* checks its hashes */
+    if (status) {
         cleat_log(CLEAT_LOG_WARNING, "the best checkpoint is not copied: %s", why.text);
         return status == CLEAT_ERR_MEMORY ? cleat_fail(error, status, "%s", why.text) : CLEAT_OK;
     }
     status = copy_folder(opened, run, best.text, error);
     cleat_checkpoint_close(opened);
-    return status == CLEAT_OK ? cleat_checkpoint_point_at(run, "best", best.text, error) : status;
+    return status ? status : cleat_checkpoint_point_at(run, "best", best.text, error);
 }
 
 cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error) {
@@ -75,6 +75,6 @@ cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const cha
     name_of(checkpoint, &name);
     cleat_checkpoint_remove_leftovers(run);
     cleat_status status = copy_best(checkpoint, &name, run, error);
-    if (status == CLEAT_OK) status = copy_folder(checkpoint, run, name.text, error);
-    return status == CLEAT_OK ? cleat_checkpoint_point_at(run, "last", name.text, error) : status;
+    if (!status) status = copy_folder(checkpoint, run, name.text, error);
+    return status ? status : cleat_checkpoint_point_at(run, "last", name.text, error);
 }

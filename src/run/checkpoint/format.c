@@ -39,13 +39,13 @@ cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **name
     DIR *folder = opendir(run);
     if (!folder && errno != ENOENT)
         return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", run, strerror(errno));
-    while (folder && status == CLEAT_OK && (entry = readdir(folder))) {
+    while (folder && !status && (entry = readdir(folder))) {
         if (!cleat_checkpoint_name_parse(entry->d_name, &name)) continue;
         status = cleat_grow(&found, n, &capacity, sizeof *found, error);
-        if (status == CLEAT_OK) found[n++] = name;
+        if (!status) found[n++] = name;
     }
     if (folder) closedir(folder);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(found);
         return status;
     }

@@ -15,8 +15,8 @@ static cleat_status open_state(const char *folder, cleat_train_state *state, cle
     char path[CLEAT_CHECKPOINT_PATH], *text;
     size_t size;
     cleat_status status = cleat_checkpoint_path(folder, CLEAT_STATE_FILE, path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
     status = cleat_state_decode(path, text, size, state, files, error);
     cleat_free(text);
     return status;
@@ -27,7 +27,7 @@ static cleat_status check_intact(const char *path, const cleat_checkpoint_file *
     char hash[33];
     size_t size;
     cleat_status status = cleat_file_hash(path, &size, hash, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (size != file->size)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: %zu bytes of the %zu that were written", path,
                           size, file->size);
@@ -43,8 +43,8 @@ static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoi
                is_optim = strcmp(file->name, CLEAT_OPTIM_FILE) == 0;
     if (is_optim && !training) return CLEAT_OK;
     cleat_status status = cleat_checkpoint_path(checkpoint->folder, file->name, path, error);
-    if (status == CLEAT_OK) status = check_intact(path, file, error);
-    if (status != CLEAT_OK || !(is_model || is_optim)) return status;
+    if (!status) status = check_intact(path, file, error);
+    if (status || !(is_model || is_optim)) return status;
     return cleat_safetensors_open_headers(path, is_model ? &checkpoint->model : &checkpoint->optim, error);
 }
 
@@ -56,9 +56,9 @@ static cleat_status open_folder(const char *folder, bool training, cleat_checkpo
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     snprintf(made->folder, sizeof made->folder, "%s", folder);
     cleat_status status = open_state(folder, &made->state, &made->files, error);
-    for (size_t i = 0; i < made->files.count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < made->files.count && !status; ++i)
         status = open_file(made, &made->files.items[i], training, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_checkpoint_close(made);
         return status;
     }
@@ -83,7 +83,7 @@ static cleat_status open_named(const char *run, const char *name, bool training,
                                cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(run, name, folder, error);
-    return status == CLEAT_OK ? open_folder(folder, training, checkpoint, error) : status;
+    return status ? status : open_folder(folder, training, checkpoint, error);
 }
 
 /* Fails if another version wrote a checkpoint of the run: a save would remove it. */
@@ -94,11 +94,11 @@ static cleat_status refuse_other_versions(const char *run, cleat_error *error) {
     cleat_checkpoint_files files;
     size_t count = 0;
     cleat_status status = cleat_checkpoint_list(run, &names, &count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i < count && status != CLEAT_ERR_NOT_SUPPORTED; ++i) {
         cleat_error why = {0};
         status = cleat_checkpoint_path(run, names[i].text, folder, &why);
-        if (status == CLEAT_OK) status = open_state(folder, &state, &files, &why);
+        if (!status) status = open_state(folder, &state, &files, &why);
         if (status == CLEAT_ERR_NOT_SUPPORTED && error) *error = why;
     }
     cleat_free(names);
@@ -112,19 +112,18 @@ static cleat_status open_newest(const char *run, const char *tried, bool trainin
     cleat_error next = {0};
     size_t count;
     cleat_status status = cleat_checkpoint_list(run, &names, &count, &next);
-    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", next.text);
+    if (status) return cleat_fail(error, status, "%s", next.text);
     status = CLEAT_ERR_NOT_FOUND;
-    for (size_t i = 0; i < count && status != CLEAT_OK && status != CLEAT_ERR_MEMORY; ++i) {
+    for (size_t i = 0; i < count && status && status != CLEAT_ERR_MEMORY; ++i) {
         if (tried && strcmp(names[i].text, tried) == 0) continue;
         status = open_named(run, names[i].text, training, checkpoint, &next);
-        if (status == CLEAT_OK)
+        if (!status)
             cleat_log(CLEAT_LOG_WARNING, "%s: continuing from %s instead", run, names[i].text);
         else
             cleat_log(CLEAT_LOG_WARNING, "%s", next.text);
     }
     cleat_free(names);
-    if (status == CLEAT_OK || status == CLEAT_ERR_MEMORY)
-        return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", next.text);
+    if (!status || status == CLEAT_ERR_MEMORY) return status ? cleat_fail(error, status, "%s", next.text) : status;
     if (count == 0 && !tried)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder contains no checkpoint", run);
     if (!tried) cleat_fail(error, CLEAT_ERR_FORMAT, "%s", next.text);
@@ -136,14 +135,14 @@ static cleat_status open_last(const char *run, bool training, cleat_checkpoint *
     cleat_checkpoint_name last;
     cleat_error why = {0};
     cleat_status status = refuse_other_versions(run, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (!cleat_checkpoint_pointer(run, "last", &last)) {
         if (cleat_checkpoint_exists(run))
             cleat_log(CLEAT_LOG_WARNING, "%s: no file 'last' that names a checkpoint", run);
         return open_newest(run, NULL, training, checkpoint, error);
     }
     status = open_named(run, last.text, training, checkpoint, &why);
-    if (status == CLEAT_OK) return status;
+    if (!status) return status;
     if (error) *error = why;
     if (status == CLEAT_ERR_MEMORY) return status;
     cleat_log(CLEAT_LOG_WARNING, "%s", why.text);
@@ -172,7 +171,7 @@ static cleat_status open_unless_run(const char *path, bool training, bool *is_ru
     *is_run = false;
     if (names_a_pointer(path, run, &name)) return open_named(run, name.text, training, checkpoint, error);
     cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, run, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (cleat_file_exists(run)) return open_folder(path, training, checkpoint, error);
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
@@ -189,9 +188,9 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
     snprintf(trimmed, sizeof trimmed, "%.*s", (int)size, path);
     cleat_checkpoint *opened = NULL;
     cleat_status status = open_unless_run(trimmed, true, &is_run, &opened, error);
-    if (status == CLEAT_OK && is_run) status = cleat_checkpoint_open_last(trimmed, &opened, error);
-    if (status == CLEAT_OK && strcmp(opened->folder, trimmed) != 0) status = cleat_refuse_link(opened->folder, error);
-    if (status == CLEAT_OK)
+    if (!status && is_run) status = cleat_checkpoint_open_last(trimmed, &opened, error);
+    if (!status && strcmp(opened->folder, trimmed) != 0) status = cleat_refuse_link(opened->folder, error);
+    if (!status)
         *checkpoint = opened;
     else
         cleat_checkpoint_close(opened);
@@ -203,10 +202,10 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     cleat_error why = {0};
     bool is_run;
     cleat_status status = open_unless_run(path, false, &is_run, checkpoint, error);
-    if (status != CLEAT_OK || !is_run) return status;
+    if (status || !is_run) return status;
     if (!cleat_checkpoint_pointer(path, "best", &name)) return open_last(path, false, checkpoint, error);
     status = open_named(path, name.text, false, checkpoint, &why);
-    if (status == CLEAT_OK) return status;
+    if (!status) return status;
     if (status == CLEAT_ERR_MEMORY || status == CLEAT_ERR_NOT_SUPPORTED)
         return cleat_fail(error, status, "%s", why.text);
     cleat_log(CLEAT_LOG_WARNING, "the best checkpoint cannot be opened, taking the last: %s", why.text);
@@ -221,7 +220,7 @@ cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CH
     size_t count = 0;
     if (names_a_pointer(path, run, &name)) return cleat_checkpoint_path(run, name.text, folder, error);
     cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, folder, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (cleat_file_exists(folder)) {
         snprintf(folder, CLEAT_CHECKPOINT_PATH, "%s", path);
         return CLEAT_OK;
@@ -231,7 +230,7 @@ cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CH
     if (cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name))
         return cleat_checkpoint_path(path, name.text, folder, error);
     status = cleat_checkpoint_list(path, &names, &count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = count ? cleat_checkpoint_path(path, names[0].text, folder, error)
                    : cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                                 "%s: neither a checkpoint (state.json) nor a run folder with one (ckpt-*)", path);
@@ -256,11 +255,11 @@ static cleat_status find_parent(const char *folder, char parent[CLEAT_CHECKPOINT
 cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH], run[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_find_folder(path, folder, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, file, error);
-    if (status != CLEAT_OK || cleat_file_exists(file)) return status;
+    if (!status) status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, file, error);
+    if (status || cleat_file_exists(file)) return status;
     status = find_parent(folder, run, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, "resolved.ini", file, error);
-    if (status != CLEAT_OK || cleat_file_exists(file)) return status;
+    if (!status) status = cleat_checkpoint_path(run, "resolved.ini", file, error);
+    if (status || cleat_file_exists(file)) return status;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                       "%s: no profile.ini: the checkpoint was written by an earlier version, and is not in its run "
                       "folder, whose resolved.ini would do; give the profile of the training",

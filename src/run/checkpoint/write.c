@@ -22,7 +22,7 @@
 static void remove_entry(const char *run, const char *name) {
     cleat_error error = {0};
     const cleat_status status = cleat_remove_inside(run, name, &error);
-    if (status != CLEAT_OK && status != CLEAT_ERR_NOT_FOUND) cleat_log(CLEAT_LOG_WARNING, "%s", error.text);
+    if (status && status != CLEAT_ERR_NOT_FOUND) cleat_log(CLEAT_LOG_WARNING, "%s", error.text);
 }
 
 static bool starts_with(const char *text, const char *prefix) {
@@ -114,9 +114,9 @@ static cleat_status write_tensors(const char *folder, const cleat_st_tensor *ten
     char path[CLEAT_CHECKPOINT_PATH];
     cleat_st_written written;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_safetensors_write_from(path, tensors, count, source, metadata, metadata_count, &written, error);
-    return status == CLEAT_OK ? record_file(files, name, written.hash, written.size, error) : status;
+    return status ? status : record_file(files, name, written.hash, written.size, error);
 }
 
 static cleat_status write_profile(const char *folder, const char *text, cleat_checkpoint_files *files,
@@ -124,8 +124,8 @@ static cleat_status write_profile(const char *folder, const char *text, cleat_ch
     char path[CLEAT_CHECKPOINT_PATH], hash[33];
     cleat_hash_text(text, strlen(text), hash);
     cleat_status status = cleat_checkpoint_path(folder, CLEAT_PROFILE_FILE, path, error);
-    if (status == CLEAT_OK) status = record_file(files, CLEAT_PROFILE_FILE, hash, strlen(text), error);
-    return status == CLEAT_OK ? cleat_file_write(path, text, strlen(text), error) : status;
+    if (!status) status = record_file(files, CLEAT_PROFILE_FILE, hash, strlen(text), error);
+    return status ? status : cleat_file_write(path, text, strlen(text), error);
 }
 
 /* Records a file that the dataset wrote, as it is on disk. */
@@ -135,8 +135,8 @@ static cleat_status record_written(const char *folder, const char *name, cleat_c
     size_t size;
     if (cleat_checkpoint_find(files, name)) return CLEAT_OK;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
-    if (status == CLEAT_OK) status = cleat_file_hash(path, &size, hash, error);
-    return status == CLEAT_OK ? record_file(files, name, hash, size, error) : status;
+    if (!status) status = cleat_file_hash(path, &size, hash, error);
+    return status ? status : record_file(files, name, hash, size, error);
 }
 
 /* Writes the fitted preprocessing of the dataset. */
@@ -144,8 +144,8 @@ static cleat_status write_fitted(const char *folder, const cleat_dataset *datase
                                  cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_dataset_save(dataset, folder, error);
-    if (status == CLEAT_OK) status = cleat_listing_read(folder, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i)
+    if (!status) status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && !status; ++i)
         status = record_written(folder, listing.names[i], files, error);
     cleat_listing_free(&listing);
     return status;
@@ -155,8 +155,8 @@ static cleat_status write_state(const char *folder, const cleat_train_state *sta
                                 cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], *text;
     cleat_status status = cleat_checkpoint_path(folder, CLEAT_STATE_FILE, path, error);
-    if (status == CLEAT_OK) status = cleat_state_encode(state, files, &text, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_state_encode(state, files, &text, error);
+    if (status) return status;
     status = cleat_file_write(path, text, strlen(text), error);
     cleat_free(text);
     return status;
@@ -165,16 +165,16 @@ static cleat_status write_state(const char *folder, const cleat_train_state *sta
 static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content, cleat_error *error) {
     cleat_checkpoint_files files = {.count = 0};
     cleat_status status = cleat_folder_create(folder, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = write_tensors(folder, content->model, content->model_count, content->model_data, content->settings,
                                content->settings_count, CLEAT_MODEL_FILE, &files, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = write_tensors(folder, content->optim, content->optim_count, content->optim_data, NULL, 0,
                                CLEAT_OPTIM_FILE, &files, error);
-    if (status == CLEAT_OK && content->profile) status = write_profile(folder, content->profile, &files, error);
-    if (status == CLEAT_OK && content->dataset) status = write_fitted(folder, content->dataset, &files, error);
-    if (status == CLEAT_OK) status = write_state(folder, content->state, &files, error);
-    if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);
+    if (!status && content->profile) status = write_profile(folder, content->profile, &files, error);
+    if (!status && content->dataset) status = write_fitted(folder, content->dataset, &files, error);
+    if (!status) status = write_state(folder, content->state, &files, error);
+    if (!status) status = cleat_folder_sync(folder, error);
     return status;
 }
 
@@ -193,14 +193,14 @@ static cleat_status free_name(const char *run, const cleat_train_state *state, c
         cleat_checkpoint_name_make(state->epoch, state->step, copy, name);
         cleat_status status = cleat_checkpoint_path(run, name->text, path, error);
         struct stat about;
-        if (status != CLEAT_OK || lstat(path, &about) != 0) return status;
+        if (status || lstat(path, &about) != 0) return status;
     }
 }
 
 cleat_status cleat_checkpoint_point_at(const char *run, const char *pointer, const char *name, cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], line[CLEAT_CHECKPOINT_NAME + 2];
     cleat_status status = cleat_checkpoint_path(run, pointer, path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     int size = snprintf(line, sizeof line, "%s\n", name);
     return cleat_file_write(path, line, (size_t)size, error);
 }
@@ -235,20 +235,20 @@ cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_cont
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     cleat_status status = cleat_folder_make(run, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, CLEAT_CHECKPOINT_TEMPORARY, temporary, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_checkpoint_path(run, CLEAT_CHECKPOINT_TEMPORARY, temporary, error);
+    if (status) return status;
     cleat_checkpoint_remove_leftovers(run);
     status = free_name(run, content->state, &name, path, error);
-    if (status == CLEAT_OK) status = write_content(temporary, content, error);
-    if (status == CLEAT_OK) status = read_back(temporary, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_publish(run, temporary, path, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = write_content(temporary, content, error);
+    if (!status) status = read_back(temporary, error);
+    if (!status) status = cleat_checkpoint_publish(run, temporary, path, error);
+    if (status) {
         remove_entry(run, CLEAT_CHECKPOINT_TEMPORARY);
         return status == CLEAT_ERR_IO ? not_written(run, content, status, error) : status;
     }
     if (best) status = cleat_checkpoint_point_at(run, "best", name.text, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_point_at(run, "last", name.text, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_checkpoint_point_at(run, "last", name.text, error);
+    if (status) return status;
     prune(run, &name, keep);
     if (folder) memcpy(folder, path, sizeof path);
     return CLEAT_OK;

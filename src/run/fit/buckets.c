@@ -22,7 +22,7 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, c
                                   cleat_error *error) {
     cleat_lengths made = {.count = 0};
     cleat_status status = choose(profile, fixed, dataset, &made, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (size_t i = 0; i < n_samples; ++i) {
         size_t bucket = 0;
         while (bucket < made.count && made.lengths[bucket] < cleat_dataset_length(dataset, samples[i])) ++bucket;

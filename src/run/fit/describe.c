@@ -34,10 +34,10 @@ static cleat_status lengths_of_data(const cleat_profile *profile, cleat_model *m
     uint32_t *samples = NULL;
     size_t count = 0;
     cleat_status status = cleat_model_open_data(model, profile->data->path, CLEAT_MODE_TRAIN, NULL, &dataset, error);
-    if (status == CLEAT_OK) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
-    if (status == CLEAT_OK && profile->data->limit > 0 && (size_t)profile->data->limit < count)
+    if (!status) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
+    if (!status && profile->data->limit > 0 && (size_t)profile->data->limit < count)
         count = (size_t)profile->data->limit;
-    if (status == CLEAT_OK)
+    if (!status)
         status =
             cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
     cleat_samples_free(samples);
@@ -98,7 +98,7 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     spec.n_buckets = work->n_buckets;
     spec.recompute = work->recompute;
     cleat_status status = cleat_workload_create(&spec, &same, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     report->single_arena = cleat_plan_category_bytes(same->plan, CLEAT_BYTES_ARENA);
     cleat_workload_destroy(same);
     return CLEAT_OK;
@@ -122,7 +122,7 @@ static cleat_status describe_training(const cleat_fit_request *request, const cl
     spec.n_buckets = work->n_buckets;
     spec.recompute = work->recompute;
     cleat_status status = cleat_workload_create(&spec, &same, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     report->full_bytes = cleat_plan_bytes(same->plan);
     cleat_workload_destroy(same);
     return CLEAT_OK;
@@ -145,7 +145,7 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
         cleat_status status = cleat_workload_create(&spec, &one, error);
         /* A tensor of a second sample is too large to be planned. */
         if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK;
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         bytes[i] = cleat_plan_bytes(one->plan);
         cleat_workload_destroy(one);
     }
@@ -158,7 +158,7 @@ static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report 
     const cleat_work_graph *longest = &work->train[work->n_buckets - 1];
     cleat_memory_profile memory;
     cleat_status status = cleat_memory_profile_find(work->plan, longest->index, &memory, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     report->forward_peak = memory.forward_peak;
     report->training_peak = memory.training_peak;
     snprintf(report->forward_peak_node, CLEAT_NAME, "%s", memory.forward_peak_node->name);
@@ -186,9 +186,9 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
     report->lower_bound = cleat_plan_lower_bound(work->plan);
     describe_slabs(work->plan, report);
     cleat_status status = describe_storage(request, work, report, error);
-    if (status == CLEAT_OK) status = describe_training(request, work, report, error);
-    if (status == CLEAT_OK) status = describe_slope(request, work, report, error);
-    return status == CLEAT_OK ? describe_peaks(work, report, error) : status;
+    if (!status) status = describe_training(request, work, report, error);
+    if (!status) status = describe_slope(request, work, report, error);
+    return status ? status : describe_peaks(work, report, error);
 }
 
 /* --- public function ------------------------------------------------------------------------------------------ */
@@ -200,7 +200,7 @@ static cleat_status find_other_way(const cleat_fit_request *request, bool recomp
     cleat_fitted_clear(other);
     if (recompute) return cleat_fit_one_way(request, 0, other, error);
     cleat_status status = cleat_fit_group(request, &group, error);
-    return status == CLEAT_OK && group ? cleat_fit_one_way(request, group, other, error) : status;
+    return !status && group ? cleat_fit_one_way(request, group, other, error) : status;
 }
 
 static cleat_status describe(const cleat_fit_request *request, cleat_fit_report *report, cleat_error *error) {
@@ -212,14 +212,14 @@ static cleat_status describe(const cleat_fit_request *request, cleat_fit_report 
         snprintf(report->reason, sizeof report->reason, "%.767s", why.text);
         return CLEAT_OK;
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         if (error) *error = why;
         return status;
     }
     report->fits = true;
     bool recompute = chosen.work->recompute != 0;
     if (!other.work) status = find_other_way(request, recompute, &other, error);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     describe_way(&chosen, request->lengths, recompute ? &report->recomputed : &report->stored);
     describe_way(&other, request->lengths, recompute ? &report->stored : &report->recomputed);
     report->steps_per_epoch = report->data_known ? report->steps_per_epoch : 0;
@@ -245,11 +245,11 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "invalid micro-batch size: %lld samples",
                           (long long)micro_batch_size);
     cleat_status status = cleat_profile_check_training(profile, error);
-    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &model, error);
-    if (status == CLEAT_OK) status = cleat_profile_clone(profile, &adjusted, error);
-    if (status != CLEAT_OK) goto done;
+    if (!status) status = cleat_profile_create_model(profile, &model, error);
+    if (!status) status = cleat_profile_clone(profile, &adjusted, error);
+    if (status) goto done;
     status = cleat_fit_lengths(profile, model, &lengths, &made.data_known, error);
-    if (status != CLEAT_OK) goto done;
+    if (status) goto done;
     made.effective_batch = cleat_profile_effective_batch(profile);
     made.steps_per_epoch = made.data_known ? cleat_lengths_steps(&lengths, made.effective_batch) : 0;
     if (micro_batch_size > 0) {
@@ -262,7 +262,7 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     request.tuning = tuning;
     made.limit = request.limit;
     status = describe(&request, &made, error);
-    if (status == CLEAT_OK) *report = made;
+    if (!status) *report = made;
 done:
     cleat_profile_destroy(adjusted);
     cleat_model_destroy(model);

@@ -71,7 +71,7 @@ static cleat_status find_fit(planner *p, int device, const int64_t *samples, con
     memcpy(made->samples, samples, size);
     cleat_status status =
         cleat_rank_fit_make(&p->setup, p->devices[device].facts, p->devices[device].rates, samples, &made->fit, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(made);
         return cleat_fail_in(error, status, "device '%s'", p->devices[device].name);
     }
@@ -173,19 +173,19 @@ static cleat_status evaluate(planner *p, outcome *o, cleat_error *error) {
     int64_t samples[CLEAT_PLAN_DEVICES][CLEAT_BUCKETS], cut[CLEAT_PLAN_DEVICES];
     cleat_status status = CLEAT_OK;
     bool fits = true;
-    for (size_t b = 0; b < p->lengths.count && status == CLEAT_OK; ++b) {
+    for (size_t b = 0; b < p->lengths.count && !status; ++b) {
         status = cleat_shares_cut(p->count, o->shares, p->global[b], cut, error);
-        for (int d = 0; d < p->count && status == CLEAT_OK; ++d) samples[d][b] = cut[d];
+        for (int d = 0; d < p->count && !status; ++d) samples[d][b] = cut[d];
     }
     o->used = 0;
-    for (int d = 0; d < p->count && status == CLEAT_OK; ++d) {
+    for (int d = 0; d < p->count && !status; ++d) {
         o->fits[d] = NULL;
         if (o->shares[d] == 0) continue;
         ++o->used;
         status = find_fit(p, d, samples[d], &o->fits[d], error);
-        fits = fits && status == CLEAT_OK && o->fits[d]->fits;
+        fits = fits && !status && o->fits[d]->fits;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     o->epoch_seconds = 0;
     for (size_t b = 0; b < p->lengths.count && fits; ++b) {
         cleat_exchange exchange;
@@ -207,7 +207,7 @@ static cleat_status solve(const planner *p, const bool *take, outcome *o, cleat_
     for (int d = 0; d < p->count; ++d)
         if (take[d]) times[n++] = line_near(p, d, o->shares[d]);
     cleat_status status = cleat_shares_solve(n, times, p->global[p->main], shares, NULL, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     n = 0;
     for (int d = 0; d < p->count; ++d) o->shares[d] = take[d] ? shares[n++] : 0;
     return CLEAT_OK;
@@ -230,15 +230,15 @@ static cleat_status refine(planner *p, outcome *best, cleat_error *error) {
             if (best->fits[d] &&
                 (!best->fits[slowest] || best->fits[d]->seconds[p->main] > best->fits[slowest]->seconds[p->main]))
                 slowest = d;
-        for (int d = 0; d < p->count && best->shares[slowest] > 1 && status == CLEAT_OK; ++d) {
+        for (int d = 0; d < p->count && best->shares[slowest] > 1 && !status; ++d) {
             outcome moved = *best;
             if (d == slowest || !is_first_alike(p, best, d)) continue;
             --moved.shares[slowest];
             ++moved.shares[d];
             status = evaluate(p, &moved, error);
-            if (status == CLEAT_OK && moved.step_seconds < found.step_seconds) found = moved;
+            if (!status && moved.step_seconds < found.step_seconds) found = moved;
         }
-        if (status != CLEAT_OK || found.step_seconds >= best->step_seconds) break;
+        if (status || found.step_seconds >= best->step_seconds) break;
         *best = found;
     }
     return status;
@@ -252,15 +252,15 @@ static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat
     for (int d = 0; d < p->count; ++d) taken += take[d];
     const bool possible = taken > 0 && taken <= p->global[p->main];
     for (int d = 0; d < p->count; ++d) o.shares[d] = p->global[p->main] / (taken ? taken : 1);
-    for (int round = 0; round < ROUNDS && status == CLEAT_OK && possible; ++round) {
+    for (int round = 0; round < ROUNDS && !status && possible; ++round) {
         const outcome before = o;
         status = solve(p, take, &o, error);
-        if (status != CLEAT_OK || (round > 0 && memcmp(before.shares, o.shares, sizeof o.shares) == 0)) break;
+        if (status || (round > 0 && memcmp(before.shares, o.shares, sizeof o.shares) == 0)) break;
         status = evaluate(p, &o, error);
-        if (status == CLEAT_OK && (round == 0 || o.step_seconds < found.step_seconds)) found = o;
+        if (!status && (round == 0 || o.step_seconds < found.step_seconds)) found = o;
     }
-    if (status == CLEAT_OK) *best = found;
-    return status == CLEAT_OK ? refine(p, best, error) : status;
+    if (!status) *best = found;
+    return status ? status : refine(p, best, error);
 }
 
 /* --- which devices ------------------------------------------------------------------------------------------------ */
@@ -274,9 +274,9 @@ static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, 
         const cleat_rank_fit *fit = NULL;
         if (!p->usable[d]) continue;
         cleat_status status = find_part(p, d, 1, 1, &fit, error);
-        if (status == CLEAT_OK) whole = fmin(whole, fit->backward[p->main]);
-        if (status == CLEAT_OK) status = find_part(p, d, 1, usable, &fit, error);
-        if (status != CLEAT_OK) return status;
+        if (!status) whole = fmin(whole, fit->backward[p->main]);
+        if (!status) status = find_part(p, d, 1, usable, &fit, error);
+        if (status) return status;
         if (fit->fits) even = fmin(even, fit->backward[p->main]);
         if (fit->fits) fitted = fit;
         copied = copied || is_separate(p->devices[d].facts);
@@ -304,12 +304,12 @@ static cleat_status choose(planner *p, int without, bool *take, cleat_error *err
     }
     if (usable == 0) return CLEAT_OK;
     cleat_status status = estimate_exchanges(p, usable, exchanges, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (int d = 0; d < p->count; ++d)
         if (p->usable[d] && d != without) times[n++] = line_near(p, d, p->global[p->main] / usable);
     if (n == 0) return CLEAT_OK;
     status = cleat_shares_choose(n, times, p->global[p->main], exchanges, shares, NULL, NULL, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     n = 0;
     for (int d = 0; d < p->count; ++d)
         if (p->usable[d] && d != without) take[d] = shares[n++] > 0;
@@ -337,10 +337,10 @@ static cleat_status try_without(planner *p, const outcome *best, int d, outcome 
         return CLEAT_OK;
     }
     cleat_status status = choose(p, d, take, error);
-    if (status == CLEAT_OK) status = share_out(p, take, other, error);
+    if (!status) status = share_out(p, take, other, error);
     for (int i = 0; i < p->count; ++i) take[i] = best->shares[i] > 0 && i != d;
-    if (status == CLEAT_OK) status = share_out(p, take, &rest, error);
-    if (status == CLEAT_OK && rest.step_seconds < other->step_seconds) *other = rest;
+    if (!status) status = share_out(p, take, &rest, error);
+    if (!status && rest.step_seconds < other->step_seconds) *other = rest;
     return status;
 }
 
@@ -358,7 +358,7 @@ static cleat_status try_other(planner *p, const outcome *best, int d, outcome *o
 static cleat_status try_others(planner *p, const outcome *best, outcome *others, int *fastest, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *fastest = 0;
-    for (int d = 0; d < p->count && status == CLEAT_OK; ++d) {
+    for (int d = 0; d < p->count && !status; ++d) {
         int same = 0;
         while (same < d && (p->kinds[same] != p->kinds[d] || (best->shares[same] > 0) != (best->shares[d] > 0))) ++same;
         if (same < d)
@@ -366,7 +366,7 @@ static cleat_status try_others(planner *p, const outcome *best, outcome *others,
         else
             status = try_other(p, best, d, &others[d], error);
         if (same < d) swap_devices(&others[d], same, d);
-        if (status == CLEAT_OK && others[d].step_seconds < others[*fastest].step_seconds) *fastest = d;
+        if (!status && others[d].step_seconds < others[*fastest].step_seconds) *fastest = d;
     }
     return status;
 }
@@ -376,9 +376,9 @@ static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_
     bool take[CLEAT_PLAN_DEVICES];
     int fastest = 0;
     cleat_status status = choose(p, -1, take, error);
-    if (status == CLEAT_OK) status = share_out(p, take, best, error);
-    if (status == CLEAT_OK) status = try_others(p, best, others, &fastest, error);
-    for (int i = 0; i < p->count && status == CLEAT_OK; ++i) {
+    if (!status) status = share_out(p, take, best, error);
+    if (!status) status = try_others(p, best, others, &fastest, error);
+    for (int i = 0; i < p->count && !status; ++i) {
         if (!(others[fastest].step_seconds < best->step_seconds * (1 - 1e-9))) break;
         *best = others[fastest];
         status = try_others(p, best, others, &fastest, error);
@@ -536,7 +536,7 @@ static cleat_status fit_alone(planner *p, cleat_distributed_report *report, clea
         const cleat_rank_fit *fit = NULL;
         cleat_distributed_rank *rank = &report->ranks[d];
         cleat_status status = find_part(p, d, 1, 1, &fit, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         p->usable[d] = rank->fits = fit->fits;
         rank->storage = fit->storage;
         rank->limit = fit->limit;
@@ -555,8 +555,8 @@ static cleat_status plan(planner *p, cleat_distributed_report *report, cleat_err
     report->length = p->lengths.lengths[p->main];
     report->global_batch_size = p->global[p->main];
     cleat_status status = fit_alone(p, report, error);
-    if (status == CLEAT_OK) status = find_best(p, &best, others, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = find_best(p, &best, others, error);
+    if (!status) {
         report->used = best.used;
         for (int d = 0; d < p->count; ++d) describe_rank(p, &best, &others[d], d, &report->ranks[d]);
         report->watts = watts_of(p, &best);
@@ -582,14 +582,14 @@ cleat_status cleat_fit_distributed(const cleat_profile *profile, int count, cons
     planner p = {.count = count, .devices = devices, .network = network};
     cleat_model *model = NULL;
     cleat_status status = check(profile, count, error);
-    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &model, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_profile_create_model(profile, &model, error);
+    if (status) return status;
     cleat_distributed_report *made = cleat_alloc(1, sizeof *made);
     if (!made) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %d devices", count);
-    if (status == CLEAT_OK) status = cleat_fit_lengths(profile, model, &p.lengths, &p.data_known, error);
+    if (!status) status = cleat_fit_lengths(profile, model, &p.lengths, &p.data_known, error);
     p.setup = (cleat_rank_setup){profile, model, &p.lengths};
-    if (status == CLEAT_OK) status = plan(&p, made, error);
-    if (status == CLEAT_OK) *report = *made;
+    if (!status) status = plan(&p, made, error);
+    if (!status) *report = *made;
     cleat_free(made);
     free_known(p.known);
     cleat_model_destroy(model);

@@ -121,8 +121,8 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
                                  cleat_node_estimate *estimate, cleat_error *error) {
     cleat_binder binder;
     cleat_status status = check_graph(plan, graph, error);
-    if (status == CLEAT_OK) status = check_rates(rates, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_rates(rates, error);
+    if (status) return status;
     const cleat_layout *layout = &plan->layouts[graph];
     if (node >= layout->graph->node_count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %zu is out of range: graph '%s' has %zu", node,
@@ -140,8 +140,8 @@ static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backwar
     cleat_binder binder;
     cleat_node_estimate node;
     cleat_status status = check_graph(plan, graph, error);
-    if (status == CLEAT_OK) status = check_rates(rates, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_rates(rates, error);
+    if (status) return status;
     const cleat_layout *layout = &plan->layouts[graph];
     const size_t forward = layout->graph->gradients ? layout->graph->forward_nodes : layout->graph->node_count;
     *seconds = 0;
@@ -149,7 +149,7 @@ static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backwar
     cleat_binder_init(&binder, &plan->facts);
     for (size_t i = backward ? forward : 0; i < layout->graph->node_count && !status; ++i) {
         status = estimate_node(layout, i, rates, &binder, &node, error);
-        if (status != CLEAT_OK || node.launches == 0) continue; /* a reshape takes no time */
+        if (status || node.launches == 0) continue; /* a reshape takes no time */
         *seconds += node.seconds;
         roofline->flops += node.cost.flops;
         roofline->bytes += node.cost.bytes;
@@ -165,7 +165,7 @@ static cleat_status sum_seconds(const cleat_plan *plan, size_t graph, bool backw
     cleat_roofline roofline;
     double sum;
     cleat_status status = sum_nodes(plan, graph, backward, rates, &sum, &roofline, error);
-    if (status == CLEAT_OK) *seconds = sum;
+    if (!status) *seconds = sum;
     return status;
 }
 
@@ -184,6 +184,6 @@ cleat_status cleat_estimate_roofline(const cleat_plan *plan, size_t graph, const
     cleat_roofline sum;
     double seconds;
     cleat_status status = sum_nodes(plan, graph, false, rates, &seconds, &sum, error);
-    if (status == CLEAT_OK) *roofline = sum;
+    if (!status) *roofline = sum;
     return status;
 }

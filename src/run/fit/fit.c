@@ -97,7 +97,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
         if (error) error->status = CLEAT_ERR_FIT;
         return CLEAT_ERR_FIT;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     int64_t needed = cleat_plan_bytes(made->plan);
     if (bytes) *bytes = needed;
     if (request->limit > 0 && needed > request->limit) {
@@ -111,7 +111,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     } else {
         status = check_launches(request, made->plan, buckets, n, error);
     }
-    if (status == CLEAT_OK)
+    if (!status)
         *work = made;
     else
         cleat_workload_destroy(made);
@@ -144,11 +144,11 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
         bad = good;
         good = good * 2 < bucket->global_batch_size ? good * 2 : bucket->global_batch_size;
     }
-    while (status == CLEAT_OK && good - bad > 1) {
+    while (!status && good - bad > 1) {
         int64_t middle = bad + (good - bad) / 2, needed = 0;
         trial.micro_batch_size = cut(bucket->global_batch_size, middle);
         status = try_bucket(request, recompute, &trial, &needed, error);
-        if (status == CLEAT_OK) {
+        if (!status) {
             good = middle;
             *bytes = needed;
         } else if (status == CLEAT_ERR_FIT) {
@@ -180,9 +180,8 @@ static cleat_status cut_all(const cleat_fit_request *request, int recompute, cle
                             cleat_workload **work, cleat_error *error) {
     int64_t bytes[CLEAT_BUCKETS];
     cleat_status status = CLEAT_OK;
-    for (size_t b = n; b-- > 0 && status == CLEAT_OK;)
-        status = cut_bucket(request, recompute, &buckets[b], &bytes[b], error);
-    if (status != CLEAT_OK) return status;
+    for (size_t b = n; b-- > 0 && !status;) status = cut_bucket(request, recompute, &buckets[b], &bytes[b], error);
+    if (status) return status;
     while ((status = try_buckets(request, recompute, buckets, n, work, NULL, error)) == CLEAT_ERR_FIT)
         if (!cut_further(buckets, bytes, n)) break;
     return status;
@@ -199,7 +198,7 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fit
     double update = 0;
     if (!request->rates || request->purpose != CLEAT_FOR_TRAINING) return CLEAT_OK;
     cleat_status status = cleat_estimate_graph(work->plan, work->update.index, request->rates, &update, error);
-    for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
+    for (size_t b = 0; b < work->n_buckets && !status; ++b) {
         double seconds = 0;
         status = cleat_estimate_graph(work->plan, work->train[b].index, request->rates, &seconds, error);
         int64_t global_batches = cut(request->lengths->samples[b], effective_batch(request));
@@ -215,8 +214,8 @@ static cleat_status fit_less(const cleat_fit_request *request, int recompute, cl
     cleat_error of_one = {0};
     cleat_bucket one = {.length = buckets[n - 1].length, .micro_batch_size = 1, .global_batch_size = 1};
     cleat_status status = try_bucket(request, recompute, &one, &found->min_bytes, &of_one);
-    if (status != CLEAT_OK && (status != CLEAT_ERR_FIT || !request->exactly)) found->why = of_one;
-    if (status != CLEAT_OK) return status;
+    if (status && (status != CLEAT_ERR_FIT || !request->exactly)) found->why = of_one;
+    if (status) return status;
     if (request->exactly) return CLEAT_ERR_FIT;
     return cut_all(request, recompute, buckets, n, &found->work, &found->why);
 }
@@ -238,9 +237,9 @@ cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, 
     start_buckets(request, buckets);
     cleat_status status = try_buckets(request, recompute, buckets, n, &found.work, NULL, &found.why);
     if (status == CLEAT_ERR_FIT) status = fit_less(request, recompute, buckets, n, &found);
-    if (status == CLEAT_OK) status = estimate(request, &found, &found.why);
+    if (!status) status = estimate(request, &found, &found.why);
     if (status == CLEAT_ERR_FIT) status = CLEAT_OK;
-    if (status != CLEAT_OK) {
+    if (status) {
         if (error) *error = found.why;
         cleat_fitted_clear(&found);
         return status;
@@ -269,7 +268,7 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
         int64_t bytes = 0;
         cleat_status status = try_buckets(&unlimited, (int)group, longest, 1, &work, &bytes, error);
         if (status == CLEAT_ERR_FIT) continue;
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         segments = cleat_workload_segments(work);
         cleat_workload_destroy(work);
         if (group < segments && (!best || bytes < least)) {
@@ -341,10 +340,10 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
     cleat_fitted stored = {0}, recomputed = {0};
     int group = 0;
     cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
-    bool try_recompute = status == CLEAT_OK && may_recompute(request, &stored);
+    bool try_recompute = !status && may_recompute(request, &stored);
     if (try_recompute) status = cleat_fit_group(request, &group, error);
-    if (status == CLEAT_OK && group) status = cleat_fit_one_way(request, group, &recomputed, error);
-    if (status != CLEAT_OK) goto done;
+    if (!status && group) status = cleat_fit_one_way(request, group, &recomputed, error);
+    if (status) goto done;
     bool recompute = recompute_wins(request, &stored, &recomputed);
     if (!recompute && !stored.work) {
         const cleat_fitted *smallest = smaller(&stored, &recomputed);
@@ -376,7 +375,7 @@ cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *ch
     cleat_fit_request plain = *request;
     plain.tuning = NULL;
     status = search(&plain, chosen, other, why, why_size, error);
-    if (status == CLEAT_OK)
+    if (!status)
         cleat_log(CLEAT_LOG_INFO, "kernels: the model does not fit with the tuned kernels; using the default kernels");
     return status;
 }

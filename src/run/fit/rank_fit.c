@@ -11,9 +11,8 @@ static cleat_status estimate_bucket(const cleat_workload *work, size_t b, const 
                                     cleat_rank_fit *fit, cleat_error *error) {
     double seconds = 0;
     cleat_status status = cleat_estimate_graph(work->plan, work->train[b].index, rates, &seconds, error);
-    if (status == CLEAT_OK)
-        status = cleat_estimate_backward(work->plan, work->train[b].index, rates, &fit->backward[b], error);
-    if (status == CLEAT_OK) fit->seconds[b] = (double)fit->buckets[b].micro_batches * seconds + update;
+    if (!status) status = cleat_estimate_backward(work->plan, work->train[b].index, rates, &fit->backward[b], error);
+    if (!status) fit->seconds[b] = (double)fit->buckets[b].micro_batches * seconds + update;
     return status;
 }
 
@@ -35,7 +34,7 @@ static cleat_status describe(const cleat_workload *work, const cleat_rates *rate
     fit->bytes = cleat_plan_bytes(work->plan);
     fit->gradient_bytes = cleat_store_trained(work->store) * (int64_t)sizeof(float);
     cleat_status status = cleat_estimate_graph(work->plan, work->update.index, rates, &update, error);
-    for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
+    for (size_t b = 0; b < work->n_buckets && !status; ++b) {
         fit->buckets[b] = (cleat_fit_bucket){.length = work->buckets[b].length};
         if (samples[b] == 0) continue;
         fit->buckets[b].global_batch_size = samples[b];
@@ -59,13 +58,13 @@ static cleat_status search(const cleat_rank_setup *setup, const cleat_profile *o
     request.profile = of_rank;
     fit->limit = request.limit;
     cleat_status status = cleat_fit_search(&request, &chosen, NULL, fit->reason, sizeof fit->reason, &why);
-    if (status == CLEAT_OK)
+    if (!status)
         status = describe(chosen.work, rates, lengths->samples, fit, &why);
     else if (status == CLEAT_ERR_FIT) {
         snprintf(fit->reason, sizeof fit->reason, "%.511s", why.text);
         status = CLEAT_OK;
     }
-    if (status != CLEAT_OK && error) *error = why;
+    if (status && error) *error = why;
     cleat_fitted_clear(&chosen);
     return status;
 }
@@ -83,10 +82,10 @@ cleat_status cleat_rank_fit_make(const cleat_rank_setup *setup, const cleat_devi
     }
     if (most < 1) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a rank without samples cannot be fitted");
     cleat_status status = cleat_profile_clone(setup->profile, &of_rank, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     of_rank->train.effective_batch_size = most;
     status = search(setup, of_rank, &lengths, facts, rates, &made, error);
     cleat_profile_destroy(of_rank);
-    if (status == CLEAT_OK) *fit = made;
+    if (!status) *fit = made;
     return status;
 }

@@ -128,7 +128,7 @@ static int64_t capacity(int ranks, const cleat_rank_time *times, int64_t samples
 cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares,
                                 double *seconds, cleat_error *error) {
     cleat_status status = check_times(ranks, times, samples, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (samples < ranks)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%lld samples cannot be shared by %d ranks: each needs at least one; use fewer devices or a "
@@ -257,11 +257,11 @@ cleat_status cleat_shares_choose(int ranks, const cleat_rank_time *times, int64_
                                  double *other_seconds, cleat_error *error) {
     int count = 0;
     cleat_status status = check_times(ranks, times, samples, error);
-    if (status == CLEAT_OK) status = check_communication(ranks, communication_seconds, error);
-    if (status == CLEAT_OK && capacity(ranks, times, samples) < samples)
+    if (!status) status = check_communication(ranks, communication_seconds, error);
+    if (!status && capacity(ranks, times, samples) < samples)
         status = cleat_fail(error, CLEAT_ERR_FIT, "%lld samples do not fit %d ranks, which hold %lld",
                             (long long)samples, ranks, (long long)capacity(ranks, times, samples));
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     candidate *order = cleat_alloc((size_t)ranks, sizeof *order);
     cleat_rank_time *chosen = cleat_alloc((size_t)ranks, sizeof *chosen);
     int64_t *parts = cleat_alloc((size_t)ranks, sizeof *parts);

@@ -42,7 +42,7 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     int64_t batch = work->buckets[bucket].micro_batch_size, length = work->buckets[bucket].length;
     snprintf(label, sizeof label, "%s %lld x %lld", name, (long long)batch, (long long)length);
     cleat_status status = cleat_graph_create(work->store, label, &out->graph, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (work->storage != CLEAT_F32) cleat_autocast(out->graph, work->storage);
     if (mode == CLEAT_MODE_TRAIN && work->recompute == CLEAT_RECOMPUTE_CHEAP)
         cleat_graph_recompute_cheap(out->graph);
@@ -65,7 +65,7 @@ static cleat_status set_rules(cleat_workload *work, cleat_purpose purpose, cleat
  * with the loss scale around it. */
 static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_error *error) {
     cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_graph *graph = work->update.graph;
     const bool scaled = work->storage == CLEAT_F16;
     int64_t terms = cleat_model_terms(work->model) + 1, eight = 8, one = 1;
@@ -96,7 +96,7 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
 static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
     if (!cleat_has_half_weights(work->store)) return CLEAT_OK;
     cleat_status status = cleat_graph_create(work->store, "copies", &work->refresh.graph, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_refresh_half_weights(work->refresh.graph);
     return cleat_graph_status(work->refresh.graph, error);
 }
@@ -104,20 +104,20 @@ static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
 static cleat_status build_graphs(cleat_workload *work, const cleat_workload_spec *spec, cleat_error *error) {
     const cleat_purpose purpose = spec->purpose;
     cleat_status status = CLEAT_OK;
-    for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
+    for (size_t b = 0; b < work->n_buckets && !status; ++b) {
         if (purpose == CLEAT_FOR_TRAINING)
             status = build_graph(work, "train", CLEAT_MODE_TRAIN, b, spec->facts, &work->train[b], error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         if (purpose == CLEAT_FOR_PREDICTION)
             status = build_graph(work, "predict", CLEAT_MODE_PREDICT, b, spec->facts, &work->evaluate[b], error);
         else
             status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, spec->facts, &work->evaluate[b], error);
     }
-    if (status == CLEAT_OK) status = cleat_model_check_adapters(work->model, work->store, error);
-    if (status == CLEAT_OK) status = cleat_store_arrange(work->store, error);
-    if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, spec->host_norm, error);
-    if (status == CLEAT_OK) status = build_refresh(work, error);
-    if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
+    if (!status) status = cleat_model_check_adapters(work->model, work->store, error);
+    if (!status) status = cleat_store_arrange(work->store, error);
+    if (!status && purpose == CLEAT_FOR_TRAINING) status = build_update(work, spec->host_norm, error);
+    if (!status) status = build_refresh(work, error);
+    if (!status && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
     return status;
 }
 
@@ -150,7 +150,7 @@ static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *
     }
     cleat_status status =
         cleat_plan_create_with(graphs, count, facts, cleat_choose_tuned, (void *)tuning, &work->plan, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) find_inputs(work, owners[i]);
+    for (size_t i = 0; i < count && !status; ++i) find_inputs(work, owners[i]);
     return status;
 }
 
@@ -167,10 +167,10 @@ cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_worklo
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
-    if (status == CLEAT_OK) status = set_rules(made, spec->purpose, error);
-    if (status == CLEAT_OK) status = build_graphs(made, spec, error);
-    if (status == CLEAT_OK) status = plan_graphs(made, spec->facts, spec->tuning, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = set_rules(made, spec->purpose, error);
+    if (!status) status = build_graphs(made, spec, error);
+    if (!status) status = plan_graphs(made, spec->facts, spec->tuning, error);
+    if (status) {
         cleat_workload_destroy(made);
         return status;
     }

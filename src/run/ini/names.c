@@ -58,7 +58,7 @@ static void unknown_key(const cleat_schema *schema, const char *section, const c
 cleat_status cleat_schema_require(const cleat_schema *schema, const char *section, const char *name, const char *place,
                                   const cleat_key **key, cleat_error *error) {
     cleat_status status = cleat_schema_require_section(schema, section, place, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_key *found = cleat_schema_find(schema, section, name);
     if (!found) {
         unknown_key(schema, section, name, place, error);

@@ -45,7 +45,7 @@ typedef struct reader {
 } reader;
 
 static char *fail_here(reader *in, cleat_status status) {
-    if (in->status == CLEAT_OK) {
+    if (!in->status) {
         in->status = status;
         in->failed_line = in->line;
     }
@@ -66,7 +66,7 @@ static cleat_status begin_section(reader *in, const char *line) {
     if (!close) return CLEAT_OK; /* inih reports the error */
     snprintf(section, sizeof section, "%.*s", (int)(close - line - 1), line + 1);
     cleat_status status = cleat_schema_require_section(schema, section, in->place, in->error);
-    for (size_t i = 0; status == CLEAT_OK && schema->sections[i].name; ++i)
+    for (size_t i = 0; !status && schema->sections[i].name; ++i)
         if (strcmp(schema->sections[i].name, section) == 0 && !in->begun[i]) in->begun[i] = in->line;
     return status;
 }
@@ -100,9 +100,9 @@ static cleat_status read_line(reader *in, char *line) {
 static char *next_line(char *buffer, int size, void *stream) {
     reader *in = stream;
     char line[LONGEST_LINE + 1];
-    if (in->status != CLEAT_OK || in->text >= in->end) return NULL;
+    if (in->status || in->text >= in->end) return NULL;
     cleat_status status = read_line(in, line);
-    if (status != CLEAT_OK) return fail_here(in, status);
+    if (status) return fail_here(in, status);
 
     in->continued = in->continues;
     /* An empty line is not plain either, because strchr also finds the terminating zero. */
@@ -115,7 +115,7 @@ static char *next_line(char *buffer, int size, void *stream) {
     }
     if (!in->continued && *line == '[') {
         status = begin_section(in, line);
-        if (status != CLEAT_OK) return fail_here(in, status);
+        if (status) return fail_here(in, status);
     }
     int used = snprintf(buffer, (size_t)size, "%s%s\n", in->continued ? " " : "", line);
     if (used < 0 || used >= size)
@@ -127,19 +127,19 @@ static char *next_line(char *buffer, int size, void *stream) {
 static void flush(reader *in) {
     assignment *pending = &in->pending;
     const cleat_key *key;
-    if (!pending->open || in->status != CLEAT_OK) return;
+    if (!pending->open || in->status) return;
     pending->open = false;
     cleat_status status =
         cleat_schema_require(in->record->schema, pending->section, pending->name, pending->place, &key, in->error);
-    if (status == CLEAT_OK) {
+    if (!status) {
         int *given = &in->given[key - in->record->schema->keys];
         if (*given)
             status = cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: duplicate %s.%s; first set in line %d",
                                 pending->place, key->section, key->name, *given);
         *given = pending->line;
     }
-    if (status == CLEAT_OK) status = cleat_record_assign(in->record, key, pending->value, pending->place, in->error);
-    if (status == CLEAT_OK) return;
+    if (!status) status = cleat_record_assign(in->record, key, pending->value, pending->place, in->error);
+    if (!status) return;
     in->status = status;
     in->failed_line = pending->line;
 }
@@ -154,7 +154,7 @@ static int handle_pair(void *user, const char *section, const char *name, const 
         return 1;
     }
     flush(in);
-    if (in->status != CLEAT_OK) return 0;
+    if (in->status) return 0;
     if (!*section) {
         fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: key before the first [section]", in->place));
         return 0;
@@ -209,14 +209,14 @@ cleat_status cleat_record_read_text(const cleat_record *record, const char *name
     int bad_line = ini_parse_stream(next_line, in, handle_pair, in);
     flush(in);
     status = in->status;
-    if (bad_line > 0 && (status == CLEAT_OK || bad_line < in->failed_line)) {
+    if (bad_line > 0 && (!status || bad_line < in->failed_line)) {
         place_of_line(in, text, bad_line);
         status = cleat_fail(error, CLEAT_ERR_PROFILE,
                             "%s: neither 'key = value', nor a [section], nor a comment (# or ;)", in->place);
     } else if (bad_line < 0) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", name);
     }
-    if (status == CLEAT_OK) status = require_given(in);
+    if (!status) status = require_given(in);
 done:
     cleat_free(given);
     cleat_free(in);

@@ -13,9 +13,9 @@ cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_r
         .schema = schema, .parts = {fields}, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
     cleat_status status = CLEAT_OK;
     if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a %s", schema->noun);
-    for (const cleat_key *key = schema->keys; key->name && status == CLEAT_OK; ++key)
+    for (const cleat_key *key = schema->keys; key->name && !status; ++key)
         if (key->initial) status = cleat_value_parse(schema->noun, key, key->initial, "default", fields, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_record_close(&opened);
         return status;
     }
@@ -36,7 +36,7 @@ cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *ke
     char *copy = cleat_strdup(place);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
     cleat_status status = cleat_value_parse(record->schema->noun, key, value, place, record->parts[key->part], error);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_free(copy);
         return status;
     }

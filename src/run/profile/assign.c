@@ -43,6 +43,6 @@ cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment_te
         return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: is too long", place);
     const cleat_key *key;
     cleat_status status = cleat_schema_require(record.schema, section, name, place, &key, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     return cleat_record_assign(&record, key, value, place, error);
 }

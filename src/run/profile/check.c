@@ -84,9 +84,8 @@ static cleat_status check_batch(const cleat_profile *p, const cleat_record *reco
                                        "together %lld samples per step; the maximum is %d", (long long)effective,
                                        (int)MAX_SAMPLES);
     cleat_status status = check_at_most(record, error, "batch_size", batch, effective);
-    if (status == CLEAT_OK)
-        status = check_at_most(record, error, "gradient_accumulation_steps", accumulation, effective);
-    if (status != CLEAT_OK || batch == CLEAT_AUTO || accumulation == CLEAT_AUTO) return status;
+    if (!status) status = check_at_most(record, error, "gradient_accumulation_steps", accumulation, effective);
+    if (status || batch == CLEAT_AUTO || accumulation == CLEAT_AUTO) return status;
     if ((effective + batch - 1) / batch == accumulation) return CLEAT_OK;
     return cleat_record_contradict(record, error, (cleat_key_name){"train", "gradient_accumulation_steps"},
                                    (cleat_key_name){"train", "effective_batch_size"},
@@ -187,7 +186,7 @@ cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *erro
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }

@@ -180,7 +180,7 @@ cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_
     char *text;
     size_t size;
     cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_profile_read_text(profile, path, text, size, error);
     cleat_free(text);
     return status;
@@ -190,10 +190,10 @@ cleat_status cleat_profile_load(const char *path, const char *const *assignments
                                 cleat_error *error) {
     cleat_profile *made = NULL;
     cleat_status status = cleat_profile_create(&made, error);
-    if (status == CLEAT_OK) status = cleat_profile_read(made, path, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) status = cleat_profile_set(made, assignments[i], error);
-    if (status == CLEAT_OK && !*made->init) status = cleat_profile_check(made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_profile_read(made, path, error);
+    for (size_t i = 0; i < count && !status; ++i) status = cleat_profile_set(made, assignments[i], error);
+    if (!status && !*made->init) status = cleat_profile_check(made, error);
+    if (status) {
         cleat_profile_destroy(made);
         return status;
     }
@@ -223,7 +223,7 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
         char *taken;
         print_value(profile, key, &value);
         cleat_status status = cleat_text_detach(&value, &taken, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         snprintf(text, size, "%s", taken);
         cleat_free(taken);
         return CLEAT_OK;

@@ -7,7 +7,7 @@
  * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time (cleat_ranks_set_timeouts) or the
  * transport failed. The ranks are then broken: every later call returns the same at once.
  *
- * MPI is called on one thread of its own, so that the run's thread can wait with a timeout and save the
+ * MPI is called on a separate thread, so that the run's thread can wait with a timeout and save the
  * finished steps. The same thread exchanges heartbeats while nobody knows how long a rank works (setup,
  * first steps, evaluation, checkpoints), so only a rank that is silent for `distribute.timeout` is lost. */
 #ifndef CLEAT_SRC_RANKS_H

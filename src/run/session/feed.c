@@ -125,10 +125,10 @@ static cleat_status make_slots(cleat_feed *feed, int workers, cleat_error *error
         cleat_status status =
             cleat_staging_create(feed->session->exec, bytes, feed->session->profile->loader.pin_memory,
                                  &feed->stagings[feed->n_slots], error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         feed->bytes[feed->n_slots] = cleat_staging_data(feed->stagings[feed->n_slots]);
         if (feed->loader) status = cleat_loader_add_slot(feed->loader, feed->bytes[feed->n_slots], error);
-        if (status != CLEAT_OK) {
+        if (status) {
             cleat_staging_destroy(feed->stagings[feed->n_slots]);
             return status;
         }
@@ -148,8 +148,8 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
     made->tunes = session->profile->loader.num_workers == CLEAT_AUTO;
     cleat_worker_tuning_start(&made->tuning, made->workers);
     cleat_status status = find_offsets(made, error);
-    if (status == CLEAT_OK) status = make_slots(made, made->workers, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = make_slots(made, made->workers, error);
+    if (!status) {
         cleat_loader_setup setup = {.dataset = dataset,
                                     .buckets = session->work->buckets,
                                     .n_buckets = session->work->n_buckets,
@@ -166,7 +166,7 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
                                     .user = made};
         status = cleat_loader_create(&setup, &made->loader, error);
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_feed_close(made);
         return status;
     }
@@ -275,7 +275,7 @@ void cleat_feed_exclude(cleat_feed *feed, double seconds) {
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error) {
     cleat_loaded loaded;
     cleat_status status = cleat_loader_next(feed->loader, &loaded, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     fed->micro_batch = loaded.micro_batch;
     if (!loaded.micro_batch) return CLEAT_OK;
     if (feed->is_training) count_hand_over(feed, &loaded);
@@ -307,7 +307,7 @@ cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, 
 
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {
     cleat_status status = cleat_feed_upload(feed, graph, fed, error);
-    return status == CLEAT_OK ? cleat_exec_run(feed->session->exec, graph->index, error) : status;
+    return status ? status : cleat_exec_run(feed->session->exec, graph->index, error);
 }
 
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed) {

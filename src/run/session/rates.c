@@ -147,11 +147,11 @@ static void trial_destroy(trial *t) {
 static cleat_status trial_plan(const subject *what, int64_t size, const cleat_device_facts *facts, trial *t,
                                cleat_error *error) {
     cleat_status status = cleat_store_create(&t->store, error);
-    if (status == CLEAT_OK) status = cleat_graph_create(t->store, what->name, &t->graph, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_graph_create(t->store, what->name, &t->graph, error);
+    if (status) return status;
     what->build(t->graph, size);
     status = cleat_graph_status(t->graph, error);
-    return status == CLEAT_OK ? cleat_plan_create(&t->graph, 1, facts, &t->plan, error) : status;
+    return status ? status : cleat_plan_create(&t->graph, 1, facts, &t->plan, error);
 }
 
 /* Half of the free memory, because other processes may need some at the same time. */
@@ -179,9 +179,9 @@ static cleat_status fill(trial *t, const cleat_tensor *tensor, cleat_error *erro
 
 static cleat_status trial_fill(trial *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < t->graph->tensor_count && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < t->graph->tensor_count && !status; ++i)
         if (t->graph->tensors[i]->role == CLEAT_ROLE_INPUT) status = fill(t, t->graph->tensors[i], error);
-    for (size_t i = 0; i < cleat_store_count(t->store) && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < cleat_store_count(t->store) && !status; ++i)
         status = fill(t, cleat_store_param(t->store, i), error);
     return status;
 }
@@ -196,17 +196,17 @@ static cleat_status trial_create(cleat_device *device, const subject *what, int6
     cleat_status status = CLEAT_ERR_FIT;
     for (; size >= least; size /= 2) {
         status = trial_plan(what, size, facts, &t, error);
-        bool fits = status == CLEAT_OK && cleat_plan_bytes(t.plan) <= allowed, last = size / 2 < least;
+        bool fits = !status && cleat_plan_bytes(t.plan) <= allowed, last = size / 2 < least;
         if (fits || last || (status != CLEAT_OK && status != CLEAT_ERR_FIT)) break;
         trial_destroy(&t);
     }
-    if (status == CLEAT_OK && size > what->first && cleat_plan_bytes(t.plan) > allowed)
+    if (!status && size > what->first && cleat_plan_bytes(t.plan) > allowed)
         status = cleat_fail(error, CLEAT_ERR_FIT, "%s of size %lld need more than half of the free memory", what->name,
                             (long long)size);
-    if (status == CLEAT_OK) status = cleat_exec_create(device, t.plan, &t.exec, error);
-    if (status == CLEAT_OK) status = cleat_exec_build(t.exec, error);
-    if (status == CLEAT_OK) status = trial_fill(&t, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_exec_create(device, t.plan, &t.exec, error);
+    if (!status) status = cleat_exec_build(t.exec, error);
+    if (!status) status = trial_fill(&t, error);
+    if (status) {
         trial_destroy(&t);
         return cleat_fail_in(error, status, "measuring '%s'", facts->name);
     }
@@ -219,8 +219,8 @@ static cleat_status trial_create(cleat_device *device, const subject *what, int6
 static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error *error) {
     double start = cleat_seconds();
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < runs && status == CLEAT_OK; ++i) status = cleat_exec_enqueue(t->exec, 0, error);
-    if (status == CLEAT_OK) status = cleat_exec_finish(t->exec, error);
+    for (int i = 0; i < runs && !status; ++i) status = cleat_exec_enqueue(t->exec, 0, error);
+    if (!status) status = cleat_exec_finish(t->exec, error);
     *seconds = (cleat_seconds() - start) / runs;
     return status;
 }
@@ -234,17 +234,17 @@ static cleat_status time_runs(trial *t, double enough, double *seconds, cleat_er
     double each = 0, fastest = INFINITY;
     int runs = 1;
     cleat_status status = time_burst(t, 1, &each, error); /* creates the kernels */
-    if (status == CLEAT_OK) status = time_burst(t, 1, &each, error);
-    while (status == CLEAT_OK && each * runs < burst_seconds && runs < MAX_RUNS) {
+    if (!status) status = time_burst(t, 1, &each, error);
+    while (!status && each * runs < burst_seconds && runs < MAX_RUNS) {
         runs *= 2;
         status = time_burst(t, runs, &each, error);
     }
     double end = cleat_seconds() + enough;
-    for (int i = 0; status == CLEAT_OK && (i < MIN_BURSTS || cleat_seconds() < end); ++i) {
+    for (int i = 0; !status && (i < MIN_BURSTS || cleat_seconds() < end); ++i) {
         status = time_burst(t, runs, &each, error);
         if (each < fastest) fastest = each;
     }
-    if (status == CLEAT_OK) *seconds = fastest;
+    if (!status) *seconds = fastest;
     return status;
 }
 
@@ -270,11 +270,11 @@ static cleat_status time_size(void *user, int64_t size, double *seconds, cleat_e
     trial next = {0};
     double run = 0, count = 0;
     cleat_status status = trial_create(timed->device, timed->what, size, &next, error);
-    if (status == CLEAT_OK) status = time_runs(&next, ENOUGH, &run, error);
-    if (status == CLEAT_OK) status = count_launches(&next, &count, error);
+    if (!status) status = time_runs(&next, ENOUGH, &run, error);
+    if (!status) status = count_launches(&next, &count, error);
     cleat_exec_destroy(next.exec);
     next.exec = NULL;
-    if (status != CLEAT_OK) {
+    if (status) {
         trial_destroy(&next);
         return status;
     }
@@ -306,7 +306,7 @@ static cleat_status solve_rate(const timing *timed, cleat_rates *rates, double *
     double low = 1, high = 1e20, known = 0, estimate = 0;
     *rate = INFINITY;
     cleat_status status = cleat_estimate_graph(timed->trial.plan, 0, rates, &known, error);
-    for (int i = 0; i < HALVINGS && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < HALVINGS && !status; ++i) {
         *rate = sqrt(low * high);
         status = cleat_estimate_graph(timed->trial.plan, 0, rates, &estimate, error);
         if (estimate > at_least_twice(timed->seconds, known))
@@ -322,7 +322,7 @@ static cleat_status solve_launch(const timing *timed, cleat_rates *rates, cleat_
     double known = 0, count = 1;
     rates->launch_seconds = 0;
     cleat_status status = cleat_estimate_graph(timed->trial.plan, 0, rates, &known, error);
-    if (status == CLEAT_OK) status = count_launches(&timed->trial, &count, error);
+    if (!status) status = count_launches(&timed->trial, &count, error);
     rates->launch_seconds = (at_least_twice(timed->seconds, known) - known) / count;
     return status;
 }
@@ -363,19 +363,19 @@ static cleat_status measure_sustained(cleat_device *device, cleat_rates *rates, 
     cleat_rates made = {.flops = INFINITY, .bytes = INFINITY, .source = "measured"};
     timing timings[SUBJECTS] = {0};
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < count && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < count && !status; ++i) {
         timings[i] = (timing){.device = device, .what = subjects[i]};
         status = time_subject(&timings[i], made.launch_seconds, error);
-        if (i == LAUNCHES && status == CLEAT_OK) status = solve_launch(&timings[i], &made, error);
+        if (i == LAUNCHES && !status) status = solve_launch(&timings[i], &made, error);
     }
-    for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
+    for (int i = 0; i < ROUNDS && !status; ++i) {
         status = solve_launch(&timings[LAUNCHES], &made, error);
-        if (status == CLEAT_OK) status = solve_rate(&timings[STREAM], &made, &made.bytes, error);
-        if (status == CLEAT_OK) status = solve_rate(&timings[PRODUCTS], &made, &made.flops, error);
+        if (!status) status = solve_rate(&timings[STREAM], &made, &made.bytes, error);
+        if (!status) status = solve_rate(&timings[PRODUCTS], &made, &made.flops, error);
     }
-    if (count > HALF_PRODUCTS && status == CLEAT_OK) status = solve_matrix_rate(&timings[HALF_PRODUCTS], &made, error);
+    if (count > HALF_PRODUCTS && !status) status = solve_matrix_rate(&timings[HALF_PRODUCTS], &made, error);
     for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&timings[i].trial);
-    if (status == CLEAT_OK) *rates = made;
+    if (!status) *rates = made;
     return status;
 }
 
@@ -386,7 +386,7 @@ static cleat_status time_rounds(void *user, int64_t rounds, double *seconds, cle
     const int32_t count = (int32_t)rounds;
     timing *timed = user;
     cleat_status status = cleat_exec_write_unchecked(timed->trial.exec, 0, timed->rounds, &count, error);
-    return status == CLEAT_OK ? time_runs(&timed->trial, 0, seconds, error) : status;
+    return status ? status : time_runs(&timed->trial, 0, seconds, error);
 }
 
 /* Enough groups that none of a device's units waits while others still work. */
@@ -405,10 +405,10 @@ static cleat_status measure_loop(cleat_device *device, cleat_peak_kernel kernel,
     int64_t rounds = 0;
     double seconds = 0;
     cleat_status status = trial_create(device, &loop, groups, &timed.trial, error);
-    if (status == CLEAT_OK) timed.rounds = timed.trial.graph->nodes[0]->in[0];
-    if (status == CLEAT_OK) status = cleat_find_size(&work, launch_seconds, &rounds, &seconds, error);
-    if (status == CLEAT_OK) status = time_runs(&timed.trial, ENOUGH, &seconds, error);
-    if (status == CLEAT_OK) {
+    if (!status) timed.rounds = timed.trial.graph->nodes[0]->in[0];
+    if (!status) status = cleat_find_size(&work, launch_seconds, &rounds, &seconds, error);
+    if (!status) status = time_runs(&timed.trial, ENOUGH, &seconds, error);
+    if (!status) {
         const double made = (double)timed.trial.graph->nodes[0]->out[0]->shape[0];
         *flops = made * (double)rounds * cleat_peak_flops(facts, kernel) / seconds;
     }
@@ -419,10 +419,10 @@ static cleat_status measure_loop(cleat_device *device, cleat_peak_kernel kernel,
 static cleat_status measure_peaks(cleat_device *device, cleat_rates *peaks, cleat_error *error) {
     cleat_rates made;
     cleat_status status = cleat_rates_measure(device, &made, error);
-    if (status == CLEAT_OK) status = measure_loop(device, CLEAT_PEAK_F32, made.launch_seconds, &made.flops, error);
-    if (status == CLEAT_OK && cleat_device_get_facts(device)->matrix_unit != CLEAT_MATRIX_NONE)
+    if (!status) status = measure_loop(device, CLEAT_PEAK_F32, made.launch_seconds, &made.flops, error);
+    if (!status && cleat_device_get_facts(device)->matrix_unit != CLEAT_MATRIX_NONE)
         status = measure_loop(device, CLEAT_PEAK_MATRIX, made.launch_seconds, &made.matrix_flops, error);
-    if (status == CLEAT_OK) *peaks = made;
+    if (!status) *peaks = made;
     return status;
 }
 
@@ -463,8 +463,8 @@ static cleat_status make_path(const cleat_device *device, const measurement *wha
                               cleat_error *error) {
     char key[HASH], folder[PATH];
     cleat_status status = make_key(device, key, error);
-    if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
     if ((size_t)snprintf(path, size, "%s/%s.%s", folder, key, what->ending) >= size)
         return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
@@ -609,5 +609,5 @@ cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cle
 cleat_status cleat_peaks_measure(cleat_device *device, bool again, cleat_rates *peaks, cleat_error *error) {
     cleat_rates rates;
     cleat_status status = again ? cleat_rates_remeasure(device, &rates, error) : CLEAT_OK;
-    return status == CLEAT_OK ? find_rates(device, &peak, again, peaks, error) : status;
+    return status ? status : find_rates(device, &peak, again, peaks, error);
 }

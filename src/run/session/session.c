@@ -21,11 +21,11 @@ cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profi
     }
     *made = (cleat_session){.device = device, .profile = profile, .model = model, .work = work};
     cleat_status status = cleat_exec_create(device, work->plan, &made->exec, error);
-    if (status == CLEAT_OK && cleat_session_has_loss_scale(made)) {
+    if (!status && cleat_session_has_loss_scale(made)) {
         cleat_loss_scale_values start = {.loss_scale = (float)cleat_profile_loss_scale(profile)};
         status = cleat_session_write_loss_scale(made, &start, error);
     }
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_session_destroy(made);
         return status;
     }
@@ -44,7 +44,7 @@ cleat_status cleat_session_create(const cleat_session_spec *spec, cleat_session 
                                          .n_buckets = spec->n_buckets,
                                          .recompute = spec->recompute};
     cleat_status status = cleat_workload_create(&planned, &work, error);
-    if (status == CLEAT_OK) cleat_tuning_log(tuned, work->plan);
+    if (!status) cleat_tuning_log(tuned, work->plan);
     cleat_tuning_destroy(tuned);
     if (status) return status;
     return cleat_session_open(spec->device, spec->profile, spec->model, work, session, error);
@@ -70,14 +70,14 @@ cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request 
     cleat_fit_request request = *base_request;
     request.rates = NULL;
     cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
-    bool open_question = status == CLEAT_OK && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
+    bool open_question = !status && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
                          request.profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
                          !cleat_workload_is_whole(fitted->work);
     if (!open_question) return status;
     cleat_fitted_clear(fitted);
     status = cleat_rates_measure(device, &rates, error);
-    if (status != CLEAT_OK && !cleat_card_match(cleat_device_get_facts(device), &card)) return status;
-    if (status != CLEAT_OK) rates = card.rates;
+    if (status && !cleat_card_match(cleat_device_get_facts(device), &card)) return status;
+    if (status) rates = card.rates;
     request.rates = &rates;
     return cleat_fit_search(&request, fitted, NULL, why, why_size, error);
 }
@@ -95,11 +95,11 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
             if (error) *error = refused;
             return refused.status;
         }
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         int64_t bytes = cleat_plan_bytes(fitted.work->plan);
         status =
             cleat_session_open(device, request.profile, (cleat_model *)request.model, fitted.work, session, &refused);
-        if (status == CLEAT_OK) {
+        if (!status) {
             cleat_log(CLEAT_LOG_INFO, "plan: %s", why);
             cleat_tuning_log(request.tuning, (*session)->work->plan);
             return CLEAT_OK;
@@ -226,9 +226,9 @@ cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, 
     const cleat_work_graph *refresh = &session->work->refresh;
     cleat_status status =
         cleat_exec_write_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
-    if (status != CLEAT_OK || which != CLEAT_FLAT_PARAMETERS) return status;
+    if (status || which != CLEAT_FLAT_PARAMETERS) return status;
     status = copy_half_only(session, NULL, values, error);
-    if (status != CLEAT_OK || !refresh->graph) return status;
+    if (status || !refresh->graph) return status;
     return cleat_exec_run(session->exec, refresh->index, error);
 }
 
@@ -240,11 +240,9 @@ cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_sc
     const cleat_loss_scale *tensors = &session->work->loss_scale;
     cleat_loss_scale_values read;
     cleat_status status = cleat_exec_read_unchecked(session->exec, 0, tensors->loss_scale, &read.loss_scale, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read_unchecked(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read_unchecked(session->exec, 0, tensors->updates, &read.updates, error);
-    if (status == CLEAT_OK) *state = read;
+    if (!status) status = cleat_exec_read_unchecked(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
+    if (!status) status = cleat_exec_read_unchecked(session->exec, 0, tensors->updates, &read.updates, error);
+    if (!status) *state = read;
     return status;
 }
 
@@ -252,10 +250,9 @@ cleat_status cleat_session_write_loss_scale(cleat_session *session, const cleat_
                                             cleat_error *error) {
     const cleat_loss_scale *tensors = &session->work->loss_scale;
     cleat_status status = cleat_exec_write_unchecked(session->exec, 0, tensors->loss_scale, &state->loss_scale, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_exec_write_unchecked(session->exec, 0, tensors->clean_steps, &state->clean_steps, error);
-    return status == CLEAT_OK ? cleat_exec_write_unchecked(session->exec, 0, tensors->updates, &state->updates, error)
-                              : status;
+    return status ? status : cleat_exec_write_unchecked(session->exec, 0, tensors->updates, &state->updates, error);
 }
 
 int64_t cleat_session_values(const cleat_session *session) {
@@ -269,7 +266,7 @@ int64_t cleat_session_buffers(const cleat_session *session) {
 cleat_status cleat_session_read_buffers(cleat_session *session, float *values, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     const cleat_tensor *buffer;
-    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
+    for (size_t i = 0; !status && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
         status = cleat_exec_read_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
     return status;
 }
@@ -277,7 +274,7 @@ cleat_status cleat_session_read_buffers(cleat_session *session, float *values, c
 cleat_status cleat_session_write_buffers(cleat_session *session, const float *values, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     const cleat_tensor *buffer;
-    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
+    for (size_t i = 0; !status && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
         status = cleat_exec_write_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
     return status;
 }

@@ -36,17 +36,17 @@ cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_text joined = {0};
     cleat_status status = CLEAT_OK;
     cleat_text_add(&joined, "cleat %s, tuned tables of format %d\n", cleat_version(), (int)TUNED_FORMAT);
-    for (const cleat_embedded *file = cleat_embedded_kernels; file->name && status == CLEAT_OK; ++file) {
+    for (const cleat_embedded *file = cleat_embedded_kernels; file->name && !status; ++file) {
         char *source = NULL;
         const bool embedded = cleat_kernels_are_embedded();
         if (!embedded) status = cleat_kernel_source(file->name, &source, error);
         const char *text = embedded ? file->text : source;
-        if (status == CLEAT_OK) cleat_text_add_bytes(&joined, text, strlen(text));
+        if (!status) cleat_text_add_bytes(&joined, text, strlen(text));
         cleat_free(source);
     }
     char *text = NULL;
-    if (status == CLEAT_OK) status = cleat_text_detach(&joined, &text, error);
-    if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), hash);
+    if (!status) status = cleat_text_detach(&joined, &text, error);
+    if (!status) cleat_hash_text(text, strlen(text), hash);
     cleat_free(text);
     cleat_text_free(&joined);
     return status;
@@ -55,7 +55,7 @@ cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
 cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
     char text[640], hash[HASH], folder[PATH];
     cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     describe_device(cleat_device_get_facts(device), text, sizeof text);
     cleat_hash_text(text, strlen(text), hash);
     if ((size_t)snprintf(path, size, "%s/tuned/%s.ini", folder, hash) >= size)
@@ -88,9 +88,9 @@ cleat_tuning_table *cleat_tuned_read(const cleat_device *device) {
     cleat_tuning_table *tuning = NULL;
     if (cleat_tuned_path(device, path, sizeof path, NULL) != CLEAT_OK || !cleat_file_exists(path)) return NULL;
     cleat_status status = cleat_file_read(path, &text, &size, &error);
-    if (status == CLEAT_OK) status = cleat_tuning_parse(path, text, size, &tuning, &error);
+    if (!status) status = cleat_tuning_parse(path, text, size, &tuning, &error);
     cleat_free(text);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_log(CLEAT_LOG_WARNING,
                   "kernels: the tuned choices are not used: %s; run `cleat tune` to write them again", error.text);
         return NULL;
@@ -112,7 +112,7 @@ static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table 
     char place[128];
     snprintf(place, sizeof place, "profiles/devices/%s.tuned", file->name);
     cleat_status status = cleat_tuning_parse(place, file->text, strlen(file->text), tuning, error);
-    if (status != CLEAT_OK || ((*tuning)->match[0] && (*tuning)->shape[0])) return status;
+    if (status || ((*tuning)->match[0] && (*tuning)->shape[0])) return status;
     cleat_tuning_destroy(*tuning);
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s: [tuned] must set match and shape, as written by `cleat tune PROFILE --ship FILE`", place);
@@ -141,7 +141,7 @@ static cleat_status add_shipped(const cleat_device *device, cleat_tuning_table *
     cleat_status status = CLEAT_OK;
     if (!shipped) return CLEAT_OK;
     if (!*tuning) status = cleat_tuning_create(tuning, error);
-    if (status == CLEAT_OK) status = cleat_tuning_add_shipped(*tuning, name, shipped, error);
+    if (!status) status = cleat_tuning_add_shipped(*tuning, name, shipped, error);
     cleat_tuning_destroy(shipped);
     return status;
 }
@@ -183,14 +183,14 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_tuning_table *
     struct tm local;
     time_t now = time(NULL);
     cleat_status status = cleat_tuning_create(&made, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     describe_device(facts, made->device, sizeof made->device);
     describe_shape(facts, made->shape, sizeof made->shape);
     snprintf(made->match, sizeof made->match, "%s", facts->name);
     strftime(made->date, sizeof made->date, "%Y-%m-%d", localtime_r(&now, &local));
     status = cleat_kernels_hash(made->kernels, error);
-    if (status == CLEAT_OK)
+    if (!status)
         *tuning = made;
     else
         cleat_tuning_destroy(made);
@@ -200,7 +200,7 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_tuning_table *
 static cleat_status write_to(const char *path, const cleat_tuning_table *tuning, cleat_error *error) {
     char *text = NULL;
     cleat_status status = cleat_tuning_format(tuning, &text, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, text, strlen(text), error);
+    if (!status) status = cleat_file_write(path, text, strlen(text), error);
     cleat_free(text);
     return status;
 }
@@ -210,8 +210,8 @@ cleat_status cleat_tuned_write(const cleat_device *device, const cleat_tuning_ta
     char own[PATH + 64], folder[PATH + 64];
     if (path) return write_to(path, tuning, error);
     cleat_status status = cleat_tuned_path(device, own, sizeof own, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(own, '/') - own), own);
     status = cleat_folder_make(folder, error);
-    return status == CLEAT_OK ? write_to(own, tuning, error) : status;
+    return status ? status : write_to(own, tuning, error);
 }

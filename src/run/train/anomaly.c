@@ -97,7 +97,7 @@ void cleat_anomaly_end(cleat_anomaly_detector *detector) {
 static cleat_status fail_anomaly(const cleat_anomaly_detector *detector, cleat_text *found, cleat_error *error) {
     char *text = NULL;
     cleat_status status = cleat_text_detach(found, &text, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_fail(error, CLEAT_ERR_NAN, "step %lld: %s", (long long)detector->state->step + 1, text);
     cleat_free(text);
     return status;
@@ -109,7 +109,7 @@ static cleat_status read_loss_scale(const cleat_anomaly_detector *detector, floa
     *loss_scale = 1;
     if (!is_scaled(detector)) return CLEAT_OK;
     cleat_status status = cleat_session_read_loss_scale(detector->engine->session, &state, error);
-    if (status == CLEAT_OK) *loss_scale = state.loss_scale;
+    if (!status) *loss_scale = state.loss_scale;
     return status;
 }
 
@@ -119,9 +119,9 @@ static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat
     cleat_loss_scale_values state;
     cleat_status status = cleat_session_read_loss_scale(detector->engine->session, &state, error);
     state.loss_scale = 1;
-    if (status == CLEAT_OK) status = cleat_session_write_loss_scale(detector->engine->session, &state, error);
-    if (status == CLEAT_OK) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_session_write_loss_scale(detector->engine->session, &state, error);
+    if (!status) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
+    if (!status)
         status = cleat_finite_check_run(detector->check, graph->index, 0, graph->graph->node_count, anomaly, error);
     return status;
 }
@@ -135,14 +135,14 @@ static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_
     float *gradients = cleat_alloc((size_t)cleat_session_trained(session), sizeof *gradients);
     if (!gradients) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the gradients");
     cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-    if (status == CLEAT_OK) status = cleat_finite_check_snapshot(detector->check, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_finite_check_snapshot(detector->check, error);
+    if (!status) {
         detector->engine->is_savable = false;
         status = cleat_finite_check_restore(detector->check, error); /* zeroes the gradients */
-        if (status == CLEAT_OK) status = check_unscaled(detector, graph, fed, anomaly, error);
-        if (status == CLEAT_OK) status = cleat_finite_check_restore(detector->check, error);
-        if (status == CLEAT_OK) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-        detector->engine->is_savable = was_savable && status == CLEAT_OK;
+        if (!status) status = check_unscaled(detector, graph, fed, anomaly, error);
+        if (!status) status = cleat_finite_check_restore(detector->check, error);
+        if (!status) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
+        detector->engine->is_savable = was_savable && !status;
     }
     cleat_free(gradients);
     return status;
@@ -176,17 +176,17 @@ static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat
     cleat_text text = {0};
     float loss_scale = 1;
     cleat_status status = backward ? read_loss_scale(detector, &loss_scale, error) : CLEAT_OK;
-    if (status == CLEAT_OK && loss_scale > 1) {
+    if (!status && loss_scale > 1) {
         status = cleat_exec_run_nodes(detector->engine->session->exec, graph->index, anomaly->next, nodes->node_count,
                                       error);
-        if (status == CLEAT_OK) status = find_unscaled(detector, graph, fed, &unscaled, error);
-        if (status == CLEAT_OK && !unscaled.tensor) {
+        if (!status) status = find_unscaled(detector, graph, fed, &unscaled, error);
+        if (!status && !unscaled.tensor) {
             log_overflow(detector, graph, fed, anomaly, loss_scale);
             return CLEAT_OK;
         }
         *anomaly = unscaled;
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     format_micro_batch(detector, graph, fed->micro_batch, anomaly, false, &text);
     return fail_anomaly(detector, &text, error);
 }
@@ -197,10 +197,10 @@ cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cle
     cleat_status status = detector->check
                               ? CLEAT_OK
                               : cleat_finite_check_create(detector->engine->session->exec, &detector->check, error);
-    if (status == CLEAT_OK) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
-    if (status == CLEAT_OK)
+    if (!status) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
+    if (!status)
         status = cleat_finite_check_run(detector->check, graph->index, 0, graph->graph->node_count, &anomaly, error);
-    if (status == CLEAT_OK && anomaly.tensor) status = handle_anomaly(detector, graph, fed, &anomaly, error);
+    if (!status && anomaly.tensor) status = handle_anomaly(detector, graph, fed, &anomaly, error);
     return status;
 }
 
@@ -210,9 +210,9 @@ cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error 
     cleat_text text = {0};
     float loss_scale;
     cleat_status status = read_loss_scale(detector, &loss_scale, error);
-    if (status != CLEAT_OK || loss_scale > 1) return status;
+    if (status || loss_scale > 1) return status;
     status = check_norm(detector, detector->check, &anomaly, error);
-    if (status != CLEAT_OK || !anomaly.tensor) return status;
+    if (status || !anomaly.tensor) return status;
     format_norm(detector, &anomaly, &text);
     return fail_anomaly(detector, &text, error);
 }
@@ -225,14 +225,13 @@ static cleat_status rerun_micro_batch(cleat_anomaly_detector *detector, cleat_fi
                                       cleat_error *error) {
     cleat_fed fed;
     cleat_status status = cleat_feed_next(detector->engine->feed, &fed, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const cleat_work_graph *graph = &detector->engine->session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = detector->state->seed, .step = step, .first = fed.micro_batch->first};
     cleat_session_prepare(detector->engine->session, graph, fed.bytes, &fed.host, global_batch, &key);
     status = cleat_feed_upload(detector->engine->feed, graph, &fed, error);
-    if (status == CLEAT_OK)
-        status = cleat_finite_check_run(check, graph->index, 0, graph->graph->node_count, anomaly, error);
-    if (status == CLEAT_OK && anomaly->tensor)
+    if (!status) status = cleat_finite_check_run(check, graph->index, 0, graph->graph->node_count, anomaly, error);
+    if (!status && anomaly->tensor)
         format_micro_batch(detector, graph, fed.micro_batch, anomaly, is_scaled(detector), text);
     cleat_feed_release(detector->engine->feed, &fed);
     return status;
@@ -243,12 +242,12 @@ static cleat_status rerun_global_batch(cleat_anomaly_detector *detector, cleat_f
                                        cleat_error *error) {
     cleat_status status = cleat_feed_start(detector->engine->feed, detector->data->pass, global_batch->first,
                                            &detector->data->rng_key, error);
-    for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK && !anomaly->tensor; ++i)
+    for (size_t i = 0; i < global_batch->micro_batches && !status && !anomaly->tensor; ++i)
         status = rerun_micro_batch(detector, check, step, global_batch, anomaly, text, error);
     cleat_feed_stop(detector->engine->feed);
-    if (status != CLEAT_OK || anomaly->tensor) return status;
+    if (status || anomaly->tensor) return status;
     status = check_norm(detector, check, anomaly, error);
-    if (status == CLEAT_OK && anomaly->tensor) format_norm(detector, anomaly, text);
+    if (!status && anomaly->tensor) format_norm(detector, anomaly, text);
     return status;
 }
 
@@ -289,7 +288,7 @@ static void log_anomaly(cleat_text *text) {
     char *message = NULL;
     cleat_error error = {0};
     cleat_status status = cleat_text_detach(text, &message, &error);
-    cleat_log(CLEAT_LOG_WARNING, "not finite: %s", status == CLEAT_OK ? message : error.text);
+    cleat_log(CLEAT_LOG_WARNING, "not finite: %s", !status ? message : error.text);
     cleat_free(message);
 }
 
@@ -302,12 +301,12 @@ static cleat_status rerun_step(cleat_anomaly_detector *detector, const cleat_ste
     format_step(detector, stats->step, global_batch, &text);
     cleat_status undone = CLEAT_OK,
                  status = cleat_finite_check_create(detector->engine->session->exec, &check, &failure);
-    if (status == CLEAT_OK) status = cleat_finite_check_snapshot(check, &failure);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_finite_check_snapshot(check, &failure);
+    if (!status) {
         status = rerun_global_batch(detector, check, stats->step, global_batch, &anomaly, &text, &failure);
         undone = cleat_finite_check_restore(check, error);
     }
-    if (status == CLEAT_OK)
+    if (!status)
         format_outcome(detector, stats, &anomaly, &text);
     else
         cleat_text_add(&text, "the cause cannot be determined: %s", failure.text);
@@ -337,7 +336,7 @@ cleat_status cleat_detect_anomaly(cleat_anomaly_detector *detector, const cleat_
     detector->next = stats->step + EVERY;
     cleat_feed_stop(detector->engine->feed);
     cleat_status status = rerun_step(detector, stats, &global_batch, error);
-    if (status != CLEAT_OK) {
+    if (status) {
         detector->engine->is_savable = false;
         return status;
     }

@@ -23,7 +23,7 @@ void cleat_average_close(cleat_average *average) {
 cleat_status cleat_average_add(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average)) return CLEAT_OK;
     cleat_status status = cleat_session_read_values(session, average->trained, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     double n = (double)average->epochs, early = (1 + n) / (10 + n);
     double keep = average->epochs == 0 ? 0 : average->decay < early ? average->decay : early;
     for (int64_t i = 0; i < average->elements; ++i)
@@ -35,7 +35,7 @@ cleat_status cleat_average_add(cleat_average *average, cleat_session *session, c
 cleat_status cleat_average_apply(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
     cleat_status status = cleat_session_read_values(session, average->trained, error);
-    return status == CLEAT_OK ? cleat_session_write_values(session, average->mean, error) : status;
+    return status ? status : cleat_session_write_values(session, average->mean, error);
 }
 
 cleat_status cleat_average_restore(cleat_average *average, cleat_session *session, cleat_error *error) {

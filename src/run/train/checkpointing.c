@@ -44,13 +44,13 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
     made->parts = cleat_average_is_on(&engine->average) ? PARTS : PARTS - 1;
     made->values = cleat_alloc((size_t)cleat_session_values(engine->session), sizeof(float));
     if (!made->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
-    for (int k = 0; k < made->parts && status == CLEAT_OK; ++k) {
+    for (int k = 0; k < made->parts && !status; ++k) {
         const bool buffers = k == MODEL || k == TRAINED;
         status =
             cleat_session_tensors(engine->session, made->values, buffers, &made->tensors[k], &made->counts[k], error);
         if (k != MODEL) made->optim_count += made->counts[k];
     }
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
@@ -108,14 +108,14 @@ static cleat_status optim_data(void *user, size_t i, const void **data, cleat_er
 static cleat_status restore(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
     const cleat_st_tensor *tensor = copy->optim;
     cleat_status status = CLEAT_OK;
-    for (int k = 0; k < copy->parts && status == CLEAT_OK; ++k) {
+    for (int k = 0; k < copy->parts && !status; ++k) {
         const cleat_safetensors *file = k == MODEL ? checkpoint->model : checkpoint->optim;
-        for (size_t i = 0; i < copy->counts[k] && status == CLEAT_OK; ++i) {
+        for (size_t i = 0; i < copy->counts[k] && !status; ++i) {
             const cleat_st_tensor *to = k == MODEL ? &copy->tensors[MODEL][i] : tensor++;
             const cleat_st_tensor *found = cleat_safetensors_find(file, to->name);
             status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)to->data, error);
         }
-        if (status == CLEAT_OK) status = write_part(copy, k, error);
+        if (!status) status = write_part(copy, k, error);
     }
     return status;
 }
@@ -145,7 +145,7 @@ static cleat_status resume_loss_scale(cleat_session *session, cleat_train_state 
         return CLEAT_OK;
     }
     cleat_status status = cleat_session_read_loss_scale(session, &loss_scale, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (state->loss_scale > 0) {
         loss_scale.loss_scale = (float)state->loss_scale;
         loss_scale.clean_steps = (int32_t)state->clean_steps;

@@ -19,7 +19,7 @@ static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *erro
 static cleat_status measure(cleat_engine *engine, cleat_device *device, cleat_error *error) {
     cleat_error why = {0};
     cleat_status status = cleat_rates_measure(device, &engine->rates, &why);
-    engine->has_rates = status == CLEAT_OK;
+    engine->has_rates = !status;
     if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
     if (status)
         cleat_log(CLEAT_LOG_WARNING,

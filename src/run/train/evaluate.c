@@ -30,12 +30,10 @@ static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, con
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK) cleat_output_check_add(&found->bad, session, fed, output);
-    if (status == CLEAT_OK) keep_examples(found->examples, session, graph, fed, output);
-    if (status == CLEAT_OK)
-        status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
+    if (!status) status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
+    if (!status) cleat_output_check_add(&found->bad, session, fed, output);
+    if (!status) keep_examples(found->examples, session, graph, fed, output);
+    if (!status) status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
     cleat_feed_release(feed, fed);
     return status;
 }
@@ -57,9 +55,9 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     float *output = cleat_alloc((size_t)most, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of an evaluation");
     cleat_status status = cleat_feed_start(feed, batches, 0, NULL, error);
-    for (cleat_fed fed; status == CLEAT_OK;) {
+    for (cleat_fed fed; !status;) {
         status = cleat_feed_next(feed, &fed, error);
-        if (status != CLEAT_OK || !fed.micro_batch) break;
+        if (status || !fed.micro_batch) break;
         if (found->stop && *found->stop) {
             cleat_feed_release(feed, &fed);
             status = cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the evaluation was interrupted");
@@ -77,8 +75,7 @@ static cleat_status read_and_clear_terms(cleat_session *session, float *terms, c
     float zeros[CLEAT_MAX_METRICS] = {0};
     cleat_status status =
         terms ? cleat_exec_read_unchecked(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
-    return status == CLEAT_OK ? cleat_exec_write_unchecked(session->exec, 0, session->work->terms, zeros, error)
-                              : status;
+    return status ? status : cleat_exec_write_unchecked(session->exec, 0, session->work->terms, zeros, error);
 }
 
 /* terms [CLEAT_MAX_METRICS] */
@@ -92,9 +89,9 @@ static cleat_status evaluate_part(cleat_session *session, cleat_feed *feed, cons
                                      .buckets = session->work->buckets,
                                      .n_buckets = session->work->n_buckets};
     cleat_status status = cleat_batches_create(&spec, &batches, error);
-    if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, all, found, error);
-    if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);
+    if (!status) status = read_and_clear_terms(session, NULL, error);
+    if (!status) status = run_pass(session, feed, batches, all, found, error);
+    if (!status) status = read_and_clear_terms(session, terms, error);
     if (status == CLEAT_ERR_INTERRUPTED && read_and_clear_terms(session, NULL, error)) status = CLEAT_ERR_DEVICE;
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
@@ -107,10 +104,10 @@ static cleat_status bring_together(const cleat_session *session, const cleat_dat
                                    cleat_error *error) {
     const size_t n_sums = (size_t)cleat_model_terms(session->model) + 1;
     cleat_status status = cleat_pass_add(parallel, sums, n_sums, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_pass_add(parallel, found->metric_state, cleat_model_metric_state_size(session->model), error);
-    if (status == CLEAT_OK) status = cleat_pass_add_check(parallel, &found->bad, error);
-    if (status == CLEAT_OK && found->examples)
+    if (!status) status = cleat_pass_add_check(parallel, &found->bad, error);
+    if (!status && found->examples)
         status = cleat_pass_collect(parallel, dataset, found->examples->predictions, CLEAT_EXAMPLES, error);
     return status;
 }
@@ -140,7 +137,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     if (cleat_model_terms(session->model) + 1 > CLEAT_MAX_METRICS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
     cleat_status status = cleat_pass_part(parallel, count, &first, &own, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     collected found = {.metric_state =
                            cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
                        .examples = examples,
@@ -151,9 +148,9 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     status = evaluate_part(session, feed, dataset, samples + first, own, &all, terms, &found, error);
     for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK) status = bring_together(session, dataset, parallel, sums, &found, error);
-    if (status == CLEAT_OK) write_results(session, dataset, sums, &found, metrics, bad);
-    if (status == CLEAT_OK && examples)
+    if (!status) status = bring_together(session, dataset, parallel, sums, &found, error);
+    if (!status) write_results(session, dataset, sums, &found, metrics, bad);
+    if (!status && examples)
         cleat_run_examples_end(examples, found.metric_state);
     else
         cleat_free(found.metric_state);
@@ -230,13 +227,13 @@ cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *chec
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     cleat_status status =
         cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, ranks, &loaded, error);
-    if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
-    if (status == CLEAT_OK && count == 0) status = no_samples(profile, loaded.dataset, split, error);
-    if (status == CLEAT_OK)
+    if (!status) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
+    if (!status && count == 0) status = no_samples(profile, loaded.dataset, split, error);
+    if (!status)
         cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
-    if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
+    if (!status) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_ranks_agree(ranks,
                                    cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count,
                                                           &loaded.parallel, NULL, path ? &examples : NULL, metrics, bad,
@@ -244,9 +241,8 @@ cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *chec
                                    error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
-    if (status == CLEAT_OK && path) status = write_examples(&examples, &loaded, path, &place, error);
-    if (status == CLEAT_OK && bad[0])
-        status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
+    if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);
+    if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
     cleat_run_examples_free(&examples);
     cleat_feed_close(feed);
     cleat_samples_free(samples);

@@ -135,8 +135,8 @@ static cleat_status add_file(facts *f, const char *folder, const char *name, cle
     char path[4096], key[CLEAT_CHECKPOINT_NAME + 16], hash[33], *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_file_read(path, &data, &size, error);
+    if (status) return status;
     cleat_hash_text(data, size, hash);
     snprintf(key, sizeof key, "hash/%s", name);
     add_fact(f, key, hash);
@@ -164,11 +164,10 @@ static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const clea
     add_fact(f, "cleat.step", step);
     add_settings(f, settings);
     cleat_status status = add_labels(f, checkpoint->folder, error);
-    if (status == CLEAT_OK) status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
-    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i)
-        status = add_file(f, checkpoint->folder, files.names[i], error);
+    if (!status) status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
+    for (size_t i = 0; i < files.count && !status; ++i) status = add_file(f, checkpoint->folder, files.names[i], error);
     cleat_listing_free(&files);
-    if (status == CLEAT_OK && f->failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for metadata");
+    if (!status && f->failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for metadata");
     return status;
 }
 
@@ -184,17 +183,17 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
     facts f = {.count = 0};
     if (!options) options = &none;
     cleat_status status = cleat_model_settings(profile, &settings, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
-    if (status == CLEAT_OK) status = cleat_model_of_checkpoint(profile, saved, options->data, &model, error);
-    if (status == CLEAT_OK) status = collect_facts(saved, &settings, &f, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    if (!status) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
+    if (!status) status = cleat_model_of_checkpoint(profile, saved, options->data, &model, error);
+    if (!status) status = collect_facts(saved, &settings, &f, error);
+    if (!status) {
         s = (source){.checkpoint = saved,
                      .values = cleat_alloc(cleat_safetensors_count(saved->model) + 1, sizeof *s.values)};
         if (!s.values) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an export");
         if (s.values) status = cleat_frozen_weights_open(profile, model, saved, &s.frozen, error);
     }
-    if (status == CLEAT_OK) {
+    if (!status) {
         const cleat_onnx_spec spec = {.model = model,
                                       .length = cleat_model_longest(profile, model),
                                       .values = values_of,

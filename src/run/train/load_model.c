@@ -41,10 +41,10 @@ static cleat_status load_tensor(loading *l, const cleat_tensor *tensor, cleat_er
     const cleat_st_tensor *stored = cleat_checkpoint_tensor(l->checkpoint, tensor, &row);
     const int64_t elements = cleat_tensor_elements(tensor), start = row * elements;
     cleat_status status = CLEAT_OK;
-    for (int64_t i = 0; i < elements && status == CLEAT_OK; i += BLOCK) {
+    for (int64_t i = 0; i < elements && !status; i += BLOCK) {
         const int64_t some = elements - i < BLOCK ? elements - i : BLOCK;
         status = cleat_safetensors_read(l->checkpoint->model, stored, start + i, some, l->block, error);
-        if (status != CLEAT_OK) break;
+        if (status) break;
         warn_not_finite(l, stored->name, start + i, some);
         status = cleat_exec_write_part(l->session->exec, 0, tensor, i, some, l->block, error);
     }
@@ -57,7 +57,7 @@ static cleat_status check_tensors(const cleat_session *session, const cleat_chec
     cleat_st_tensor *tensors = NULL;
     size_t count = 0;
     cleat_status status = cleat_session_tensors(session, NULL, true, &tensors, &count, error);
-    if (status == CLEAT_OK) status = cleat_safetensors_check(checkpoint->model, tensors, count, error);
+    if (!status) status = cleat_safetensors_check(checkpoint->model, tensors, count, error);
     cleat_free(tensors);
     return status;
 }
@@ -67,9 +67,8 @@ static cleat_status load_values(cleat_session *session, const cleat_checkpoint *
     loading l = {.session = session, .checkpoint = checkpoint, .block = cleat_alloc(BLOCK, sizeof *l.block)};
     if (!l.block) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     cleat_status status = check_tensors(session, checkpoint, error);
-    for (size_t i = 0; i < store->count && status == CLEAT_OK; ++i) status = load_tensor(&l, store->params[i], error);
-    for (size_t i = 0; i < store->buffer_count && status == CLEAT_OK; ++i)
-        status = load_tensor(&l, store->buffers[i], error);
+    for (size_t i = 0; i < store->count && !status; ++i) status = load_tensor(&l, store->params[i], error);
+    for (size_t i = 0; i < store->buffer_count && !status; ++i) status = load_tensor(&l, store->buffers[i], error);
     cleat_free(l.block);
     return status;
 }
@@ -98,7 +97,7 @@ static cleat_status choose_lengths(const cleat_profile *profile, const cleat_mod
     for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
     cleat_status status =
         cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
-    if (status == CLEAT_OK) add_longer_bucket(dataset, lengths);
+    if (!status) add_longer_bucket(dataset, lengths);
     cleat_free(samples);
     return status;
 }
@@ -122,24 +121,23 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     cleat_lengths lengths;
     const cleat_mode mode = purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE;
     cleat_status status = cleat_model_settings(profile, &settings, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, saved, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_checkpoint_open_best(checkpoint, saved, error);
+    if (status) return status;
     made->step = (*saved)->state.step;
     made->epoch = (*saved)->state.epoch;
     status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
-    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &made->model, error);
-    if (status == CLEAT_OK)
-        status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
-    if (status == CLEAT_OK) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
-    if (status == CLEAT_OK) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
-    if (status == CLEAT_OK) status = cleat_self_check(made->device, profile, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_profile_create_model(profile, &made->model, error);
+    if (!status) status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
+    if (!status) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
+    if (!status) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
+    if (!status) status = cleat_self_check(made->device, profile, error);
+    if (status) return status;
     *flops = measure_flops(made->device, ranks);
     cleat_fit_request request =
         cleat_fit_request_for(profile, made->model, purpose, &lengths, cleat_device_get_facts(made->device), NULL);
     request.exactly = false; /* the sizes may be those of another device, where the model was trained */
     status = cleat_session_fit(made->device, &request, &made->session, error);
-    return status == CLEAT_OK ? load_values(made->session, *saved, error) : status;
+    return status ? status : load_values(made->session, *saved, error);
 }
 
 static cleat_status hash_samples(const cleat_loaded_model *loaded, char hash[33], cleat_error *error) {
@@ -159,7 +157,7 @@ static cleat_status check_same(cleat_ranks *ranks, cleat_loaded_model *loaded, c
     char hash[33] = "";
     if (!ranks) return CLEAT_OK;
     cleat_status status = cleat_ranks_agree(ranks, hash_samples(loaded, hash, error), error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_ranks_compare(
             ranks, "the version of cleat, the step of the checkpoint, or the samples of the data", hash, error);
     status = cleat_ranks_agree(ranks, status, error);
@@ -175,9 +173,9 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
     cleat_status status = load(profile, checkpoint, data, purpose, ranks, &saved, &made, &flops, error);
     cleat_checkpoint_close(saved);
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK) status = cleat_data_parallel_open_pass(&made.parallel, ranks, profile, flops, error);
-    if (status == CLEAT_OK) status = check_same(ranks, &made, error);
-    if (status != CLEAT_OK) {
+    if (!status) status = cleat_data_parallel_open_pass(&made.parallel, ranks, profile, flops, error);
+    if (!status) status = check_same(ranks, &made, error);
+    if (status) {
         cleat_loaded_model_close(&made);
         return status;
     }

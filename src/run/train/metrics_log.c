@@ -32,7 +32,7 @@ static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *e
     char *text;
     size_t size;
     cleat_status status = cleat_file_read(log->path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     const char *at = text, *end = text + size, *stop;
     while (log->records < keep && (stop = memchr(at, '\n', (size_t)(end - at)))) {
         at = stop + 1;
@@ -48,8 +48,8 @@ static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *e
 
 static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error *error) {
     cleat_status status = cleat_file_open_inside(log->path, O_WRONLY | O_CREAT | O_APPEND, 0644, &log->file, error);
-    if (status == CLEAT_OK && keep > 0) status = measure(log, keep, error);
-    if (status != CLEAT_OK) return status;
+    if (!status && keep > 0) status = measure(log, keep, error);
+    if (status) return status;
     if (ftruncate(log->file, log->size) != 0) return io_fail(log, "truncate the records", error);
     return CLEAT_OK;
 }
@@ -66,7 +66,7 @@ cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metric
     made->path = cleat_strdup(path);
     cleat_status status =
         made->path ? open_file(made, keep, error) : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    if (status != CLEAT_OK) {
+    if (status) {
         cleat_metrics_log_close(made);
         return status;
     }

@@ -59,13 +59,13 @@ static cleat_status try_sizes(cleat_model *model, const cleat_model_sizes *sizes
     const cleat_model_sizes before = model->sizes;
     model->sizes = *sizes;
     cleat_status status = cleat_store_create(&t.store, error);
-    if (status == CLEAT_OK) status = cleat_graph_create(t.store, "trial", &t.graph, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = cleat_graph_create(t.store, "trial", &t.graph, error);
+    if (!status) {
         cleat_model_build(model, t.graph, CLEAT_MODE_PREDICT, 1, length, &built);
         status = cleat_graph_status(t.graph, error);
     }
     model->sizes = before;
-    if (status != CLEAT_OK)
+    if (status)
         trial_free(&t);
     else
         *made = t;
@@ -121,8 +121,8 @@ static cleat_status find_member(cleat_model *model, cleat_model_sizes *sizes, in
     *member = LESS;
     cleat_status status = try_sizes(model, sizes, length, &less, error);
     *member = MORE;
-    if (status == CLEAT_OK) status = try_sizes(model, sizes, length, &more, error);
-    *member = status == CLEAT_OK ? find_size(less.store, more.store, checkpoint) : 0;
+    if (!status) status = try_sizes(model, sizes, length, &more, error);
+    *member = status ? 0 : find_size(less.store, more.store, checkpoint);
     if (*member == 0) *member = before;
     trial_free(&less);
     trial_free(&more);
@@ -139,13 +139,13 @@ static cleat_status find_sizes(cleat_model *model, int64_t length, const cleat_c
         trial t = {NULL, NULL};
         cleat_error unfit = {0};
         status = try_sizes(model, &sizes, length, &t, error);
-        const bool fits = status == CLEAT_OK && compare(t.store, checkpoint, &unfit) == CLEAT_OK;
+        const bool fits = !status && compare(t.store, checkpoint, &unfit) == CLEAT_OK;
         trial_free(&t);
         if (fits) model->sizes = sizes;
-        if (fits || status != CLEAT_OK) return status;
+        if (fits || status) return status;
         if (i == sizeof members / sizeof *members) return cleat_fail(error, unfit.status, "%s", unfit.text);
         status = find_member(model, &sizes, members[i], length, checkpoint, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
 }
 
@@ -163,7 +163,7 @@ static cleat_status open_maps(cleat_model *model, const cleat_profile *profile, 
     cleat_status status =
         cleat_model_open_data(model, data ? data : profile->data->path, CLEAT_MODE_PREDICT, fitted, &dataset, error);
     cleat_dataset_destroy(dataset);
-    if (status != CLEAT_OK && !data)
+    if (status && !data)
         return cleat_fail_in(error, status,
                              "the network depends on the size of the maps; --data PATH names some of that size");
     return status;
@@ -173,10 +173,9 @@ cleat_status cleat_model_of_checkpoint(const cleat_profile *profile, const cleat
                                        const char *data, cleat_model **model, cleat_error *error) {
     cleat_model *made = NULL;
     cleat_status status = cleat_profile_create_model(profile, &made, error);
-    if (status == CLEAT_OK && made->type->sized_by_data)
-        status = open_maps(made, profile, data, checkpoint->folder, error);
-    if (status == CLEAT_OK) status = find_sizes(made, cleat_model_longest(profile, made), checkpoint, error);
-    if (status != CLEAT_OK) {
+    if (!status && made->type->sized_by_data) status = open_maps(made, profile, data, checkpoint->folder, error);
+    if (!status) status = find_sizes(made, cleat_model_longest(profile, made), checkpoint, error);
+    if (status) {
         cleat_model_destroy(made);
         return status;
     }

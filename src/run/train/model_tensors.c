@@ -17,7 +17,7 @@ cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *
         char *key = settings->keys[i], *text = settings->texts[i];
         memcpy(key, name, sizeof name);
         cleat_status status = cleat_profile_get(profile, key, text, CLEAT_SETTING_TEXT, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
         const char *before = cleat_profile_later_default(profile, key);
         settings->items[settings->count++] = (cleat_model_setting){key, text, before};
         if (!before || strcmp(before, text) != 0)

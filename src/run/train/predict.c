@@ -87,11 +87,11 @@ static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, 
     float *output = cleat_alloc((size_t)elements, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_exec_read_unchecked(loaded->session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK) cleat_output_check_add(&kept->bad, loaded->session, fed, output);
-    if (status == CLEAT_OK) status = store_batch(loaded, fed, output, elements, kept, error);
-    if (status == CLEAT_OK && folder) status = write_batch(loaded, fed, folder, kept, error);
+    if (!status) cleat_output_check_add(&kept->bad, loaded->session, fed, output);
+    if (!status) status = store_batch(loaded, fed, output, elements, kept, error);
+    if (!status && folder) status = write_batch(loaded, fed, folder, kept, error);
     cleat_free(output);
     return status;
 }
@@ -103,7 +103,7 @@ static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder,
     cleat_batches *batches = NULL;
     cleat_feed *feed = NULL;
     cleat_status status = cleat_pass_part(&loaded->parallel, kept->count, &first, &count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     uint32_t *samples = cleat_alloc(count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
     for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)(first + i);
@@ -113,11 +113,11 @@ static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder,
                                      .buckets = session->work->buckets,
                                      .n_buckets = session->work->n_buckets};
     status = cleat_batches_create(&spec, &batches, error);
-    if (status == CLEAT_OK) status = cleat_feed_open(session, loaded->dataset, &feed, error);
-    if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
-    for (cleat_fed fed; status == CLEAT_OK;) {
+    if (!status) status = cleat_feed_open(session, loaded->dataset, &feed, error);
+    if (!status) status = cleat_feed_start(feed, batches, 0, NULL, error);
+    for (cleat_fed fed; !status;) {
         status = cleat_feed_next(feed, &fed, error);
-        if (status != CLEAT_OK || !fed.micro_batch) break;
+        if (status || !fed.micro_batch) break;
         status = predict_batch(loaded, feed, &fed, folder, kept, error);
         cleat_feed_release(feed, &fed);
     }
@@ -133,8 +133,8 @@ static cleat_status bring_together(const cleat_loaded_model *loaded, bool each, 
     for (size_t i = 0; i < kept->count; ++i)
         kept->states[i] = (unsigned char)cleat_dataset_sample_state(loaded->dataset, i);
     cleat_status status = cleat_pass_share_states(&loaded->parallel, kept->states, kept->count, error);
-    if (status == CLEAT_OK) status = cleat_pass_add_check(&loaded->parallel, &kept->bad, error);
-    if (status == CLEAT_OK && !each)
+    if (!status) status = cleat_pass_add_check(&loaded->parallel, &kept->bad, error);
+    if (!status && !each)
         status = cleat_pass_collect(&loaded->parallel, loaded->dataset, kept->predictions, kept->count, error);
     return status;
 }
@@ -146,7 +146,7 @@ static cleat_status write_all(const cleat_loaded_model *loaded, const char *out,
     const bool leads = cleat_ranks_rank(ranks) == 0;
     cleat_status status = leads ? cleat_folder_make(out, error) : CLEAT_OK;
     *predicted = drop_unreadable(kept);
-    if (status == CLEAT_OK && leads && !each && *predicted)
+    if (!status && leads && !each && *predicted)
         status = cleat_model_write(loaded->model, kept->predictions, *predicted, out, error);
     return cleat_ranks_agree(ranks, status, error);
 }
@@ -170,16 +170,16 @@ cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *check
     outputs kept = {0};
     size_t predicted = 0;
     cleat_status status = cleat_load_model(profile, checkpoint, data, CLEAT_FOR_PREDICTION, ranks, &loaded, error);
-    if (status == CLEAT_OK) status = outputs_create(loaded.dataset, &kept, error);
-    bool each = status == CLEAT_OK && cleat_model_writes_each(loaded.model);
+    if (!status) status = outputs_create(loaded.dataset, &kept, error);
+    bool each = !status && cleat_model_writes_each(loaded.model);
     if (each) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK) status = predict_part(&loaded, each ? out : NULL, &kept, error);
+    if (!status) status = predict_part(&loaded, each ? out : NULL, &kept, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK) status = bring_together(&loaded, each, &kept, error);
+    if (!status) status = bring_together(&loaded, each, &kept, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (status == CLEAT_OK) status = write_all(&loaded, out, each, &kept, &predicted, error);
-    if (status == CLEAT_OK && count) *count = predicted;
-    if (status == CLEAT_OK) status = check_outputs(profile, &loaded, &kept, out, error);
+    if (!status) status = write_all(&loaded, out, each, &kept, &predicted, error);
+    if (!status && count) *count = predicted;
+    if (!status) status = check_outputs(profile, &loaded, &kept, out, error);
     outputs_free(&kept);
     cleat_loaded_model_close(&loaded);
     return status;

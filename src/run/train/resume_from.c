@@ -24,11 +24,11 @@ static cleat_status copy_lines(const char *from, const char *to, const char *nam
     char source[CLEAT_CHECKPOINT_PATH], target[CLEAT_CHECKPOINT_PATH], *text;
     size_t size;
     cleat_status status = cleat_checkpoint_path(from, name, source, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_path(to, name, target, error);
-    if (status == CLEAT_OK) status = cleat_refuse_link(source, error);
-    if (status != CLEAT_OK || !cleat_file_exists(source)) return status;
+    if (!status) status = cleat_checkpoint_path(to, name, target, error);
+    if (!status) status = cleat_refuse_link(source, error);
+    if (status || !cleat_file_exists(source)) return status;
     status = cleat_file_read(source, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     status = cleat_file_write(target, text, lines == WHOLE ? size : size_of_lines(text, size, lines), error);
     cleat_free(text);
     return status;
@@ -38,14 +38,14 @@ cleat_status cleat_resume_from(const char *source, const char *folder, cleat_err
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint *checkpoint = NULL;
     cleat_status status = cleat_checkpoint_open_source(source, &checkpoint, error);
-    if (status != CLEAT_OK) return cleat_fail_in(error, status, "--resume-from");
+    if (status) return cleat_fail_in(error, status, "--resume-from");
     cleat_checkpoint_run(checkpoint, run);
     status = copy_lines(run, folder, "resolved.ini", WHOLE, error);
-    if (status == CLEAT_OK) status = copy_lines(run, folder, "examples.json", WHOLE, error);
-    if (status == CLEAT_OK) status = copy_lines(run, folder, "metrics.jsonl", checkpoint->state.metrics_records, error);
-    if (status == CLEAT_OK) status = copy_lines(run, folder, "system.jsonl", INT64_MAX, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint, folder, error);
-    if (status == CLEAT_OK)
+    if (!status) status = copy_lines(run, folder, "examples.json", WHOLE, error);
+    if (!status) status = copy_lines(run, folder, "metrics.jsonl", checkpoint->state.metrics_records, error);
+    if (!status) status = copy_lines(run, folder, "system.jsonl", INT64_MAX, error);
+    if (!status) status = cleat_checkpoint_copy(checkpoint, folder, error);
+    if (!status)
         cleat_log(CLEAT_LOG_INFO, "copied %s to %s, and its best checkpoint and its log", checkpoint->folder, folder);
     cleat_checkpoint_close(checkpoint);
     return status;

@@ -34,7 +34,7 @@ cleat_status cleat_run_name(const cleat_profile *profile, char name[CLEAT_RUN_NA
     struct tm local;
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
     cleat_status status = cleat_profile_get(profile, "model.type", type, sizeof type, error);
-    if (status == CLEAT_OK) snprintf(name, CLEAT_RUN_NAME, "runs/%s-%s", type, stamp);
+    if (!status) snprintf(name, CLEAT_RUN_NAME, "runs/%s-%s", type, stamp);
     return status;
 }
 
@@ -43,8 +43,8 @@ static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cle
     char name[CLEAT_RUN_NAME];
     cleat_status status = cleat_run_name(profile, name, error);
     run->existing = existing_part("runs");
-    if (status == CLEAT_OK) status = cleat_folder_make("runs", error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_folder_make("runs", error);
+    if (status) return status;
     snprintf(run->folder, sizeof run->folder, "%s", name);
     for (int copy = 2; mkdir(run->folder, 0755) != 0; ++copy) {
         if (errno != EEXIST)
@@ -73,7 +73,7 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
     cleat_error why = {0};
     snprintf(path, sizeof path, "%s/.train", run->folder);
     cleat_status status = cleat_lock(path, PATIENCE, &run->lock, &why);
-    run->is_locked = status == CLEAT_OK;
+    run->is_locked = !status;
     if (status == CLEAT_ERR_TIME_UP)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
@@ -86,7 +86,7 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
     if (status == CLEAT_ERR_IO && run->resume)
         return cleat_fail(error, status, "%s. If %s is read-only, use --resume-from %s with another --out", why.text,
                           run->folder, cleat_shell_path(run->folder, word, sizeof word));
-    return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
+    return status ? cleat_fail(error, status, "%s", why.text) : status;
 }
 
 /* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect, unless the
@@ -95,22 +95,22 @@ static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, 
     char path[CLEAT_CHECKPOINT_PATH], word[2 * CLEAT_PATH];
     cleat_listing listing = {0};
     cleat_status status = cleat_checkpoint_path(run->folder, CLEAT_STATE_FILE, path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "--resume: %s is a checkpoint; give the run folder that contains it as --out, or start a new "
                           "folder with --resume-from %s",
                           run->folder, cleat_shell_path(run->folder, word, sizeof word));
     status = cleat_listing_read(run->folder, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+    for (size_t i = 0; i < listing.count && !status; ++i) {
         status = cleat_checkpoint_path(run->folder, listing.names[i], path, error);
-        if (status != CLEAT_OK || !cleat_checkpoint_exists(path)) continue;
+        if (status || !cleat_checkpoint_exists(path)) continue;
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "--resume: %s contains no checkpoint (ckpt-*), but %s is a run: give that one as --out",
                             run->folder, path);
     }
     cleat_listing_free(&listing);
-    if (status == CLEAT_OK)
+    if (!status)
         cleat_log(CLEAT_LOG_WARNING, "--resume: nothing to resume, %s %s: a new run starts", run->folder,
                   existed ? "contains no checkpoint (ckpt-*)" : "did not exist");
     return status;
@@ -125,12 +125,12 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
     const char *wanted = run->options->out ? run->options->out : profile->run.out;
     const bool existed = again || cleat_folder_exists(wanted);
     cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
-    if (status == CLEAT_OK && (status = lock(run, error)) != CLEAT_OK)
+    if (!status && (status = lock(run, error)) != CLEAT_OK)
         run->existing = strlen(run->folder); /* another run, perhaps started at the same time, may be using it */
     if (run->is_locked) cleat_checkpoint_remove_leftovers(run->folder);
-    if (status == CLEAT_OK && !again && run->resume && !cleat_checkpoint_exists(run->folder))
+    if (!status && !again && run->resume && !cleat_checkpoint_exists(run->folder))
         status = check_nothing_to_resume(run, existed, error);
-    if (status != CLEAT_OK || again || run->resume) return status;
+    if (status || again || run->resume) return status;
     if (cleat_checkpoint_exists(run->folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s already contains a run: continue it with --resume, or start a new one with another --out",

@@ -8,7 +8,7 @@
 #include "tensorboard/tensorboard.h"
 
 static void warn(cleat_status status, const cleat_error *why) {
-    if (status == CLEAT_OK) return;
+    if (!status) return;
     cleat_log(CLEAT_LOG_WARNING,
               "%s; the run continues without its TensorBoard file, which `run.tensorboard` asked for", why->text);
 }
@@ -28,8 +28,8 @@ static cleat_status write_profile(cleat_run *run, int64_t step, cleat_error *err
     char path[CLEAT_PATH + 32], *text;
     size_t size;
     cleat_status status = cleat_path_join(run->folder, "resolved.ini", path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
     status = cleat_tensorboard_verbatim(run->board, cleat_wall_seconds(), step, "profile", text, error);
     cleat_free(text);
     return status;
@@ -40,9 +40,9 @@ cleat_status cleat_run_board_open(cleat_run *run, const cleat_profile *resolved,
     const bool continues = cleat_tensorboard_exists(run->folder);
     const int64_t first_step = continues ? step : 0;
     cleat_status status = cleat_tensorboard_create(run->folder, &run->board, error);
-    if (status == CLEAT_OK) status = cleat_tensorboard_start(run->board, cleat_wall_seconds(), first_step, error);
-    if (status == CLEAT_OK) status = write_profile(run, step, error);
-    if (status == CLEAT_OK) status = cleat_tensorboard_replay(run->board, run->folder, first_step, step, NULL, error);
+    if (!status) status = cleat_tensorboard_start(run->board, cleat_wall_seconds(), first_step, error);
+    if (!status) status = write_profile(run, step, error);
+    if (!status) status = cleat_tensorboard_replay(run->board, run->folder, first_step, step, NULL, error);
     return status;
 }
 

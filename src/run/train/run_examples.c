@@ -64,9 +64,9 @@ cleat_status cleat_run_examples_write(cleat_run_examples *examples, const cleat_
     for (size_t i = 0; i < examples->n_chosen; ++i)
         if (examples->predictions[i].output) shown[evaluated.n_predictions++] = examples->predictions[i];
     if (!examples->has_baseline) status = cleat_model_baseline(model, &evaluated, &examples->baseline, error);
-    examples->has_baseline = examples->has_baseline || status == CLEAT_OK;
-    if (status == CLEAT_OK) status = cleat_model_examples_json(model, &evaluated, &examples->baseline, &json, error);
-    if (status == CLEAT_OK) return cleat_file_write_text(path, &json, error);
+    examples->has_baseline = examples->has_baseline || !status;
+    if (!status) status = cleat_model_examples_json(model, &evaluated, &examples->baseline, &json, error);
+    if (!status) return cleat_file_write_text(path, &json, error);
     cleat_text_free(&json);
     return status;
 }

@@ -113,7 +113,7 @@ cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const clea
     char differences[1024];
     format_differences(settings, run->folder, differences, sizeof differences);
     cleat_status status = check_schedules(checkpoint, &earlier, schedule, differences, run, error);
-    if (status == CLEAT_OK) *replan = true;
+    if (!status) *replan = true;
     return status;
 }
 

@@ -60,7 +60,7 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
     };
     cleat_schedule_set_epochs(&made, profile->train.epochs);
     cleat_status status = check(&made, error);
-    if (status == CLEAT_OK) *schedule = made;
+    if (!status) *schedule = made;
     return status;
 }
 
@@ -108,7 +108,7 @@ cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "optimizer steps are counted from 0: invalid step %lld",
                           (long long)step);
     cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
-    if (status == CLEAT_OK) *rate = cleat_schedule_rate(&schedule, step);
+    if (!status) *rate = cleat_schedule_rate(&schedule, step);
     return status;
 }
 
@@ -116,6 +116,6 @@ cleat_status cleat_warmup_steps(const cleat_profile *profile, int64_t steps_per_
                                 cleat_error *error) {
     cleat_schedule schedule = {0};
     cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
-    if (status == CLEAT_OK) *steps = schedule.warmup_steps;
+    if (!status) *steps = schedule.warmup_steps;
     return status;
 }

@@ -97,7 +97,7 @@ static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     if (status) return status;
     int64_t steps = cleat_lengths_steps(&trainer->data.lengths, cleat_profile_effective_batch(profile));
     status = cleat_schedule_create(profile, steps, &trainer->schedule, error);
-    if (status == CLEAT_OK) warn_cut_warmup(&trainer->schedule);
+    if (!status) warn_cut_warmup(&trainer->schedule);
     return status;
 }
 
@@ -265,7 +265,7 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (!leads) return cleat_metrics_log_open(NULL, trainer->state.metrics_records, &run->log, error);
     if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path)) status = write_resolved(trainer, path, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
     status = cleat_metrics_log_open(path, keep, &run->log, error);
@@ -287,7 +287,7 @@ static cleat_status open_monitor(cleat_trainer *trainer, cleat_error *error) {
                                    .step = trainer->state.step,
                                    .before = trainer->run.progress.first_step};
     const bool runs = cleat_trainer_leads(trainer) && !cleat_trainer_has_ended(trainer);
-    return !runs ? CLEAT_OK : cleat_run_monitor_open(&trainer->monitor, &parts, error);
+    return runs ? cleat_run_monitor_open(&trainer->monitor, &parts, error) : CLEAT_OK;
 }
 
 cleat_status cleat_trainer_measure_later(cleat_trainer *trainer, cleat_error *error) {

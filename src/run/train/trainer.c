@@ -106,7 +106,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
     cleat_metrics_add(&metrics, "learning_rate", cleat_schedule_rate(&trainer->schedule, step));
     cleat_status status = cleat_metrics_log_write(trainer->run.log, "train", step / trainer->schedule.steps_per_epoch,
                                                   step + 1, metrics.items, metrics.count, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (is_skipped(loss, norm, loss_scale)) {
         ++trainer->state.skipped_steps;
         cleat_log(CLEAT_LOG_DEBUG,
@@ -146,9 +146,9 @@ static cleat_status process_step(cleat_trainer *trainer, const float *ring, int6
     int row = ring_width(trainer);
     cleat_step_stats results = step_stats_of(trainer, ring, step);
     cleat_status status = log_step(trainer, &results, ring + step % CLEAT_RING * row, error);
-    if (status != CLEAT_OK && status != CLEAT_ERR_NAN) return status;
-    cleat_status found = cleat_detect_anomaly(&trainer->anomaly, &results, status == CLEAT_OK ? error : NULL);
-    return status == CLEAT_OK ? found : status;
+    if (status && status != CLEAT_ERR_NAN) return status;
+    cleat_status found = cleat_detect_anomaly(&trainer->anomaly, &results, !status ? error : NULL);
+    return status ? status : found;
 }
 
 /* Reads the ring, which waits for the device, and logs the steps since the last call. */
@@ -159,8 +159,8 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
     const phase reading = begin(trainer, CLEAT_DOING_READ);
     cleat_status status =
         cleat_exec_read_unchecked(trainer->engine.session->exec, 0, trainer->engine.session->work->ring, ring, error);
-    if (status == CLEAT_OK) synced(trainer);
-    for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
+    if (!status) synced(trainer);
+    for (; !status && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
         status = process_step(trainer, ring, trainer->ring_read, error);
         show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
@@ -197,7 +197,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     const phase waiting = begin(trainer, CLEAT_DOING_LOADER);
     cleat_status status = cleat_feed_next(trainer->engine.feed, &fed, error);
     end(trainer, &waiting);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_run_monitor_micro_batch(&trainer->monitor, fed.micro_batch->bucket);
     const phase enqueueing = begin(trainer, CLEAT_DOING_ENQUEUE);
     const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
@@ -234,13 +234,13 @@ static cleat_status run_update(cleat_trainer *trainer, float norm, cleat_error *
     cleat_session *session = trainer->engine.session;
     cleat_staging *staging = trainer->engine.updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
     cleat_status status = cleat_staging_wait(staging, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_session_prepare_update(session, cleat_staging_data(staging),
                                  cleat_schedule_rate(&trainer->schedule, trainer->state.step), trainer->state.step);
     if (trainer->parallel.ranks) cleat_session_prepare_norm(session, cleat_staging_data(staging), norm);
     status = check_update(trainer, staging, error);
     if (!status) status = cleat_exec_upload(session->exec, session->work->update.index, staging, error);
-    return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
+    return status ? status : cleat_exec_run(session->exec, session->work->update.index, error);
 }
 
 static int64_t own_samples(const cleat_trainer *trainer, const cleat_global_batch *global_batch) {
@@ -261,19 +261,18 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     cleat_session *session = trainer->engine.session;
     if (cleat_session_buffers(session) > 0) trainer->engine.is_savable = false;
     cleat_data_parallel_begin(&trainer->parallel);
-    for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK; ++i)
+    for (size_t i = 0; i < global_batch->micro_batches && !status; ++i)
         status = run_micro_batch(trainer, global_batch, i + 1 == global_batch->micro_batches, error);
     if (trainer->parallel.ranks)
         status = cleat_data_parallel_exchange(&trainer->parallel, session, own_samples(trainer, global_batch),
                                               global_batch->samples, status, &norm, error);
-    if (status == CLEAT_OK && trainer->settings.profile->run.check_finite)
-        status = cleat_check_gradient(&trainer->anomaly, error);
-    if (status != CLEAT_OK) return status;
+    if (!status && trainer->settings.profile->run.check_finite) status = cleat_check_gradient(&trainer->anomaly, error);
+    if (status) return status;
     trainer->engine.is_savable = false; /* if this fails, the parameters may or may not have changed */
     const phase updating = begin(trainer, CLEAT_DOING_UPDATE);
     status = run_update(trainer, norm, error);
     end(trainer, &updating);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     ++trainer->state.step;
     cleat_run_monitor_step(&trainer->monitor, &trainer->engine, trainer->state.step, global_batch->samples);
     ++trainer->state.position;
@@ -315,13 +314,13 @@ static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error
 static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                      cleat_error *error) {
     cleat_status status = cleat_profiling_begin_step(&trainer->profiling, trainer->data.pass, global_batch, error);
-    if (status == CLEAT_OK) status = step_global_batch(trainer, global_batch, error);
+    if (!status) status = step_global_batch(trainer, global_batch, error);
     if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* logs the steps before */
-    if (status == CLEAT_OK) status = measure_step(trainer, global_batch, error);
+    if (!status) status = measure_step(trainer, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
-    if (status == CLEAT_OK && (pending >= trainer->settings.profile->run.log_every_steps || pending == CLEAT_RING))
+    if (!status && (pending >= trainer->settings.profile->run.log_every_steps || pending == CLEAT_RING))
         status = log_pending_steps(trainer, error);
-    return status == CLEAT_OK ? end_profiled_step(trainer, error) : status;
+    return status ? status : end_profiled_step(trainer, error);
 }
 
 /* --- checkpoints ---------------------------------------------------------------------------------------------- */
@@ -366,7 +365,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
 /* A checkpoint within an epoch: its steps are logged first, which fails if one of them was not finite. */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = log_pending_steps(trainer, error);
-    return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
+    return status ? status : cleat_trainer_save(trainer, false, error);
 }
 
 static bool checkpoint_is_due(const cleat_trainer *trainer) {
@@ -378,7 +377,7 @@ static bool checkpoint_is_due(const cleat_trainer *trainer) {
 static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     const bool has_trained = trainer->state.step > trainer->run.progress.first_step;
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     return cleat_fail(error, why, "%s at step %lld; continue from the checkpoint in %s with --resume%s",
                       cleat_status_text(why), (long long)trainer->state.step, trainer->run.folder,
                       why == CLEAT_ERR_TIME_UP ? cleat_deadline_advice(&trainer->deadline, has_trained) : "");
@@ -490,7 +489,7 @@ static cleat_status run_steps(cleat_trainer *trainer, cleat_error *error) {
     const phase starting = begin(trainer, CLEAT_DOING_EPOCH);
     cleat_status status = cleat_engine_start_at(&trainer->engine, &trainer->data, state->position, error);
     end(trainer, &starting);
-    trainer->engine.is_savable = status == CLEAT_OK;
+    trainer->engine.is_savable = !status;
     while (!status && cleat_batches_global_batch(trainer->data.pass, (size_t)state->position, &global_batch)) {
         status = stop_before_deadline(trainer, &global_batch, error);
         if (!status) status = run_global_batch(trainer, &global_batch, error);
@@ -554,14 +553,14 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     double started = cleat_seconds();
     cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
-    if (status == CLEAT_OK)
+    if (!status)
         status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
                                         trainer->data.val, trainer->data.val_count, &trainer->parallel,
                                         trainer->parallel.ranks ? NULL : trainer->run.options->stop, &trainer->examples,
                                         &results, bad, error);
-    if (status == CLEAT_OK) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
-    if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
+    if (!status) status = log_evaluation(trainer, &results, error);
+    if (status) return status;
     if (bad[0] && cleat_trainer_leads(trainer))
         cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
     status = cleat_ranks_agree(trainer->parallel.ranks, CLEAT_OK, error);
@@ -612,7 +611,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
     end(trainer, &evaluating);
     if (status == CLEAT_ERR_INTERRUPTED) return stop_within_evaluation(trainer, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     trainer->state.evaluation_is_due = false;
     *early = patience_is_out(trainer);
     if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
@@ -626,10 +625,10 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     if (!cleat_trainer_has_ended(trainer))
         status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
                                               error);
-    if (status == CLEAT_OK && !early && trainer->state.evaluation_is_due) status = close_epoch(trainer, &early, error);
-    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->schedule.epochs) {
+    if (!status && !early && trainer->state.evaluation_is_due) status = close_epoch(trainer, &early, error);
+    while (!status && !early && trainer->state.epoch < trainer->schedule.epochs) {
         status = run_epoch(trainer, error);
-        if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
+        if (!status) status = close_epoch(trainer, &early, error);
         int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_PLAN] = plan_is_due(trainer, true)};
         if (trainer->state.epoch >= trainer->schedule.epochs) break;
         status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
@@ -692,13 +691,13 @@ static void save_after_loss(cleat_trainer *trainer) {
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     cleat_ranks *ranks = trainer->run.options->ranks;
     cleat_status status = cleat_trainer_open(trainer, error);
-    if (status != CLEAT_OK) return translate_failure(trainer, cleat_ranks_agree(ranks, status, error), error);
+    if (status) return translate_failure(trainer, cleat_ranks_agree(ranks, status, error), error);
     status = cleat_ranks_agree(ranks, run(trainer, error), error);
     if (status == CLEAT_ERR_RANK_LOST) save_after_loss(trainer);
     cleat_data_parallel_log(&trainer->parallel);
     if (status == CLEAT_ERR_INTERRUPTED && cleat_profiling_ends_run(&trainer->profiling, &trainer->run))
         status = CLEAT_OK;
-    if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
+    if (status) status = translate_failure(trainer, status, error);
     cleat_anomaly_end(&trainer->anomaly);
     cleat_progress_end(&trainer->run.progress);
     return status;
@@ -774,12 +773,11 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
         failure = (cleat_error){0};
         status = open_and_run(trainer, &failure);
     } while ((is_short_of_memory(status) && fall_back(trainer, &failure)) || divide_anew(trainer, status));
-    if (status != CLEAT_OK && error) *error = failure;
+    if (status && error) *error = failure;
     fill_report(trainer);
     cleat_run_monitor_end(&trainer->monitor, trainer->state.step, status, status ? failure.text : "", report->seconds);
     cleat_trainer_close(trainer);
-    if (status != CLEAT_OK && report->steps == 0 && cleat_trainer_leads(trainer))
-        cleat_run_discard_folder(&trainer->run);
+    if (status && report->steps == 0 && cleat_trainer_leads(trainer)) cleat_run_discard_folder(&trainer->run);
     cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer->measured_shares);
     cleat_free(trainer);

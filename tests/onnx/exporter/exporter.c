@@ -127,7 +127,7 @@ typedef struct network {
 
 static cleat_status write_values(subject *s, network *n, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; status == CLEAT_OK && i < n->store->count + n->store->buffer_count; ++i) {
+    for (size_t i = 0; !status && i < n->store->count + n->store->buffer_count; ++i) {
         const cleat_tensor *tensor =
             i < n->store->count ? n->store->params[i] : cleat_store_buffer(n->store, i - n->store->count);
         const float *values = values_of(s, tensor, error);
@@ -139,7 +139,7 @@ static cleat_status write_values(subject *s, network *n, cleat_error *error) {
 
 static cleat_status write_inputs(const subject *s, network *n, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; status == CLEAT_OK && i < s->golden.content.count; ++i) {
+    for (size_t i = 0; !status && i < s->golden.content.count; ++i) {
         const cleat_golden_array *array = &s->golden.content.arrays[i];
         const cleat_tensor *input = cleat_graph_find(n->graph, array->name);
         if (input) status = cleat_exec_write(n->exec, 0, input, array->data, (size_t)cleat_tensor_bytes(input), error);
@@ -150,13 +150,13 @@ static cleat_status write_inputs(const subject *s, network *n, cleat_error *erro
 static cleat_status open_network(subject *s, network *n, cleat_error *error) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
     cleat_status status = cleat_device_open(selector ? selector : "auto", &n->device, error);
-    if (status == CLEAT_OK) status = cleat_store_create(&n->store, error);
-    if (status == CLEAT_OK) status = cleat_graph_create(n->store, "predict", &n->graph, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_store_create(&n->store, error);
+    if (!status) status = cleat_graph_create(n->store, "predict", &n->graph, error);
+    if (status) return status;
     cleat_model_build(s->model, n->graph, CLEAT_MODE_PREDICT, s->batch, s->length, &n->built);
     status = cleat_graph_status(n->graph, error);
-    if (status == CLEAT_OK && !s->file) status = make_inputs(s, n->graph, error);
-    return status == CLEAT_OK ? cleat_exec_open(n->device, &n->graph, 1, &n->exec, error) : status;
+    if (!status && !s->file) status = make_inputs(s, n->graph, error);
+    return status ? status : cleat_exec_open(n->device, &n->graph, 1, &n->exec, error);
 }
 
 /* The caller frees `output->data`. */
@@ -164,10 +164,10 @@ static cleat_status predict(subject *s, cleat_st_tensor *output, cleat_error *er
     network n = {NULL, NULL, NULL, {NULL, NULL, NULL}, NULL};
     float *values = NULL;
     cleat_status status = open_network(s, &n, error);
-    if (status == CLEAT_OK) status = write_values(s, &n, error);
-    if (status == CLEAT_OK) status = write_inputs(s, &n, error);
-    if (status == CLEAT_OK) status = cleat_exec_run(n.exec, 0, error);
-    if (status == CLEAT_OK) {
+    if (!status) status = write_values(s, &n, error);
+    if (!status) status = write_inputs(s, &n, error);
+    if (!status) status = cleat_exec_run(n.exec, 0, error);
+    if (!status) {
         const cleat_tensor *y = n.built.output;
         values = cleat_alloc((size_t)cleat_tensor_elements(y), sizeof *values);
         status =
@@ -193,8 +193,8 @@ static cleat_status open_subject(const char *name, subject *s, cleat_error *erro
     }
     cleat_status status = cleat_folder_exists(name) ? cleat_published_golden(name, &s->file, error)
                                                     : cleat_safetensors_open(name, &s->file, error);
-    if (status == CLEAT_OK) status = cleat_golden_open(s->file, NULL, 0, &s->golden, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = cleat_golden_open(s->file, NULL, 0, &s->golden, error);
+    if (status) return status;
     s->model = s->golden.model;
     s->batch = (int64_t)cleat_dataset_count(s->golden.dataset);
     s->length = cleat_dataset_length(s->golden.dataset, 0);
@@ -213,7 +213,7 @@ static cleat_status write_arrays(subject *s, const char *path, cleat_error *erro
     cleat_st_tensor tensors[CLEAT_GOLDEN_ARRAYS + 2], computed = {.name = NULL};
     size_t count = 0;
     cleat_status status = predict(s, &computed, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     for (; count < s->golden.content.count; ++count) {
         const cleat_golden_array *array = &s->golden.content.arrays[count];
         tensors[count] = (cleat_st_tensor){.name = array->name,
@@ -238,13 +238,13 @@ int main(int argc, char **argv) {
     if (argc < 4) return argc == 1 ? 0 : 2;
     cleat_status status = open_subject(argv[1], &s, &error);
     const bool unknown = status == CLEAT_ERR_NOT_SUPPORTED;
-    if (status == CLEAT_OK) {
+    if (!status) {
         const cleat_onnx_spec spec = {
             .model = s.model, .length = s.longest, .values = values_of, .user = &s, .external = argc > 4};
         status = cleat_onnx_export(&spec, argv[2], NULL, &error);
     }
-    if (status == CLEAT_OK) status = write_arrays(&s, argv[3], &error);
-    if (status != CLEAT_OK) fprintf(stderr, "%s: %s\n", argv[1], error.text);
+    if (!status) status = write_arrays(&s, argv[3], &error);
+    if (status) fprintf(stderr, "%s: %s\n", argv[1], error.text);
     close_subject(&s);
     return unknown ? EXIT_UNKNOWN : status == CLEAT_ERR_NO_DEVICE ? EXIT_SKIP : status != CLEAT_OK;
 }

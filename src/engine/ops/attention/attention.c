@@ -576,14 +576,14 @@ static cleat_status check_size(const cleat_node *node, cleat_error *error) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = check_queries(node, error);
-    if (status == CLEAT_OK) status = check_keys(node, error);
-    if (status == CLEAT_OK) status = check_size(node, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_keys(node, error);
+    if (!status) status = check_size(node, error);
+    if (status) return status;
     problem p = cleat_attention_problem_of(node);
     const int64_t y_shape[] = {p.batch, p.queries, p.width}, lse_shape[] = {p.batch, p.heads, p.queries};
     if (p.lengths) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
+    if (!status) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
+    if (!status) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
     return status;
 }
 

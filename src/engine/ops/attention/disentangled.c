@@ -161,7 +161,7 @@ static cleat_status check_positions(const cleat_node *node, cleat_error *error) 
     for (int i = CLEAT_DIS_POS_KEYS; i <= CLEAT_DIS_POS_QUERIES; ++i) {
         if (!node->in[i]) continue;
         cleat_status status = cleat_expect(node, i, names[i], node->in[CLEAT_DIS_QKV]->dtype, 2, shape, error);
-        if (status != CLEAT_OK) return status;
+        if (status) return status;
     }
     return CLEAT_OK;
 }
@@ -178,16 +178,16 @@ static cleat_status check_size(const cleat_node *node, cleat_error *error) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = check_qkv(node, error);
-    if (status == CLEAT_OK) status = check_buckets(node, error);
-    if (status == CLEAT_OK) status = check_positions(node, error);
-    if (status == CLEAT_OK) status = check_size(node, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_buckets(node, error);
+    if (!status) status = check_positions(node, error);
+    if (!status) status = check_size(node, error);
+    if (status) return status;
     const problem p = cleat_disentangled_problem_of(node);
     const int64_t y_shape[] = {p.batch, p.length, p.width}, lse_shape[] = {p.batch, p.heads, p.length};
     if (node->in[CLEAT_DIS_LENGTHS])
         status = cleat_expect(node, CLEAT_DIS_LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, node->in[CLEAT_DIS_QKV]->dtype, 3, y_shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
+    if (!status) status = cleat_set_output(node, 0, node->in[CLEAT_DIS_QKV]->dtype, 3, y_shape, error);
+    if (!status) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
     return status;
 }
 

@@ -163,10 +163,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const conv_attr *attr = (const conv_attr *)node->attr;
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     cleat_status status = check_tensors(node, error);
-    if (status == CLEAT_OK) status = check_window(node, error);
-    if (status == CLEAT_OK && node->in[BIAS])
-        status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, weight->shape, error);
-    if (status != CLEAT_OK) return status;
+    if (!status) status = check_window(node, error);
+    if (!status && node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, weight->shape, error);
+    if (status) return status;
     const int64_t shape[] = {x->shape[0], (x->shape[1] + 2 * attr->padding - weight->shape[1]) / attr->stride + 1,
                              (x->shape[2] + 2 * attr->padding - weight->shape[2]) / attr->stride + 1, weight->shape[0]};
     if (!counts_fit(x->shape, weight->shape) || !counts_fit(shape, weight->shape))

@@ -30,7 +30,7 @@ static cleat_status check_size(const cleat_node *node, const cleat_tensor *x, cl
 cleat_status cleat_trace_check(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *sample_weight,
                                int term, cleat_error *error) {
     cleat_status status = check_size(node, x, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     if (sample_weight->rank == 2 && sample_weight->dtype == CLEAT_F32 && sample_weight->shape[1] == x->shape[0] &&
         term >= 0 && term < sample_weight->shape[0])
         return CLEAT_OK;

@@ -266,9 +266,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;
     if (node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, &fan_out, error);
-    if (status == CLEAT_OK && node->in[RESIDUAL])
+    if (!status && node->in[RESIDUAL])
         status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, shape, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
+    return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
 }
 
 static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {

@@ -54,9 +54,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *h = node->in[CLEAT_LSTM_GRAD_H];
     cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
-    if (status == CLEAT_OK)
-        status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
-    if (status == CLEAT_OK && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
+    if (!status) status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
+    if (!status && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
         return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
     return status;
 }
@@ -156,8 +155,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "more than 2^30 steps, or more than 2^14 units");
     const int64_t shape[] = {s.batch, s.length, s.hidden};
     cleat_status status = cleat_set_output(node, CLEAT_LSTM_GATES, products->dtype, 3, products->shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, CLEAT_LSTM_H, products->dtype, 3, shape, error);
-    return status == CLEAT_OK ? cleat_set_output(node, CLEAT_LSTM_CELLS, products->dtype, 3, shape, error) : status;
+    if (!status) status = cleat_set_output(node, CLEAT_LSTM_H, products->dtype, 3, shape, error);
+    return status ? status : cleat_set_output(node, CLEAT_LSTM_CELLS, products->dtype, 3, shape, error);
 }
 
 static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
