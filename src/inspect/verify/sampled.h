@@ -23,8 +23,9 @@ bool cleat_sampled_is_due(const cleat_sampled *sampled, size_t graph);
 
 /* Runs the graph on the inputs that were uploaded. For the time of the check, biases, gradients and moments get other
  * values, so that a wrong sign is seen where they are still zero. Afterwards everything that outlives a run of a graph
- * is as it was before, bit for bit; the inputs have to be uploaded again. CLEAT_ERR_DEVICE: a result is wrong. Operations
- * without a definition are left unchecked, as are those that the host has no memory to copy; the log names them. The update's check covers the half copies of parameters, too. */
+ * is as it was before, bit for bit; the inputs have to be uploaded again. The update's check covers the half copies of
+ * parameters too. CLEAT_ERR_DEVICE: a result is wrong. Operations without a definition, and those that the host has no
+ * memory to copy, are left unchecked; the log names them. */
 cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_error *error);
 
 #endif
