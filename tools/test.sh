@@ -316,6 +316,7 @@ step_format() {
     local program
     check "opening lines of source files" "$top/tests/opening_lines.sh" || true
     check "READMEs" "$top/tests/readmes.sh" || true
+    check "files at the top" "$top/tests/top_level.sh" || true
     check "numbers that kernels and the host share" "$top/tests/shared_numbers.sh" || true
     if command -v python3 >/dev/null; then
         check "names of types" "$top/tests/type_names.py" || true

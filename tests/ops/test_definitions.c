@@ -131,6 +131,13 @@ static cleat_tensor *build_relu(cleat_graph *graph) {
     return cleat_relu(graph, VALUE("x", 2, 5, 6));
 }
 
+/* "broken" holds NaN. */
+static cleat_tensor *build_broken(cleat_graph *graph) {
+    cleat_tensor *x = VALUE("broken", 2, 5, 12), *rng = CONSTANT("rng", CLEAT_U32, 1, 4);
+    cleat_retain(graph, cleat_relu(graph, x));
+    return cleat_add(graph, cleat_dropout(graph, x, rng, 0.5f), cleat_gelu(graph, x));
+}
+
 static cleat_tensor *build_sgd(cleat_graph *graph) {
     enum { HYPER = 8 };
     cleat_param(graph, "weight", 2, (int64_t[]){4, 16}, (cleat_init){0});
@@ -149,6 +156,8 @@ static void fill(op_rig *rig, const cleat_tensor *tensor) {
         const double drawn = 0.1 + 0.9 * cleat_random_uniform(&random);
         values[i] = cleat_is_storage(tensor->dtype) ? (i % 3 == 2 ? -drawn : drawn) : (double)(i % 3) - 1;
         if (strcmp(tensor->name, "samples") == 0) values[i] = 2;
+        if (strcmp(tensor->name, "rng") == 0) values[i] = (double)i;
+        if (strcmp(tensor->name, "broken") == 0) values[i] = i % 2 ? NAN : INFINITY;
         if (strcmp(tensor->name, "hyper") == 0 || strcmp(tensor->name, "var") == 0) values[i] = fabs(values[i]);
     }
     op_rig_write(rig, tensor, values);
@@ -323,8 +332,17 @@ static void copies_are_compared(void **state) {
     if (check(&none, &error)) fail_msg("%s", error.text);
 }
 
+/* A run that diverges must end by the loss that is not finite, not by a device that is refused. */
+static void a_nan_is_no_fault_of_the_device(void **state) {
+    const mutant none = {.build = build_broken};
+    cleat_error error = {0};
+    (void)state;
+    if (check(&none, &error)) fail_msg("%s", error.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(changed_kernels_are_refused),
-                                       cmocka_unit_test(copies_are_compared)};
+                                       cmocka_unit_test(copies_are_compared),
+                                       cmocka_unit_test(a_nan_is_no_fault_of_the_device)};
     return op_main(NULL, 0, tests, sizeof tests / sizeof *tests);
 }

@@ -612,9 +612,11 @@ static void expressions_mean_what_oniguruma_reads(void **state) {
         {"^a|b$", "ab\nab\n", "a|b|a|b"},
         {"\\s", "a\341\240\216\342\200\203b\302\205", "\342\200\203|\302\205"},
         {"\\w+", "e\314\201.\342\205\240", "e\314\201|\342\205\240"},
+        {"\\w+", "a\302\262.", "a\302\262"},
+        {"[\\w]+", "a\302\262.", "a"},
         {"[\\P{L}b]+", "a.b1a", ".b1"},
         {"[^\\W_]+", "a_b", "a|b"},
-        {"a{,2}", "aaa", "aa|a"},
+        {"ba{,2}", "baaab", "baa|b"},
         {"x{", "x{", "x{"},
         {"(?<=a)b", "abb", "b"},
         {"\\p{L}+", ".\360\256\257\260.", "\360\256\257\260"},
@@ -628,7 +630,8 @@ static void expressions_mean_what_oniguruma_reads(void **state) {
         {"[^a]", "a\360\237\230\200", "\360\237\230\200"},
     };
     static const char *const refused[] = {"\\h",    "\\b",   "\\pL",    "\\p{Greek}", "[[:alpha:]]",
-                                          "[a&&b]", "a{3}?", "a{1,2}+", "(?m:a)",     "(*ACCEPT)"};
+                                          "[a&&b]", "a{3}?", "a{1,2}+", "(?m:a)",     "(*ACCEPT)",
+                                          "a*",     "^",     "a|"};
     (void)state;
     cleat_pattern pattern = {0};
     cleat_error error = {0};

@@ -227,7 +227,8 @@ static void read_item(translation *t) {
     } else if (c == '{') {
         read_counts(t);
     } else if (c == '\\' && is_class(*t->at)) {
-        const bool complement = read_class(t, &class);
+        const bool word = *t->at == 'w' || *t->at == 'W', complement = read_class(t, &class);
+        if (word) cleat_text_add(&class, "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"); /* not within brackets */
         add_set(&t->out, complement, &class);
         cleat_text_free(&class);
     } else if (c == '\\') {
@@ -252,6 +253,7 @@ static cleat_status translate(translation *t, const char *source, size_t stop, c
 cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cleat_error *error) {
     translation t;
     int code = 0;
+    uint32_t empty = 0;
     PCRE2_SIZE offset = 0;
     cleat_status status = translate(&t, source, SIZE_MAX, error);
     if (!status) {
@@ -260,8 +262,15 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
                           PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT, &code, &offset, NULL);
         if (pattern->regex) (void)pcre2_jit_compile(pattern->regex, PCRE2_JIT_COMPLETE);
         if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_SIZE, &pattern->size);
+        if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_MATCHEMPTY, &empty);
     }
     cleat_text_free(&t.out);
+    if (empty) {
+        fail(&t, "it matches nothing, too, where other tokenizers divide a text:");
+        pcre2_code_free(pattern->regex);
+        pattern->regex = NULL;
+        return t.status;
+    }
     if (status || pattern->regex) return status;
     char what[128];
     (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)what, sizeof what);

@@ -96,7 +96,7 @@ static double silu_slope(double x) {
 }
 
 static double relu(double x) {
-    return fmax(x, 0);
+    return x <= 0 ? 0 : x; /* NaN stays */
 }
 
 static double relu_slope(double y) {

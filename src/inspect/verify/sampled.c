@@ -29,8 +29,9 @@ enum { SIMILAR = 8 };
 
 struct cleat_sampled {
     cleat_session *session;
-    int *due;      /* [graphs of the plan]: passes to come; an update has a second one, with an infinite gradient */
-    bool reported; /* the first graph is reported, others at debug level */
+    int *due;        /* [graphs of the plan]: passes to come; an update has a second one, with an infinite gradient */
+    bool reported;   /* the first graph is reported, others at debug level */
+    bool incomplete; /* an operation was not compared */
     node_key *covered;
     size_t count, capacity;
     size_t others; /* keys before the graph that is being checked */
@@ -216,7 +217,8 @@ static cleat_status run(cleat_sampled *sampled, size_t graph, cleat_error *error
     return status;
 }
 
-/* The record of the type is what evaluations ask for, whose programs are those of training and less. */
+/* The record of the type is what evaluations ask for. Their programs are those of training, but for operations that only
+ * an evaluation fuses or has. */
 static void save_records(cleat_sampled *sampled, size_t graph, double seconds) {
     const bool all = !*sampled->unchecked;
     char summary[384], path[CLEAT_PASSED_PATH], model[64];
@@ -226,9 +228,10 @@ static void save_records(cleat_sampled *sampled, size_t graph, double seconds) {
     cleat_log(sampled->reported && all ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
               "self-check of the device, on the run's own batch: %s (run.self_check)", summary);
     sampled->reported = true;
+    sampled->incomplete |= !all;
     if (sampled->due[graph]) return;
     if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
-    if (sampled->session->work->update.index != graph) return;
+    if (sampled->session->work->update.index != graph || sampled->incomplete) return;
     if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
         type_path(sampled->session->device, model, sampled->session->work->storage, path) == CLEAT_OK)
         cleat_save_passed(path, summary);
@@ -276,6 +279,7 @@ cleat_status cleat_sampled_check(cleat_sampled *sampled, size_t graph, cleat_err
     if (status == CLEAT_ERR_MEMORY && !restored) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
         sampled->due[graph] = 0;
+        sampled->incomplete = true;
         return CLEAT_OK;
     }
     if (!status) status = restored;

@@ -20,8 +20,12 @@ static cleat_status save(cleat_session *session, const cleat_tensor *tensor, cle
     if (status) return status;
     void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of '%s'", tensor->name);
-    saved->items[saved->count++] = (cleat_saved){.tensor = tensor, .values = values};
-    return cleat_exec_read_unchecked(session->exec, 0, tensor, values, error);
+    status = cleat_exec_read_unchecked(session->exec, 0, tensor, values, error);
+    if (status)
+        cleat_free(values);
+    else
+        saved->items[saved->count++] = (cleat_saved){.tensor = tensor, .values = values};
+    return status;
 }
 
 /* Biases, gains, and matrices that are zero at the start: behind a head of zeros every gradient is zero, whatever the
@@ -74,7 +78,7 @@ static void make_noise(float noise[NOISE]) {
 }
 
 /* The changed value of element i. A head of zeros needs more than a little, for losses that only a large error wakes:
- * of bonds that are too long, of atoms that overlap. Second moments are squares; gradients keep their own values where they are not zero. */
+ * of bonds that are too long, of atoms that overlap. Second moments are squares; every other gradient keeps its value. */
 static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i, bool infinite) {
     switch (tensor->role) {
     case CLEAT_ROLE_PARAMETER:
