@@ -37,7 +37,7 @@ void cleat_text_reserve(cleat_text *text, size_t size) {
 
 void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size) {
     if (!make_room(text, size)) return;
-    memcpy(text->data + text->size, bytes, size);
+    if (size) memcpy(text->data + text->size, bytes, size); /* `bytes` may be NULL then */
     text->size += size;
     text->data[text->size] = 0;
 }
