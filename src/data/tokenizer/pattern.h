@@ -34,8 +34,8 @@ typedef enum cleat_pattern_result {
 
 /* The steps that all searches in one text [size] may take together: a multiple of its size. */
 size_t cleat_pattern_steps(size_t size);
-/* Finds the first match in text [size], UTF-8, that begins at `from` or later and is not empty (an expression that matches
- * nothing, too, is refused: Hugging Face's tokenizers divide texts there). The first search in a text is from 0. CLEAT_PATTERN_FAILED: no memory, or no step is left. */
+/* Finds the first match in text [size], UTF-8, that begins at `from` or later and is not empty (an expression that can
+ * match the empty text is refused: Hugging Face's tokenizers split there). The first search in a text is from 0. CLEAT_PATTERN_FAILED: no memory, or no step is left. */
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
                                         cleat_pattern_work *work, size_t *start, size_t *end);
 void cleat_pattern_work_free(cleat_pattern_work *work);

@@ -266,7 +266,7 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
     }
     cleat_text_free(&t.out);
     if (empty) {
-        fail(&t, "it matches nothing, too, where other tokenizers divide a text:");
+        fail(&t, "it can match the empty text, where Hugging Face's tokenizers split, but cleat does not;");
         pcre2_code_free(pattern->regex);
         pattern->regex = NULL;
         return t.status;

@@ -68,7 +68,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads_of(graph, node, &f->grad, in, GRAD_IN, &node->in[0], 1);
 }
 
-/* In halves, a linear layer that does the GELU computes it from a sum that is not rounded yet, which nobody has later. */
+/* In half storage, a fused GELU is computed from the unrounded sum of the linear layer, which is not stored. */
 static bool is_cheap(const cleat_node *node) {
     return number_of(node) == POINTWISE_GELU && node->in[0]->dtype == CLEAT_F32;
 }
