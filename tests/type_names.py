@@ -5,13 +5,18 @@
 
 Of src/ and include/: a name of a header may not have another definition in a second header or in a source file. Names
 that source files define for themselves may repeat from file to file: no translation unit sees two of them. Names inside
-functions are left out."""
+functions are left out.
+
+A type is named by a noun: one of a header whose last word is a participle (`cleat_loaded`) is a fault, and so is a string
+builder's function that calls itself `cleat_text_...`, which are those of text models."""
 import pathlib
 import re
 import sys
 import tempfile
 
 NAME = r"[A-Za-z_]\w*"
+# The last word of a type, where it says what was done to something instead of what it is.
+PARTICIPLE = re.compile(r"^cleat_(\w+_)?([a-z]+[^e]ed|fed|found|given|made|kept|built|bound|left|taken|drawn|known)$")
 
 
 def strip(text):
@@ -107,6 +112,11 @@ def check(folder):
                                   f"{where.relative_to(folder)}; rename one of them")
                 elif known is None and path.suffix == ".h":
                     places[space, name] = (path, definition)
+                    if PARTICIPLE.match(name):
+                        faults.append(f"{path.relative_to(folder)}: '{name}' is a participle; name the type by a noun")
+    for path in files:
+        if path.parts[-2] == "core" and "cleat_text_" in path.read_text(encoding="utf-8"):
+            faults.append(f"{path.relative_to(folder)}: 'cleat_text_' is the prefix of text models; strings are cleat_string_")
     return len(places), faults
 
 
@@ -119,22 +129,26 @@ def self_test():
                ("enum color { BLUE };", "color"), ("typedef enum tone { GREEN } tone;", "GREEN"),
                ('static const char *t = "{"; static int g(int x) { if (x) { return 1; } return 0; } union other { int i; };\n'
                 "struct color { int r; };", "color"), ("enum { A, visit };", "visit")]
+    rules = [("src/core/b.h", "void cleat_text_add(void);", "cleat_text_"), ("src/b.h", "struct cleat_fed { int a; };", "cleat_fed"),
+             ("include/b.h", "typedef int cleat_row_reduced;", "cleat_row_reduced"), ("src/b.h", "struct cleat_feed { int a; };", None),
+             ("src/b.c", "struct cleat_fed { int a; };", None), ("src/run/b.h", "void cleat_text_add(void);", None)]
     harmless = ["struct other { int x; };", "struct pair;", "typedef struct pair pair;", "enum { INNER = 3 };",
                 "void f(void) { enum { LEFT = 9 }; struct pair { int z; } p; (void)p; }", "struct pair table[] = {{1}};",
                 "/* enum { LEFT = 5 }; */", 'char *s = "typedef int pair;";', "enum { UP = LEFT };",
                 "typedef int (*visit)(int, struct other *);"]
     wrong = []
-    for text, name in planted + [(text, None) for text in harmless]:
-        for second in ("src/b.h", "src/room/b.c"):
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = pathlib.Path(scratch)
-                for path, content in (("include/a.h", header), (second, text + "\n")):
-                    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                    (folder / path).write_text(content, encoding="utf-8")
-                faults = check(folder)[1]
-                found = [f for f in faults if f.startswith(f"{second}: '{name}' ")]
-                if len(faults) != (name is not None) or len(found) != len(faults):
-                    wrong.append(f"{second}: {text}: {faults}")
+    cases = [(second, text, name) for text, name in planted + [(text, None) for text in harmless]
+             for second in ("src/b.h", "src/room/b.c")] + rules
+    for second, text, name in cases:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            for path, content in (("include/a.h", header), (second, text + "\n")):
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(content, encoding="utf-8")
+            faults = check(folder)[1]
+            found = [f for f in faults if f.startswith(f"{second}: '{name}' ")]
+            if len(faults) != (name is not None) or len(found) != len(faults):
+                wrong.append(f"{second}: {text}: {faults}")
     print("\n".join(wrong + [f"{len(planted)} planted duplicates, {len(harmless)} harmless lines, {len(wrong)} faults"]))
     return not wrong
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static void print_json(const cleat_allreduce_bench *bench) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("workload", BENCH_ALLREDUCE), json_count("ranks", bench->ranks),
              json_open("points", '['));
     for (size_t i = 0; i < bench->count; ++i) {

@@ -203,15 +203,15 @@ cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, c
     return CLEAT_OK;
 }
 
-void cli_print_json(cleat_text *json) {
-    cleat_text_add_bytes(json, "\n", 1);
+void cli_print_json(cleat_string *json) {
+    cleat_string_add_bytes(json, "\n", 1);
     lost_output |= json->failed;
     if (!json->failed) fwrite(json->data, 1, json->size, stdout);
     fflush(stdout);
-    cleat_text_free(json);
+    cleat_string_free(json);
 }
 
-void cli_add_json_metrics(cleat_text *json, const char *name, const cleat_metrics *metrics) {
+void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metrics *metrics) {
     json_add(json, json_open(name, '{'));
     for (size_t i = 0; i < metrics->count; ++i)
         json_add(json, json_number(metrics->items[i].name, metrics->items[i].value));
@@ -220,7 +220,7 @@ void cli_add_json_metrics(cleat_text *json, const char *name, const cleat_metric
 
 void cli_print_metrics(const cleat_metrics *metrics, bool json) {
     if (json) {
-        cleat_text text = {.spaced = true};
+        cleat_string text = {.spaced = true};
         cli_add_json_metrics(&text, NULL, metrics);
         cli_print_json(&text);
         return;

@@ -44,8 +44,8 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_train, cli_eval, cli_predict, cli_export, cli_monitor, cli_report, cli_profile_command,
-    cli_plan, cli_config, cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor,
+extern const cli_command cli_train, cli_eval, cli_predict, cli_export, cli_monitor, cli_report, cli_trace, cli_plan,
+    cli_config, cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor,
     cli_passport, cli_data, cli_completion, cli_man;
 
 /* All commands, in the order of `cleat --help` (main.c). */
@@ -185,8 +185,8 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
 /* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
 void cli_print_metrics(const cleat_metrics *metrics, bool json);
 /* Adds them as a JSON object. */
-void cli_add_json_metrics(cleat_text *json, const char *name, const cleat_metrics *metrics);
+void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metrics *metrics);
 /* Prints a JSON text and a newline on stdout, and frees it. */
-void cli_print_json(cleat_text *json);
+void cli_print_json(cleat_string *json);
 
 #endif

@@ -171,6 +171,8 @@ static bool parse_option(const cli_command *command, const cli_option *options, 
     const char *word = argv[*at], *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const cli_option *option = find_option(options, word, length);
+    if (!option && command == &cli_train && same_name("--profile", word, length)) /* its name in release 0.1 */
+        option = find_option(options, "--trace", strlen("--trace"));
     if (!option) {
         const char *value = equals ? equals + 1 : *at + 1 < argc && !is_option(argv[*at + 1]) ? argv[*at + 1] : NULL;
         char hint[CLI_HINT];

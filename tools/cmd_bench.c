@@ -93,7 +93,7 @@ static void list_workloads(bool json) {
     const char *kind;
     for (size_t i = 0; find_workload(i, &info, &kind); ++i) {
         if (json) {
-            cleat_text text = {.spaced = true};
+            cleat_string text = {.spaced = true};
             json_add(&text, json_open(NULL, '{'), json_text("workload", info.name), json_text("kind", kind),
                      json_text("peer", info.peer), json_text("what", info.what), json_close('}'));
             cli_print_json(&text);
@@ -111,7 +111,7 @@ static const char *bound_of(const cleat_bench_result *r) {
 
 enum { WARNING = 256 };
 
-static void add_json_result(cleat_text *json, const cleat_bench_result *r) {
+static void add_json_result(cleat_string *json, const cleat_bench_result *r) {
     const bool is_model = r->kind == CLEAT_BENCH_MODEL;
     char text[WARNING];
     json_add(
@@ -195,7 +195,7 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
             print_length(&all->items[i], &result);
             continue;
         }
-        cleat_text json = {.spaced = true};
+        cleat_string json = {.spaced = true};
         json_add(&json, json_open(NULL, '{'));
         add_json_result(&json, &result);
         json_add(&json, json_close('}'));
@@ -209,7 +209,7 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
 static void print_device(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
     char name[DEVICE_TEXT];
     if (bench->json) {
-        cleat_text json = {.spaced = true};
+        cleat_string json = {.spaced = true};
         json_add(&json, json_open(NULL, '{'), json_text("selector", selector));
         add_json_result(&json, r);
         json_add(&json, json_digits("speed", speed, 6), json_close('}'));
@@ -247,13 +247,13 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
 
 /* --- comparison ----------------------------------------------------------------------------------------------- */
 
-static void add_json_spread(cleat_text *json, const char *name, const cleat_spread *s) {
+static void add_json_spread(cleat_string *json, const char *name, const cleat_spread *s) {
     json_add(json, json_open(name, '{'), json_digits("median", s->median, 6), json_digits("min", s->min, 6),
              json_digits("max", s->max, 6), json_close('}'));
 }
 
 static void print_json_comparison(const cleat_bench_comparison *c, const char *command) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("workload", c->ours.workload), json_text("device", c->ours.device),
              json_text("command", command), json_count("rounds", c->rounds));
     add_json_spread(&json, "ms", &c->ours_ms);

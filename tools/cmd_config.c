@@ -61,7 +61,7 @@ static void print_setting(const setting *s, char section[NAME]) {
     printf("\n");
 }
 
-static cleat_status print_settings(const pair *both, cleat_text *json, bool only_changed, cleat_error *error) {
+static cleat_status print_settings(const pair *both, cleat_string *json, bool only_changed, cleat_error *error) {
     char section[NAME] = "";
     setting s;
     bool is_last = false;
@@ -82,7 +82,7 @@ static cleat_status print_profile(const cleat_profile *profile, const char *path
                                   cleat_error *error) {
     pair both = {.profile = profile};
     char hash[33];
-    cleat_text text = {.spaced = true};
+    cleat_string text = {.spaced = true};
     cleat_profile_hash(profile, hash);
     const int64_t batch = cleat_profile_effective_batch(profile);
     cleat_status status = open_defaults(&both, error);
@@ -94,7 +94,7 @@ static cleat_status print_profile(const cleat_profile *profile, const char *path
     if (!status) status = print_settings(&both, json ? &text : NULL, only_changed, error);
     json_add(&text, json_close('}'), json_close('}'));
     if (!status && json) cli_print_json(&text);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     cleat_profile_destroy(both.defaults);
     return status;
 }
@@ -104,7 +104,7 @@ static cleat_status list_profiles(bool json, cleat_error *error) {
     size_t count = 0;
     cleat_status status = cleat_profile_list(&entries, &count, error);
     if (status) return status;
-    cleat_text text = {.spaced = true};
+    cleat_string text = {.spaced = true};
     json_add(&text, json_open(NULL, '['));
     for (size_t i = 0; i < count; ++i) {
         const cleat_profile_entry *entry = &entries[i];
@@ -116,7 +116,7 @@ static cleat_status list_profiles(bool json, cleat_error *error) {
     }
     json_add(&text, json_close(']'));
     if (json) cli_print_json(&text);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     free(entries);
     return CLEAT_OK;
 }

@@ -29,7 +29,7 @@ static void print_text(const cleat_device_facts *f, size_t i, const char *failur
     if (failure[0]) printf("   cannot be opened   %s\n", failure);
 }
 
-static void add_json(cleat_text *json, const cleat_device_facts *f, size_t i, const char *failure) {
+static void add_json(cleat_string *json, const cleat_device_facts *f, size_t i, const char *failure) {
     json_add(json, json_open(NULL, '{'), json_count("index", (int64_t)i), json_text("name", f->name),
              json_text("kind", cleat_device_kind_text(f->kind)), json_text("platform", f->platform),
              json_text("driver", f->driver), json_count("memory_total", f->memory_total),
@@ -57,18 +57,18 @@ static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *fail
 
 /* Faults of cards and drivers, and drivers that list no device. The faults of the result repeat them, except the one
  * that says how to get any device. */
-static bool belongs(const cleat_check_section *section, const cleat_check *check) {
+static bool belongs(const cleat_doctor_subject *section, const cleat_doctor_check *check) {
     if (strcmp(section->name, "result") == 0) return check->result >= CLEAT_CHECK_WARN && check->n_commands > 0;
     return check->result >= CLEAT_CHECK_WARN || strcmp(check->code, "driver-without-card") == 0;
 }
 
-static void print_reason(const cleat_check *check) {
+static void print_reason(const cleat_doctor_check *check) {
     printf("      %s: %s\n", check->code, check->evidence);
     if (check->cause[0]) printf("      %s\n", check->cause);
     for (size_t i = 0; i < check->n_commands; ++i) printf("      > %s\n", check->commands[i]);
 }
 
-static void add_json_reason(cleat_text *json, const cleat_check_section *section, const cleat_check *check) {
+static void add_json_reason(cleat_string *json, const cleat_doctor_subject *section, const cleat_doctor_check *check) {
     json_add(json, json_open(NULL, '{'), json_text("index", NULL), json_text("name", section->title),
              json_text("kind", NULL), json_text("error", check->evidence), json_text("code", check->code),
              json_text("cause", check->cause), json_open("commands", '['));
@@ -77,13 +77,13 @@ static void add_json_reason(cleat_text *json, const cleat_check_section *section
 }
 
 /* `json` NULL: as text, after `listed` devices. */
-static void print_not_usable(const cleat_doctor_report *report, cleat_text *json, size_t listed) {
+static void print_not_usable(const cleat_doctor_report *report, cleat_string *json, size_t listed) {
     bool begun = false;
     for (size_t s = 0; s < report->count; ++s) {
-        const cleat_check_section *section = &report->sections[s];
+        const cleat_doctor_subject *section = &report->sections[s];
         bool titled = false;
         for (size_t c = 0; c < section->count; ++c) {
-            const cleat_check *check = &section->checks[c];
+            const cleat_doctor_check *check = &section->checks[c];
             if (!belongs(section, check)) continue;
             if (json) {
                 add_json_reason(json, section, check);
@@ -112,7 +112,7 @@ static cleat_status print_all(const cleat_doctor_report *report, bool json, clea
     cleat_device_facts *facts = NULL;
     size_t count = 0;
     cleat_status status = list_devices(report, &facts, &count, error);
-    cleat_text text = {.spaced = true};
+    cleat_string text = {.spaced = true};
     json_add(&text, json_open(NULL, '['));
     for (size_t i = 0; i < count; ++i) {
         cleat_error failure = {0};
@@ -125,7 +125,7 @@ static cleat_status print_all(const cleat_doctor_report *report, bool json, clea
     print_not_usable(report, json ? &text : NULL, count);
     json_add(&text, json_close(']'));
     if (json) cli_print_json(&text);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     cleat_device_list_free(facts);
     return status;
 }

@@ -30,12 +30,12 @@ typedef struct profile_checks {
 } profile_checks;
 
 /* Adds a check; `cause` and `command` are NULL where nothing is wrong. */
-static void add_check(profile_checks *checks, const char *code, cleat_check_result result, const char *cause,
+static void add_check(profile_checks *checks, const char *code, cleat_doctor_result result, const char *cause,
                       const char *command, const char *evidence, ...) CLEAT_PRINTF(6, 7);
 
-static void add_check(profile_checks *checks, const char *code, cleat_check_result result, const char *cause,
+static void add_check(profile_checks *checks, const char *code, cleat_doctor_result result, const char *cause,
                       const char *command, const char *evidence, ...) {
-    cleat_check check = {.result = result, .n_commands = command ? 1 : 0};
+    cleat_doctor_check check = {.result = result, .n_commands = command ? 1 : 0};
     char title[256];
     va_list arguments;
     snprintf(check.code, sizeof check.code, "%s", code);
@@ -158,7 +158,7 @@ static const char *summary_of(const cleat_doctor_report *report) {
 }
 
 static int exit_code_of(const cleat_doctor_report *report, bool strict) {
-    const cleat_check *fit = cleat_doctor_find(report, "profile-does-not-fit");
+    const cleat_doctor_check *fit = cleat_doctor_find(report, "profile-does-not-fit");
     if (!report->usable) return EXIT_DEVICE;
     if (fit) return EXIT_FIT;
     return report->result == CLEAT_CHECK_FAIL || (strict && report->result == CLEAT_CHECK_WARN) ? EXIT_FAILURE : 0;
@@ -170,7 +170,7 @@ static int print_report(const request *args, const cleat_doctor_report *report) 
         (args->json ? cleat_doctor_write_json : cleat_doctor_write_text)(report, print_piece, NULL, &error);
     if (status) return cli_finish(status, &error);
     if (!args->json)
-        printf("\n%s: %s (%.1f s)\n", cleat_check_result_text(report->result), summary_of(report), report->seconds);
+        printf("\n%s: %s (%.1f s)\n", cleat_doctor_result_text(report->result), summary_of(report), report->seconds);
     return exit_code_of(report, args->strict);
 }
 

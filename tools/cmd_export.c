@@ -35,13 +35,13 @@ static void print_text(const request *asked, const cleat_onnx_report *report) {
                (long long)report->length);
 }
 
-static void add_json_value(cleat_text *json, const char *name, const cleat_onnx_value *value) {
+static void add_json_value(cleat_string *json, const char *name, const cleat_onnx_value *value) {
     json_add(json, json_open(name, '{'), json_text("name", value->name), json_text("dtype", value->dtype),
              json_text("shape", value->shape), json_close('}'));
 }
 
 static void print_json(const request *asked, const cleat_onnx_report *report) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("format", "onnx"), json_text("file", asked->out),
              json_count("nodes", (int64_t)report->nodes), json_count("parameters", report->parameters),
              json_count("bytes", report->bytes), json_bool("external_data", report->external_data),
@@ -72,7 +72,7 @@ static cleat_status write_weights(const cleat_profile *profile, const request *a
     cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted, asked->out, &report, error);
     if (status) return status;
     if (asked->json) {
-        cleat_text json = {.spaced = true};
+        cleat_string json = {.spaced = true};
         json_add(&json, json_open(NULL, '{'), json_text("format", name), json_text("folder", asked->out),
                  json_count("tensors", (int64_t)report.tensors), json_count("files", (int64_t)report.files),
                  json_count("bytes", report.bytes), json_close('}'));

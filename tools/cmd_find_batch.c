@@ -57,7 +57,7 @@ static void print_verdict(const cleat_batch_search *search) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void add_json_point(cleat_text *json, const cleat_batch_point *p) {
+static void add_json_point(cleat_string *json, const cleat_batch_point *p) {
     json_add(json, json_open(NULL, '{'), json_count("batch", p->micro_batch_size),
              json_count("planned_bytes", p->planned_bytes), json_count("limit_bytes", p->limit_bytes),
              json_bool("planned_fits", p->planned_fits), json_bool("recomputed", p->recomputed),
@@ -77,7 +77,7 @@ static cleat_json_value json_batch(const char *name, int64_t micro_batch_size) {
 }
 
 static void print_json(const cleat_batch_search *search) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_count("length", search->length),
              json_bool("data_known", search->data_known), json_count("effective_batch", search->global_batch_size),
              json_batch("largest", search->largest), json_batch("best", search->best),

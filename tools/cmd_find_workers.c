@@ -43,7 +43,7 @@ static void print_verdict(const cleat_worker_search *search) {
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
 static void print_json(const cleat_worker_search *search) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_count("chosen", search->chosen), json_count("cpus", search->cpus),
              json_number("quota", search->quota > 0 ? search->quota : NAN),
              json_number("demand_samples_per_s", search->demand), json_number("demand_step_ms", search->demand_step_ms),

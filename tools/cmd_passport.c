@@ -399,7 +399,7 @@ static cleat_status refuse_existing(const char *path, cleat_error *error) {
                       path);
 }
 
-static cleat_status write_file(const char *path, const cleat_text *text, cleat_error *error) {
+static cleat_status write_file(const char *path, const cleat_string *text, cleat_error *error) {
     if (text->failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the passport");
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
@@ -491,8 +491,8 @@ static int make(passport *p) {
         printf("%s: %zu bytes in %.0f s, %d failures. Read it, then paste it into an issue of cleat.\n", path,
                p->text.lines.size, cleat_seconds() - p->start, p->failure_count);
     for (int i = 0; i < p->failure_count; ++i) free(p->known[i]);
-    cleat_text_free(&p->failures.lines);
-    cleat_text_free(&p->text.lines);
+    cleat_string_free(&p->failures.lines);
+    cleat_string_free(&p->text.lines);
     return cli_finish(status, &error);
 }
 

@@ -11,7 +11,7 @@
 
 static void print_json(const cleat_train_report *report) {
     const cleat_startup_stats *s = &report->start;
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder),
              json_text("precision", cleat_dtype_name(report->storage)), json_count("epochs", report->epochs),
              json_count("steps", report->steps), json_count("skipped_steps", report->skipped_steps),
@@ -236,8 +236,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
          "check every tensor and stop at the first non-finite one, except overflows caused by f16's loss scale (slow): "
          "run.check_finite"},
-        {"--profile", CLI_TEXT, &schedule, "SCHEDULE",
-         "steps whose kernels are timed (run.profile), e.g. wait=5,warmup=2,active=3,repeat=2"},
+        {"--trace", CLI_TEXT, &schedule, "SCHEDULE",
+         "steps whose kernels are timed (run.trace), e.g. wait=5,warmup=2,active=3,repeat=2"},
         CLI_INIT(&init),
         CLI_PROGRESS(&progress),
         {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
@@ -261,7 +261,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     } shortcuts[] = {{"run.time_budget", time_budget},
                      {"train.effective_batch_size", batch_size},
                      {"run.check_finite", check_finite ? "true" : NULL},
-                     {"run.profile", schedule},
+                     {"run.trace", schedule},
                      {"model.init", init}};
     enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
     char texts[SHORTCUTS][CLEAT_PATH];
@@ -289,5 +289,5 @@ const cli_command cli_train = {
     "train",
     "PROFILE [--device SEL | --devices LIST [--hosts HOSTS]] [--out DIR] [--resume | --resume-from DIR] [--batch-size "
     "N] [--time-budget TIME] "
-    "[--check-finite] [--profile SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value ...] [--json]",
+    "[--check-finite] [--trace SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value ...] [--json]",
     "train a model described by a profile", run};

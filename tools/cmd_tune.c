@@ -69,14 +69,14 @@ static void print_summary(const cleat_tune_report *report, const char *data) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void add_json_candidate(cleat_text *json, const cleat_tune_candidate *c) {
+static void add_json_candidate(cleat_string *json, const cleat_tune_candidate *c) {
     json_add(json, json_open(NULL, '{'), json_text("variant", c->variant),
              json_digits("seconds", c->seconds > 0 ? c->seconds : NAN, 6));
     if (!(c->seconds > 0)) json_add(json, json_text("error", c->error));
     json_add(json, json_close('}'));
 }
 
-static void add_json_node(cleat_text *json, const cleat_tune_node *node) {
+static void add_json_node(cleat_string *json, const cleat_tune_node *node) {
     json_add(json, json_open(NULL, '{'), json_text("node", node->key), json_count("length", node->length),
              json_count("batch", node->micro_batch_size), json_count("uses", node->uses),
              json_bool("measured", node->measured), json_text("default", node->candidates[0].variant),
@@ -87,7 +87,7 @@ static void add_json_node(cleat_text *json, const cleat_tune_node *node) {
 }
 
 static void print_json(const cleat_tune_report *report) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("device", report->device), json_text("file", report->path),
              json_text("before", report->before), json_text("clblast", report->clblast),
              json_count("choices", (int64_t)report->entries), json_count("single", (int64_t)report->single),

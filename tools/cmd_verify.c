@@ -27,7 +27,7 @@ static void print_text(const char *file, const char *precision, const cleat_veri
 }
 
 static void print_json(const char *file, const char *precision, const cleat_verify_report *report) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("file", file), json_text("precision", precision),
              json_count("failed", (int64_t)report->failed), json_open("checks", '{'));
     for (size_t i = 0; i < report->count; ++i) {
@@ -52,7 +52,7 @@ typedef struct row {
 static void print_row(const row *r, bool json) {
     const cleat_reference_result *found = &r->result;
     if (json) {
-        cleat_text text = {.spaced = true};
+        cleat_string text = {.spaced = true};
         json_add(&text, json_open(NULL, '{'), json_text("model", r->model), json_text("precision", r->precision),
                  json_bool("ok", !r->error.status), json_count("comparisons", (int64_t)found->comparisons),
                  json_number("worst", r->error.status || !found->comparisons ? NAN : found->worst),

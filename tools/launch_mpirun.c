@@ -75,7 +75,7 @@ static bool try_launcher(const char *program, launch_mpi *mpi, bool *found) {
 
 static cleat_status fail_missing(const char *named, bool found, cleat_error *error) {
     char commands[CLEAT_CHECK_COMMANDS * (CLEAT_CHECK_COMMAND + 8)] = "";
-    cleat_check check;
+    cleat_doctor_check check;
     size_t used = 0;
     if (found)
         return cleat_fail(

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_train,   &cli_eval,   &cli_predict,    &cli_export,       &cli_monitor,    &cli_report, &cli_profile_command,
+    &cli_train,   &cli_eval,   &cli_predict,    &cli_export,       &cli_monitor,    &cli_report, &cli_trace,
     &cli_plan,    &cli_config, &cli_find_batch, &cli_find_workers, &cli_tune,       &cli_bench,  &cli_verify,
     &cli_devices, &cli_doctor, &cli_passport,   &cli_data,         &cli_completion, &cli_man};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -53,6 +53,7 @@ static void print_version(void) {
 }
 
 static const cli_command *find_command(const char *name) {
+    if (strcmp(name, "profile") == 0) name = "trace"; /* its name in release 0.1 */
     for (int i = 0; i < N_COMMANDS; ++i)
         if (strcmp(name, commands[i]->name) == 0) return commands[i];
     char hint[CLI_HINT];

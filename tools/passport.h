@@ -14,7 +14,7 @@ enum { PASSPORT_FORMAT = 2, PASSPORT_BYTES = 20 * 1024, PASSPORT_VALUE = 240 };
 enum { PASSPORT_NAMES = 8, PASSPORT_NAME = 256 };
 
 typedef struct passport_text {
-    cleat_text lines;
+    cleat_string lines;
     size_t limit;                              /* of size: PASSPORT_BYTES, unless the caller lowers it */
     size_t left_out;                           /* lines for which there was no room */
     char names[PASSPORT_NAMES][PASSPORT_NAME]; /* of this user and this host */

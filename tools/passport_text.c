@@ -88,11 +88,11 @@ static void anonymise(const passport_text *text, char *value, size_t size) {
 void passport_begin(passport_text *text, const char *comment) {
     *text = (passport_text){.limit = PASSPORT_BYTES};
     find_names(text);
-    cleat_text_add(&text->lines, "%s", comment);
+    cleat_string_add(&text->lines, "%s", comment);
 }
 
 void passport_section(passport_text *text, const char *name) {
-    cleat_text_add(&text->lines, "\n[%s]\n", name);
+    cleat_string_add(&text->lines, "\n[%s]\n", name);
 }
 
 /* A value is one line of printable characters without blanks at its ends, so that mail and web pages keep it. */
@@ -120,7 +120,7 @@ static void add_line(passport_text *text, const char *key, char *value, size_t s
     cut(value);
     snprintf(line, sizeof line, "%s = %s\n", name, *value ? value : "-");
     if (text->lines.size + strlen(line) + SEAL_BYTES <= text->limit)
-        cleat_text_add(&text->lines, "%s", line);
+        cleat_string_add(&text->lines, "%s", line);
     else
         ++text->left_out;
 }
@@ -186,16 +186,16 @@ static uint32_t check_sum(const char *data, size_t size) {
 
 /* The sum is that of all lines before the section, each with its newline; empty lines and comments do not count. */
 void passport_seal(passport_text *text) {
-    cleat_text kept = {0};
+    cleat_string kept = {0};
     size_t lines = 0;
     for (const char *at = text->lines.data; at && *at; at += strcspn(at, "\n") + 1) {
         const size_t length = strcspn(at, "\n") + 1;
         if (length == 1 || *at == ';') continue;
-        cleat_text_add_bytes(&kept, at, length);
+        cleat_string_add_bytes(&kept, at, length);
         ++lines;
     }
     text->lines.failed |= kept.failed;
-    cleat_text_add(&text->lines, "\n[end]\nlines = %zu\ncrc32 = %08x\nleft_out = %zu\n", lines,
-                   (unsigned)check_sum(kept.data, kept.size), text->left_out);
-    cleat_text_free(&kept);
+    cleat_string_add(&text->lines, "\n[end]\nlines = %zu\ncrc32 = %08x\nleft_out = %zu\n", lines,
+                     (unsigned)check_sum(kept.data, kept.size), text->left_out);
+    cleat_string_free(&kept);
 }

@@ -2,7 +2,7 @@
 #include "plan.h"
 #include "plan_devices.h"
 
-static void add_device(cleat_text *json, const plan_devices *plan, int d) {
+static void add_device(cleat_string *json, const plan_devices *plan, int d) {
     const cleat_distributed_rank *rank = &plan->report.ranks[d];
     const cleat_distributed_device *device = &plan->devices[d];
     json_add(json, json_open(NULL, '{'), json_some("card", device->name), json_bool("fits", rank->fits),
@@ -20,7 +20,7 @@ static void add_device(cleat_text *json, const plan_devices *plan, int d) {
              json_close('}'));
 }
 
-static void add_exchange(cleat_text *json, const plan_devices *plan) {
+static void add_exchange(cleat_string *json, const plan_devices *plan) {
     const cleat_distributed_exchange *made = &plan->report.exchange;
     json_add(json, json_open("exchange", '{'), json_some("network", plan->network.name),
              json_count("bytes_per_second", (int64_t)plan->network.bytes_per_second),
@@ -44,7 +44,7 @@ static void add_exchange(cleat_text *json, const plan_devices *plan) {
              json_exact("exposed_seconds", made->exposed_seconds), json_close('}'));
 }
 
-static void add_time(cleat_text *json, const cleat_distributed_report *report) {
+static void add_time(cleat_string *json, const cleat_distributed_report *report) {
     const double hours = report->run_seconds / 3600;
     const double price = report->price_per_hour >= 0 && hours > 0 ? report->price_per_hour * hours : -1;
     json_add(json, plan_known("step_seconds", report->step_seconds, 0),
@@ -57,7 +57,7 @@ static void add_time(cleat_text *json, const cleat_distributed_report *report) {
              plan_known("price_per_hour", report->price_per_hour, -1), plan_known("run_price", price, -1));
 }
 
-static void add_scaling(cleat_text *json, const plan_devices *plan) {
+static void add_scaling(cleat_string *json, const plan_devices *plan) {
     json_add(json, json_open("scaling", '['));
     for (int i = 0; i < plan->n_scales; ++i) {
         const plan_scale *scale = &plan->scales[i];
@@ -71,7 +71,7 @@ static void add_scaling(cleat_text *json, const plan_devices *plan) {
 
 void plan_devices_print_json(const plan_devices *plan) {
     const cleat_distributed_report *report = &plan->report;
-    cleat_text json = {0};
+    cleat_string json = {0};
     json_add(&json, json_open(NULL, '{'), json_some("profile", plan->path), json_bool("fits", report->used > 0),
              json_count("used", report->used),
              json_count("effective_batch", cleat_profile_effective_batch(plan->profile)),

@@ -10,7 +10,7 @@ cleat_json_value plan_known(const char *name, double value, double unknown) {
 }
 
 /* "activations and workspace" -> "activations_and_workspace" */
-static void add_bytes_of(cleat_text *json, const char *title, int64_t bytes) {
+static void add_bytes_of(cleat_string *json, const char *title, int64_t bytes) {
     char name[64];
     size_t length = 0;
     for (; title[length] && length + 1 < sizeof name; ++length)
@@ -21,7 +21,7 @@ static void add_bytes_of(cleat_text *json, const char *title, int64_t bytes) {
 
 /* --- a card ------------------------------------------------------------------------------------------------------- */
 
-static void add_device(cleat_text *json, const cleat_device_facts *facts) {
+static void add_device(cleat_string *json, const cleat_device_facts *facts) {
     json_add(json, json_open("device", '{'), json_some("name", facts->name), json_some("platform", facts->platform),
              json_some("driver", facts->driver), json_some("kind", cleat_device_kind_text(facts->kind)),
              json_count("memory_total", facts->memory_total), plan_known("memory_free", (double)facts->memory_free, 0),
@@ -29,7 +29,7 @@ static void add_device(cleat_text *json, const cleat_device_facts *facts) {
              json_close('}'));
 }
 
-static void add_way(cleat_text *json, const char *name, const cleat_fit_way *way) {
+static void add_way(cleat_string *json, const char *name, const cleat_fit_way *way) {
     json_add(json, json_open(name, '{'), json_bool("fits", way->fits),
              plan_known("micro_batch", (double)way->micro_batch_size, 0),
              plan_known("micro_batches", (double)way->micro_batches, 0), plan_known("bytes", (double)way->bytes, 0),
@@ -37,7 +37,7 @@ static void add_way(cleat_text *json, const char *name, const cleat_fit_way *way
              plan_known("samples_per_second", way->samples_per_second, 0), json_close('}'));
 }
 
-static void add_buckets(cleat_text *json, const cleat_fit_report *report) {
+static void add_buckets(cleat_string *json, const cleat_fit_report *report) {
     json_add(json, json_open("buckets", '['));
     for (size_t i = 0; i < report->n_buckets; ++i) {
         const cleat_fit_bucket *bucket = &report->buckets[i];
@@ -50,7 +50,7 @@ static void add_buckets(cleat_text *json, const cleat_fit_report *report) {
     json_add(json, json_close(']'));
 }
 
-static void add_memory(cleat_text *json, const cleat_fit_report *report) {
+static void add_memory(cleat_string *json, const cleat_fit_report *report) {
     const double share = report->limit > 0 ? (double)report->bytes / (double)report->limit : 0;
     json_add(json, json_count("parameters", report->parameters),
              json_count("trained_parameters", report->trained_parameters), json_count("full_bytes", report->full_bytes),
@@ -64,7 +64,7 @@ static void add_memory(cleat_text *json, const cleat_fit_report *report) {
              json_count("f32_arena_bytes", report->single_arena), json_count("lower_bound", report->lower_bound));
 }
 
-static void add_peaks(cleat_text *json, const cleat_fit_report *report) {
+static void add_peaks(cleat_string *json, const cleat_fit_report *report) {
     json_add(json, json_open("forward_peak", '{'), json_count("bytes", report->forward_peak),
              json_some("node", report->forward_peak_node), json_close('}'), json_open("training_peak", '{'),
              json_count("bytes", report->training_peak), json_some("node", report->training_peak_node),
@@ -75,7 +75,7 @@ static void add_peaks(cleat_text *json, const cleat_fit_report *report) {
 }
 
 /* If nothing fits there is no plan: the same keys, with null values. */
-static void add_no_plan(cleat_text *json) {
+static void add_no_plan(cleat_string *json) {
     static const char *const names[] = {"parameters",       "bytes",
                                         "share_of_limit",   "category_bytes",
                                         "fixed_bytes",      "slabs",
@@ -87,7 +87,7 @@ static void add_no_plan(cleat_text *json) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) json_add(json, json_text(names[i], NULL));
 }
 
-static void add_time(cleat_text *json, const cleat_fit_report *report) {
+static void add_time(cleat_string *json, const cleat_fit_report *report) {
     const cleat_fit_way *way = plan_chosen_way(report);
     const cleat_rates *rates = &report->rates;
     json_add(json, plan_known("step_seconds", way->step_seconds, 0),
@@ -101,13 +101,13 @@ static void add_time(cleat_text *json, const cleat_fit_report *report) {
 
 /* --- learning rate ------------------------------------------------------------------------------------------------ */
 
-static void add_setting(cleat_text *json, const char *name, const cleat_profile *profile, const char *key) {
+static void add_setting(cleat_string *json, const char *name, const cleat_profile *profile, const char *key) {
     char text[64];
     const bool known = cleat_profile_get(profile, key, text, sizeof text, NULL) == CLEAT_OK;
     json_add(json, json_some(name, known ? text : ""));
 }
 
-static void add_learning_rate(cleat_text *json, const plan_result *plan) {
+static void add_learning_rate(cleat_string *json, const plan_result *plan) {
     const cleat_profile *profile = plan->profile;
     json_add(json, json_open("learning_rate", '{'), json_exact("base", profile->train.learning_rate),
              plan_known("base_batch", (double)profile->train.base_batch_size, CLEAT_NONE));
@@ -132,7 +132,7 @@ static void add_learning_rate(cleat_text *json, const plan_result *plan) {
 
 /* --- whole document ----------------------------------------------------------------------------------------------- */
 
-static void add_card(cleat_text *json, const plan_result *plan, const plan_card *card) {
+static void add_card(cleat_string *json, const plan_result *plan, const plan_card *card) {
     const cleat_fit_report *report = &card->report;
     json_add(json, json_open(NULL, '{'), json_some("profile", plan->path), json_some("card", card->name),
              json_bool("present", card->present), json_some("card_differences", card->differences),
@@ -157,7 +157,7 @@ static void add_card(cleat_text *json, const plan_result *plan, const plan_card 
 }
 
 void plan_print_json(const plan_result *plan, bool array) {
-    cleat_text json = {0};
+    cleat_string json = {0};
     if (array) json_add(&json, json_open(NULL, '['));
     for (size_t i = 0; i < plan->count; ++i) add_card(&json, plan, &plan->cards[i]);
     if (array) json_add(&json, json_close(']'));

@@ -14,37 +14,37 @@ extern "C" {
 #endif
 
 /* In the order of severity. */
-typedef enum cleat_check_result {
+typedef enum cleat_doctor_result {
     CLEAT_CHECK_OK,
     CLEAT_CHECK_SKIPPED, /* does not apply here, or could not be decided; the evidence says why */
     CLEAT_CHECK_WARN,
     CLEAT_CHECK_FAIL,
-} cleat_check_result;
+} cleat_doctor_result;
 
 /* "ok", "skipped", "warn", "fail"; "?" for any other number. */
-CLEAT_API const char *cleat_check_result_text(cleat_check_result result);
+CLEAT_API const char *cleat_doctor_result_text(cleat_doctor_result result);
 
 enum { CLEAT_CHECK_CODE = 40, CLEAT_CHECK_TEXT = 640, CLEAT_CHECK_COMMAND = 400, CLEAT_CHECK_COMMANDS = 4 };
 
 /* The result of one check. Codes are stable: a program may compare them. */
-typedef struct cleat_check {
+typedef struct cleat_doctor_check {
     char code[CLEAT_CHECK_CODE]; /* "kernel-driver" if the check passed; otherwise the name of the fault */
-    cleat_check_result result;
+    cleat_doctor_result result;
     char evidence[CLEAT_CHECK_TEXT]; /* what was seen */
     char cause[CLEAT_CHECK_TEXT];    /* why this is a fault; "" for ok */
     /* Commands that remove the cause on this distribution. They are never run by cleat. */
     char commands[CLEAT_CHECK_COMMANDS][CLEAT_CHECK_COMMAND];
     size_t n_commands;
-} cleat_check;
+} cleat_doctor_check;
 
 /* Checks of one subject. */
-typedef struct cleat_check_section {
-    char name[16];             /* "result", "card", "driver", "device", "host", "profile" */
-    char title[256];           /* "card 0000:01:00.0: NVIDIA TU104GL [Tesla T4]" */
-    cleat_check_result result; /* the most severe result of its checks */
-    cleat_check *checks;       /* [count] */
+typedef struct cleat_doctor_subject {
+    char name[16];              /* "result", "card", "driver", "device", "host", "profile" */
+    char title[256];            /* "card 0000:01:00.0: NVIDIA TU104GL [Tesla T4]" */
+    cleat_doctor_result result; /* the most severe result of its checks */
+    cleat_doctor_check *checks; /* [count] */
     size_t count, capacity;
-} cleat_check_section;
+} cleat_doctor_subject;
 
 typedef struct cleat_doctor_request {
     /* Folder that takes the place of / for /sys, /proc, /dev, /etc and /usr; NULL: CLEAT_SYSTEM_ROOT, else / */
@@ -64,12 +64,12 @@ typedef struct cleat_doctor_device_result {
 } cleat_doctor_device_result;
 
 typedef struct cleat_doctor_report {
-    cleat_check_result result;     /* the most severe result of all sections */
-    bool usable;                   /* the requested device exists and, unless `list_only`, computes correctly */
-    size_t device_index;           /* its number; only if `usable` */
-    cleat_device_facts device;     /* its facts, matrix unit included; only if `usable` */
-    double seconds;                /* duration of all checks */
-    cleat_check_section *sections; /* [count] */
+    cleat_doctor_result result;     /* the most severe result of all sections */
+    bool usable;                    /* the requested device exists and, unless `list_only`, computes correctly */
+    size_t device_index;            /* its number; only if `usable` */
+    cleat_device_facts device;      /* its facts, matrix unit included; only if `usable` */
+    double seconds;                 /* duration of all checks */
+    cleat_doctor_subject *sections; /* [count] */
     size_t count, capacity;
     cleat_doctor_device_result *devices; /* [n_devices], in the order of `cleat devices` */
     size_t n_devices;
@@ -90,14 +90,14 @@ CLEAT_API cleat_status cleat_doctor_open_device(const char *selector, cleat_devi
 /* Appends a check of the caller to the section `name`, which is created with `title` if the report has no
  * section of this name. */
 CLEAT_API cleat_status cleat_doctor_add(cleat_doctor_report *report, const char *name, const char *title,
-                                        const cleat_check *check, cleat_error *error);
+                                        const cleat_doctor_check *check, cleat_error *error);
 
 /* The first check with this code; NULL: none. */
-CLEAT_API const cleat_check *cleat_doctor_find(const cleat_doctor_report *report, const char *code);
+CLEAT_API const cleat_doctor_check *cleat_doctor_find(const cleat_doctor_report *report, const char *code);
 
 /* Fills severity, cause and commands of a fault that the caller found, for this distribution. `code` is one of the codes
  * of the doctor. */
-CLEAT_API void cleat_doctor_describe(const char *code, cleat_check *check);
+CLEAT_API void cleat_doctor_describe(const char *code, cleat_doctor_check *check);
 
 /* Receives a piece of a text; `user` as given. */
 typedef void (*cleat_doctor_write_fn)(void *user, const char *text);

@@ -140,12 +140,12 @@ typedef struct cleat_loader_setup {
 } cleat_loader_setup;
 
 /* A filled micro-batch. The consumer owns its slot until cleat_loader_release. */
-typedef struct cleat_loaded {
+typedef struct cleat_loaded_batch {
     const cleat_micro_batch *micro_batch; /* NULL: end of the pass */
     size_t index;                         /* index of the micro-batch in the pass */
     size_t slot;
     bool waited; /* the micro-batch was not ready when it was asked for */
-} cleat_loaded;
+} cleat_loaded_batch;
 
 typedef struct cleat_loader_stats {
     uint64_t batches;    /* returned to the consumer */
@@ -180,7 +180,7 @@ CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batc
  * Only the bytes of requested fields are written; the rest of a slot belongs to the caller.
  * CLEAT_ERR_ARGUMENT: no pass is active, or no slot is free or being filled because the consumer holds all of
  * them. */
-CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error);
+CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded_batch *loaded, cleat_error *error);
 /* Returns a slot to the loader, which refills it after slot_wait. */
 CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
 /* Ends the pass and waits for fills in progress. The consumer keeps the slots that it holds until it releases

@@ -101,11 +101,11 @@ typedef struct cleat_host_values {
 } cleat_host_values;
 
 /* What an element of an output must be. A kernel's result may differ by some roundings of `size` and `rounded`. */
-typedef struct cleat_defined {
+typedef struct cleat_expected_value {
     double value;
     double size; /* the terms' magnitudes, added up, with the factor by which the rest of the formula amplifies them */
     double rounded; /* the same for terms that a kernel may round to the storage type */
-} cleat_defined;
+} cleat_expected_value;
 
 /* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
@@ -173,9 +173,9 @@ struct cleat_op {
      * the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
     /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
-     * the way the kernels take. It is what a device is checked against before it trains (src/inspect/verify/sampled.h). An
+     * the way the kernels take. It is what a device is checked against before it trains (src/inspect/verify/program_check.h). An
      * op without it is not checked; the log names it. */
-    cleat_defined (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+    cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an
      * embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none. Several devices then
      * exchange these rows only. 0: the node may change any row. */

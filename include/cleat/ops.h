@@ -153,11 +153,12 @@ CLEAT_API cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_te
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
 CLEAT_API cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
-typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
+typedef enum cleat_end_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_end_row;
 
 /* First or last row of each sample; the last row is lengths[b] - 1, or L - 1 if lengths is NULL. A sample
  * without rows gives zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
-CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
+CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths,
+                                         cleat_end_row which);
 
 /* The first `count` marked rows of each sample, in their order; a row is marked if its mark is not below 0. *chosen
  * (may be NULL) receives the marks of these rows, i32 [B, count]. Where a sample has fewer marks, rows are zeros, which

@@ -115,7 +115,7 @@ typedef struct cleat_profile {
         int self_check;    /* cleat_self_check_policy */
         bool tensorboard;  /* write an event file for TensorBoard during training */
         /* steps whose kernels are timed: "wait=5,warmup=2,active=3,repeat=1", or "none" */
-        char profile[128];
+        char trace[128];
         bool resume_other_data; /* a run goes on although its data have changed */
     } run;
     struct {

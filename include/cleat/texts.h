@@ -3,7 +3,7 @@
 #define CLEAT_TEXTS_H
 
 #include "cleat/dataset.h"
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -43,9 +43,9 @@ typedef struct cleat_train_options {
     int width; /* columns of the bar's terminal */
     /* How the run was started and the path of its profile, for records and hints; may be NULL. */
     const char *command, *profile_path;
-    /* The run ends, without a checkpoint, once the last cycle of run.profile is recorded; this is no error. If
+    /* The run ends, without a checkpoint, once the last cycle of run.trace is recorded; this is no error. If
      * data.path does not exist, it trains on synthetic samples of the longest length. */
-    bool profile_only;
+    bool trace_only;
     /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
      * the thread of the run; may be NULL. */
     void (*record)(void *user, const char *line);
@@ -106,7 +106,7 @@ typedef struct cleat_train_report {
     /* Number of such runs that fit run.time_budget with 5 % in reserve; 0 without a budget. */
     int64_t runs_in_budget;
     int64_t epochs_planned; /* train.epochs, or fewer if run.budget = fit shortened the schedule */
-    int64_t profiles;       /* cycles of run.profile whose files were written */
+    int64_t traces;         /* cycles of run.trace whose files were written */
 } cleat_train_report;
 
 /* Trains as the profile defines. `report` is filled as far as the run came, also on CLEAT_ERR_INTERRUPTED,
@@ -114,7 +114,7 @@ typedef struct cleat_train_report {
  * CLEAT_ERR_NAN it is the last one before the bad step, if one was written. The folder contains resolved.ini,
  * metrics.jsonl, system.jsonl (unless run.monitor is none), ckpt-*, last, best, with run.tensorboard an event file
  * of each process, and .train.lock, which is locked during a run: CLEAT_ERR_ARGUMENT for a second run. Most families
- * also write examples.json: predictions of the best evaluation beside the truth. With run.profile, it also contains
+ * also write examples.json: predictions of the best evaluation beside the truth. With run.trace, it also contains
  * for each recorded cycle, numbered by its first step, profile-S000008.txt, .csv, .json (table and summary) and
  * .trace.json.gz (for ui.perfetto.dev).
  *

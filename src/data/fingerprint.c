@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@ enum { FILLED = 128, FIELDS = 16, FOLD = 1 << 16 };
 
 /* A hash of a stream of bytes: the bytes collect in `pending`, which is folded into `hash` whenever it is large. */
 typedef struct stream {
-    cleat_text pending;
+    cleat_string pending;
     char hash[33];
 } stream;
 
 static void fold(stream *s) {
     if (s->pending.failed) return;
-    cleat_text_add(&s->pending, "%s", s->hash);
+    cleat_string_add(&s->pending, "%s", s->hash);
     if (!s->pending.failed) cleat_hash_text(s->pending.data, s->pending.size, s->hash);
     s->pending.size = 0;
 }
@@ -32,7 +32,7 @@ static void fold_when_large(stream *s) {
 static cleat_status finish(stream *s, char hash[33], cleat_error *error) {
     fold(s);
     const bool failed = s->pending.failed;
-    cleat_text_free(&s->pending);
+    cleat_string_free(&s->pending);
     if (failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the fingerprint of the data");
     memcpy(hash, s->hash, sizeof s->hash);
     return CLEAT_OK;
@@ -43,7 +43,7 @@ static cleat_status hash_names(const cleat_dataset *dataset, cleat_data_fingerpr
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
         const cleat_split split = cleat_dataset_split(dataset, i);
         if ((unsigned)split < CLEAT_SPLITS) ++fingerprint->counts[split];
-        cleat_text_add(&s.pending, "%s\n%d\n", cleat_dataset_id(dataset, i), (int)split);
+        cleat_string_add(&s.pending, "%s\n%d\n", cleat_dataset_id(dataset, i), (int)split);
         fold_when_large(&s);
     }
     return finish(&s, fingerprint->names, error);
@@ -67,11 +67,11 @@ static cleat_status hash_sample(const cleat_dataset *dataset, size_t sample, str
     cleat_status status = make_slots(dataset, length, slots, error);
     if (!status) {
         const cleat_status filled = cleat_dataset_fill(dataset, sample, length, NULL, slots, NULL);
-        cleat_text_add(&s->pending, "%d\n", (int)filled);
+        cleat_string_add(&s->pending, "%d\n", (int)filled);
         for (size_t f = 0; f < FIELDS && !filled; ++f)
             if (slots[f])
-                cleat_text_add_bytes(&s->pending, slots[f],
-                                     (size_t)cleat_field_bytes(cleat_dataset_field(dataset, f), length));
+                cleat_string_add_bytes(&s->pending, slots[f],
+                                       (size_t)cleat_field_bytes(cleat_dataset_field(dataset, f), length));
         fold_when_large(s);
     }
     for (size_t f = 0; f < FIELDS; ++f) cleat_free(slots[f]);
@@ -83,7 +83,7 @@ static cleat_status hash_content(const cleat_dataset *dataset, char hash[33], cl
     const size_t count = cleat_dataset_count(dataset), filled = count < FILLED ? count : FILLED;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count; ++i) {
-        cleat_text_add(&s.pending, "%" PRId64 "\n", cleat_dataset_length(dataset, i));
+        cleat_string_add(&s.pending, "%" PRId64 "\n", cleat_dataset_length(dataset, i));
         fold_when_large(&s);
     }
     for (size_t i = 0; i < filled && !status; ++i) status = hash_sample(dataset, i * count / filled, &s, error);

@@ -448,7 +448,7 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, bool *waited
     return CLEAT_OK;
 }
 
-cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error) {
+cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded_batch *loaded, cleat_error *error) {
     double start = cleat_seconds();
     pthread_mutex_lock(&loader->lock);
     cleat_status status = CLEAT_OK;
@@ -458,14 +458,14 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has no active pass: call cleat_loader_start");
     } else if (loader->next_out == loader->end) {
         over = true;
-        *loaded = (cleat_loaded){.index = loader->end};
+        *loaded = (cleat_loaded_batch){.index = loader->end};
     } else {
         status = await_batch(loader, &slot, &waited, error);
         if (!status) {
-            *loaded = (cleat_loaded){.micro_batch = cleat_batches_get(loader->batches, loader->next_out),
-                                     .index = loader->next_out,
-                                     .slot = slot,
-                                     .waited = waited};
+            *loaded = (cleat_loaded_batch){.micro_batch = cleat_batches_get(loader->batches, loader->next_out),
+                                           .index = loader->next_out,
+                                           .slot = slot,
+                                           .waited = waited};
             loader->state[slot] = SLOT_HELD;
             ++loader->next_out;
             ++loader->stats.batches;

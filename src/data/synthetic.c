@@ -35,7 +35,8 @@ cleat_synthetic_field cleat_synthetic_integers(const char *name, int64_t below, 
     return made;
 }
 
-cleat_synthetic_field cleat_synthetic_values(const char *name, cleat_values values, int rank, const int64_t *shape) {
+cleat_synthetic_field cleat_synthetic_values(const char *name, cleat_synthetic_content values, int rank,
+                                             const int64_t *shape) {
     cleat_synthetic_field made = field_of(name, values == CLEAT_VALUES_ONE ? CLEAT_F32 : CLEAT_I32, rank, shape);
     made.values = values;
     return made;

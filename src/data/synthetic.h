@@ -6,17 +6,17 @@
 #include "data/dataset.h"
 
 /* Contents of a field without given values. */
-typedef enum cleat_values {
+typedef enum cleat_synthetic_content {
     CLEAT_VALUES_RANDOM, /* floats: normal random numbers; integers: uniform in [0, below) */
     CLEAT_VALUES_LENGTH, /* the length of the sample */
     CLEAT_VALUES_ONE,    /* 1 */
     /* position i of L: L - 1 - i, the pairing of a hairpin; the `pad` of the field in the middle */
     CLEAT_VALUES_OPPOSITE,
-} cleat_values;
+} cleat_synthetic_content;
 
 typedef struct cleat_synthetic_field {
     cleat_field field;
-    cleat_values values;
+    cleat_synthetic_content values;
     int64_t below; /* exclusive upper bound of the integers; 0: unknown */
     /* Values [count, field.shape...] of field.dtype, copied unchanged, or NULL. Borrowed. */
     const void *given;
@@ -28,7 +28,8 @@ typedef struct cleat_synthetic_field {
  * -1. */
 cleat_synthetic_field cleat_synthetic_floats(const char *name, int rank, const int64_t *shape);
 cleat_synthetic_field cleat_synthetic_integers(const char *name, int64_t below, int rank, const int64_t *shape);
-cleat_synthetic_field cleat_synthetic_values(const char *name, cleat_values values, int rank, const int64_t *shape);
+cleat_synthetic_field cleat_synthetic_values(const char *name, cleat_synthetic_content values, int rank,
+                                             const int64_t *shape);
 
 /* `count` samples of `length` with fields [n_fields], which are copied. The values depend only on (seed,
  * sample, field). The number of items of a sample is its length, or its value in a CLEAT_VALUES_LENGTH

@@ -2,7 +2,7 @@
 #include "models/classes.h"
 
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <string.h>
 #include <strings.h>
@@ -10,13 +10,13 @@
 enum { NAMED = 5, UNEVEN = 10 }; /* a class with UNEVEN times the samples of another is worth a warning */
 
 /* Appends the first classes without samples, and how many more there are. */
-static void name_classes(const cleat_class *classes, const int64_t *counts, int64_t count, cleat_text *names) {
+static void name_classes(const cleat_class_info *classes, const int64_t *counts, int64_t count, cleat_string *names) {
     int64_t found = 0;
     for (int64_t c = 0; c < count; ++c) {
         if (counts[c] > 0) continue;
-        if (++found <= NAMED) cleat_text_add(names, "%s'%s'", found > 1 ? ", " : "", classes[c].name);
+        if (++found <= NAMED) cleat_string_add(names, "%s'%s'", found > 1 ? ", " : "", classes[c].name);
     }
-    if (found > NAMED) cleat_text_add(names, " and %lld more", (long long)(found - NAMED));
+    if (found > NAMED) cleat_string_add(names, " and %lld more", (long long)(found - NAMED));
 }
 
 static int64_t count_absent(const int64_t *counts, int64_t count) {
@@ -26,18 +26,18 @@ static int64_t count_absent(const int64_t *counts, int64_t count) {
 }
 
 /* One warning for the classes that `counts` [count] has no samples of. */
-static void warn_absent(const char *path, const cleat_class *classes, const int64_t *counts, int64_t count,
+static void warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
                         const char *split, const char *effect) {
-    cleat_text names = {0};
+    cleat_string names = {0};
     const int64_t absent = count_absent(counts, count);
     if (absent == 0) return;
     name_classes(classes, counts, count, &names);
     cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %lld classes have no %s samples (%s): %s", path, (long long)absent,
               (long long)count, split, names.data ? names.data : "", effect);
-    cleat_text_free(&names);
+    cleat_string_free(&names);
 }
 
-static void warn_uneven(const char *path, const cleat_class *classes, const int64_t *counts, int64_t count,
+static void warn_uneven(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
                         cleat_weighting weighting) {
     int64_t most = 0, least = -1, all = 0;
     for (int64_t c = 0; c < count; ++c) {
@@ -79,7 +79,7 @@ static void warn_alike(const cleat_class_source *source, const cleat_dataset *da
 }
 
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
-                                cleat_weighting weighting, int64_t count, const cleat_class *classes,
+                                cleat_weighting weighting, int64_t count, const cleat_class_info *classes,
                                 cleat_error *error) {
     int64_t *counts = cleat_alloc((size_t)count, sizeof *counts);
     bool any = false;

@@ -25,12 +25,12 @@ int64_t cleat_confusion_labels(int64_t classes) {
 }
 
 /* Whether class a comes before b when the most frequent ones are chosen. */
-static bool is_more_frequent(const cleat_class *classes, int64_t a, int64_t b) {
+static bool is_more_frequent(const cleat_class_info *classes, int64_t a, int64_t b) {
     return classes[a].samples != classes[b].samples ? classes[a].samples > classes[b].samples : a < b;
 }
 
 /* The chosen classes keep their order. */
-static void choose_shown(int64_t count, cleat_class *classes) {
+static void choose_shown(int64_t count, cleat_class_info *classes) {
     const int32_t others = CLEAT_CONFUSION_LABELS - 1;
     int64_t chosen[CLEAT_CONFUSION_LABELS]; /* the most frequent so far, the last of them first */
     int32_t n = 0, next = 0;
@@ -50,11 +50,13 @@ static void choose_shown(int64_t count, cleat_class *classes) {
         if (classes[c].shown == 0) classes[c].shown = next++;
 }
 
-void cleat_confusion_count(const cleat_class *known, int64_t classes, int32_t truth, int32_t found, double *matrix) {
+void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32_t truth, int32_t found,
+                           double *matrix) {
     matrix[known[truth].shown * cleat_confusion_labels(classes) + known[found].shown] += 1;
 }
 
-void cleat_confusion_copy(const cleat_class *known, int64_t classes, const double *matrix, cleat_confusion *confusion) {
+void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const double *matrix,
+                          cleat_confusion *confusion) {
     confusion->labels = (size_t)cleat_confusion_labels(classes);
     for (int64_t c = 0; c < classes; ++c) confusion->names[known[c].shown] = known[c].name;
     if (classes > CLEAT_CONFUSION_LABELS) confusion->names[CLEAT_CONFUSION_LABELS - 1] = "other";
@@ -64,7 +66,7 @@ void cleat_confusion_copy(const cleat_class *known, int64_t classes, const doubl
 /* --- classes --- */
 
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
-                        int64_t count, cleat_class *classes) {
+                        int64_t count, cleat_class_info *classes) {
     double all = 0, present = 0;
     for (int64_t c = 0; c < count; ++c) {
         int64_t samples = source->samples(dataset, (size_t)c);
@@ -98,8 +100,8 @@ size_t cleat_classes_metric_state_size(int64_t classes) {
     return (size_t)(COUNTS * classes + cleat_confusion_labels(classes) * cleat_confusion_labels(classes));
 }
 
-void cleat_classes_metric_update(const cleat_class *known, const int32_t *labels, const float *logits, int64_t count,
-                                 int64_t classes, double *metric_state) {
+void cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
+                                 int64_t count, int64_t classes, double *metric_state) {
     for (int64_t i = 0; i < count; ++i) {
         if (labels[i] < 0) continue;
         int32_t said = cleat_class_argmax(logits + i * classes, classes);
@@ -110,16 +112,16 @@ void cleat_classes_metric_update(const cleat_class *known, const int32_t *labels
     }
 }
 
-void cleat_classes_metric_compute(const cleat_class *known, int64_t classes, const double *metric_state,
+void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
                                   cleat_metrics *found) {
     const double *matrix = metric_state + COUNTS * classes;
     char name[48];
-    cleat_count *counts = cleat_alloc((size_t)classes, sizeof *counts);
+    cleat_tag_counts *counts = cleat_alloc((size_t)classes, sizeof *counts);
     cleat_class_metrics metrics = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
     for (int64_t c = 0; counts && c < classes; ++c)
-        counts[c] = (cleat_count){.target = (int64_t)metric_state[COUNTS * c + TARGET],
-                                  .predicted = (int64_t)metric_state[COUNTS * c + PREDICTED],
-                                  .right = (int64_t)metric_state[COUNTS * c + RIGHT]};
+        counts[c] = (cleat_tag_counts){.target = (int64_t)metric_state[COUNTS * c + TARGET],
+                                       .predicted = (int64_t)metric_state[COUNTS * c + PREDICTED],
+                                       .right = (int64_t)metric_state[COUNTS * c + RIGHT]};
     if (counts) metrics = cleat_class_counts_metrics(counts, (size_t)classes);
     cleat_metrics_add(found, "accuracy", metrics.accuracy);
     cleat_metrics_add(found, "macro_f1", metrics.macro_f1);
@@ -167,16 +169,16 @@ done:
 
 /* --- examples ------------------------------------------------------------------------------------------------- */
 
-const char *cleat_class_name(const cleat_class *known, int32_t label) {
+const char *cleat_class_name(const cleat_class_info *known, int32_t label) {
     return label < 0 ? NULL : known[label].name;
 }
 
-void cleat_classes_confusion(const cleat_class *known, int64_t classes, const double *metric_state,
+void cleat_classes_confusion(const cleat_class_info *known, int64_t classes, const double *metric_state,
                              cleat_confusion *confusion) {
     cleat_confusion_copy(known, classes, metric_state + COUNTS * classes, confusion);
 }
 
-void cleat_classes_baseline(const cleat_class *known, int64_t classes, const double *metric_state, double *state,
+void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, const double *metric_state, double *state,
                             char *text) {
     int64_t most = 0;
     for (int64_t c = 1; c < classes; ++c)
@@ -192,26 +194,27 @@ void cleat_classes_baseline(const cleat_class *known, int64_t classes, const dou
              known[most].name);
 }
 
-cleat_status cleat_classes_add_example(const cleat_class *known, int64_t classes, const cleat_prediction *prediction,
-                                       const cleat_class_example *example, cleat_text *json, cleat_error *error) {
+cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t classes,
+                                       const cleat_prediction *prediction, const cleat_class_example *example,
+                                       cleat_string *json, cleat_error *error) {
     const int32_t found = cleat_class_argmax(prediction->output, classes);
     cleat_status status = CLEAT_OK;
     float *probabilities = cleat_alloc((size_t)classes, sizeof *probabilities);
     if (!probabilities) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     softmax(prediction->output, classes, probabilities);
     cleat_examples_begin(json, "class", prediction);
-    cleat_text_add(json, ",\"image\":%s", example->image ? "" : "null");
+    cleat_string_add(json, ",\"image\":%s", example->image ? "" : "null");
     if (example->image)
         status = cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
-    cleat_text_add(json, ",\"text\":");
+    cleat_string_add(json, ",\"text\":");
     cleat_examples_add_string(json, example->text, TEXT_CHARACTERS);
-    cleat_text_add(json, ",\"truth\":");
+    cleat_string_add(json, ",\"truth\":");
     cleat_examples_add_string(json, cleat_class_name(known, example->label), sizeof known->name);
-    cleat_text_add(json, ",\"prediction\":");
+    cleat_string_add(json, ",\"prediction\":");
     cleat_examples_add_string(json, cleat_class_name(known, found), sizeof known->name);
-    cleat_text_add(json, ",\"confidence\":");
+    cleat_string_add(json, ",\"confidence\":");
     cleat_examples_add_number(json, probabilities[found], 4);
-    cleat_text_add(json, "}");
+    cleat_string_add(json, "}");
     cleat_free(probabilities);
     return status;
 }

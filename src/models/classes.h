@@ -23,12 +23,12 @@ typedef struct cleat_class_loss_settings {
     }
 
 /* Weight and name of a class. */
-typedef struct cleat_class {
+typedef struct cleat_class_info {
     float weight; /* weight in the loss; 0 for a class without training samples */
     char name[40];
     int64_t samples; /* number of training samples */
     int32_t shown;   /* its row and column of the confusion matrix */
-} cleat_class;
+} cleat_class_info;
 
 /* Callbacks for the classes of a dataset; they return NULL or 0 for an index past the last class. */
 typedef struct cleat_class_source {
@@ -40,12 +40,12 @@ typedef struct cleat_class_source {
 /* Reads names, weights and counts of classes [count]. The weights are all 1, or with CLEAT_WEIGHTING_BALANCED
  * w[c] = N / (C n[c]), whose mean over the training samples is 1. */
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
-                        int64_t count, cleat_class *classes);
+                        int64_t count, cleat_class_info *classes);
 
 /* Logs, before a training, that classes are unbalanced, which ones have no training or validation samples, with the
  * settings that help, and two whose names differ in case or blanks only. */
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
-                                cleat_weighting weighting, int64_t count, const cleat_class *classes,
+                                cleat_weighting weighting, int64_t count, const cleat_class_info *classes,
                                 cleat_error *error);
 
 /* Index of the largest of logits [classes]; the first one among equals. */
@@ -55,28 +55,30 @@ int32_t cleat_class_argmax(const float *logits, int64_t classes);
  * more, the rarer ones in the training samples share the last. */
 int64_t cleat_confusion_labels(int64_t classes);
 /* Counts a sample of the classes `truth` and `found` in matrix [labels, labels]. */
-void cleat_confusion_count(const cleat_class *known, int64_t classes, int32_t truth, int32_t found, double *matrix);
+void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32_t truth, int32_t found,
+                           double *matrix);
 /* Copies a matrix with the names of its labels. */
-void cleat_confusion_copy(const cleat_class *known, int64_t classes, const double *matrix, cleat_confusion *confusion);
+void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const double *matrix,
+                          cleat_confusion *confusion);
 
 /* Metric state: target, predicted and correct count of each class, and the confusion matrix. */
 size_t cleat_classes_metric_state_size(int64_t classes);
 /* Adds samples [count] with logits [count, classes]; labels below 0 are ignored. */
-void cleat_classes_metric_update(const cleat_class *known, const int32_t *labels, const float *logits, int64_t count,
-                                 int64_t classes, double *metric_state);
+void cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
+                                 int64_t count, int64_t classes, double *metric_state);
 extern const cleat_metric_info cleat_classes_metrics[]; /* terminated by a NULL name */
 /* Computes accuracy, macro_f1, macro_recall, and with few classes each kind of confusion. */
-void cleat_classes_metric_compute(const cleat_class *known, int64_t classes, const double *metric_state,
+void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
                                   cleat_metrics *found);
 
 /* --- examples (models/examples.h) --- */
 
 /* The name of a class, NULL for a label below 0. */
-const char *cleat_class_name(const cleat_class *known, int32_t label);
-void cleat_classes_confusion(const cleat_class *known, int64_t classes, const double *metric_state,
+const char *cleat_class_name(const cleat_class_info *known, int32_t label);
+void cleat_classes_confusion(const cleat_class_info *known, int64_t classes, const double *metric_state,
                              cleat_confusion *confusion);
 /* The state after always predicting the most frequent class of the training data. */
-void cleat_classes_baseline(const cleat_class *known, int64_t classes, const double *metric_state, double *state,
+void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, const double *metric_state, double *state,
                             char *text);
 /* A sample with its class: one of `image` and `text` may be NULL. The prediction's output is the logits. */
 typedef struct cleat_class_example {
@@ -84,8 +86,9 @@ typedef struct cleat_class_example {
     const char *text;
     int32_t label;
 } cleat_class_example;
-cleat_status cleat_classes_add_example(const cleat_class *known, int64_t classes, const cleat_prediction *prediction,
-                                       const cleat_class_example *example, cleat_text *json, cleat_error *error);
+cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t classes,
+                                       const cleat_prediction *prediction, const cleat_class_example *example,
+                                       cleat_string *json, cleat_error *error);
 
 /* Writes FOLDER/predictions.csv: id, class, its probability, and the probability of every class. */
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,

@@ -263,8 +263,8 @@ static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_im
     return status;
 }
 
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const map_size size = size_of(model);
     const cleat_image_info info = cleat_image_describe(prediction->dataset);

@@ -9,7 +9,7 @@ enum { MIN_SIDE = 16 };
 
 /* --- base64 (RFC 4648) ---------------------------------------------------------------------------------------- */
 
-static void add_base64(cleat_text *json, const uint8_t *bytes, size_t size) {
+static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size; i += 3) {
         const size_t left = size - i;
@@ -17,7 +17,7 @@ static void add_base64(cleat_text *json, const uint8_t *bytes, size_t size) {
             (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0);
         const char four[4] = {digits[three >> 18], digits[three >> 12 & 63], left > 1 ? digits[three >> 6 & 63] : '=',
                               left > 2 ? digits[three & 63] : '='};
-        cleat_text_add_bytes(json, four, 4);
+        cleat_string_add_bytes(json, four, 4);
     }
 }
 
@@ -61,7 +61,7 @@ static int64_t scaled(int64_t side, double factor) {
 }
 
 /* The image with its longer side at most `side`; the caller frees it. */
-static cleat_status shrink(const cleat_image *image, int64_t side, cleat_shrinking shrinking, cleat_image *made,
+static cleat_status shrink(const cleat_image *image, int64_t side, cleat_resize_kind shrinking, cleat_image *made,
                            cleat_error *error) {
     const int64_t longer = image->height > image->width ? image->height : image->width;
     const double factor = longer > side ? (double)side / (double)longer : 1;
@@ -80,23 +80,23 @@ static cleat_status shrink(const cleat_image *image, int64_t side, cleat_shrinki
     return CLEAT_OK;
 }
 
-cleat_status cleat_examples_add_image(cleat_text *json, const cleat_image *image, cleat_shrinking shrinking,
+cleat_status cleat_examples_add_image(cleat_string *json, const cleat_image *image, cleat_resize_kind shrinking,
                                       size_t most, cleat_error *error) {
-    cleat_text png = {0};
+    cleat_string png = {0};
     cleat_status status = CLEAT_OK;
     for (int64_t side = CLEAT_EXAMPLE_SIDE; !status && (png.size == 0 || png.size > most); side = side * 3 / 4) {
         cleat_image small = {0};
-        cleat_text_free(&png);
+        cleat_string_free(&png);
         status = shrink(image, side, shrinking, &small, error);
         if (!status) status = cleat_image_encode_png("an example", &small, &png, error);
         cleat_image_free(&small);
         if (side <= MIN_SIDE) break;
     }
     if (!status) {
-        cleat_text_add(json, "\"data:image/png;base64,");
+        cleat_string_add(json, "\"data:image/png;base64,");
         add_base64(json, (const uint8_t *)png.data, png.size);
-        cleat_text_add(json, "\"");
+        cleat_string_add(json, "\"");
     }
-    cleat_text_free(&png);
+    cleat_string_free(&png);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_EXAMPLE_IMAGES_H
 #define CLEAT_SRC_EXAMPLE_IMAGES_H
 
-#include "core/text.h"
+#include "core/string.h"
 #include "data/image/file.h"
 
 enum {
@@ -11,15 +11,15 @@ enum {
     CLEAT_EXAMPLE_MASK_BYTES = 2200,  /* of a mask's */
 };
 
-typedef enum cleat_shrinking {
+typedef enum cleat_resize_kind {
     CLEAT_SHRINK_MEAN,   /* each pixel is the mean of those it covers */
     CLEAT_SHRINK_NEAREST /* the pixel at its centre: a mask stays a mask */
-} cleat_shrinking;
+} cleat_resize_kind;
 
 /* Appends the image as a JSON string data:image/png;base64,...: at most CLEAT_EXAMPLE_SIDE pixels a side,
  * and smaller until the PNG has at most `most` bytes. An image without colours becomes a grey one; one of
  * neither 1 nor 3 channels is shown by its first one. */
-cleat_status cleat_examples_add_image(cleat_text *json, const cleat_image *image, cleat_shrinking shrinking,
+cleat_status cleat_examples_add_image(cleat_string *json, const cleat_image *image, cleat_resize_kind shrinking,
                                       size_t most, cleat_error *error);
 
 #endif

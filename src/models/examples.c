@@ -11,32 +11,32 @@
 
 enum { NAME_CHARACTERS = 120 };
 
-void cleat_examples_add_string(cleat_text *json, const char *text, size_t most) {
-    cleat_text cut = {0};
+void cleat_examples_add_string(cleat_string *json, const char *text, size_t most) {
+    cleat_string cut = {0};
     size_t end = 0;
     if (!text) {
-        cleat_text_add(json, "null");
+        cleat_string_add(json, "null");
         return;
     }
     for (size_t characters = 0; characters < most && text[end]; ++characters) {
         const size_t size = cleat_utf8_size(text + end);
         end += size ? size : 1;
     }
-    cleat_text_add_bytes(&cut, text, end);
-    if (text[end]) cleat_text_add(&cut, "\xE2\x80\xA6"); /* an ellipsis */
+    cleat_string_add_bytes(&cut, text, end);
+    if (text[end]) cleat_string_add(&cut, "\xE2\x80\xA6"); /* an ellipsis */
     json->failed |= cut.failed;
     cleat_json_add_clean(json, cut.data ? cut.data : "");
-    cleat_text_free(&cut);
+    cleat_string_free(&cut);
 }
 
-void cleat_examples_add_number(cleat_text *json, double value, int digits) {
+void cleat_examples_add_number(cleat_string *json, double value, int digits) {
     char number[32] = "null";
     if (isfinite(value)) cleat_number_print_digits(value, digits, number);
-    cleat_text_add(json, "%s", number);
+    cleat_string_add(json, "%s", number);
 }
 
-void cleat_examples_begin(cleat_text *json, const char *kind, const cleat_prediction *prediction) {
-    cleat_text_add(json, "{\"kind\":\"%s\",\"name\":", kind);
+void cleat_examples_begin(cleat_string *json, const char *kind, const cleat_prediction *prediction) {
+    cleat_string_add(json, "{\"kind\":\"%s\",\"name\":", kind);
     cleat_examples_add_string(json, cleat_dataset_id(prediction->dataset, prediction->sample), NAME_CHARACTERS);
 }
 
@@ -64,7 +64,7 @@ static bool select_metric(const cleat_model *model, const cleat_metrics *metrics
     return true;
 }
 
-cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluated *evaluated, cleat_baseline *baseline,
+cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluation *evaluated, cleat_baseline *baseline,
                                   cleat_error *error) {
     cleat_baseline made = {.known = false};
     cleat_metrics metrics = {0};
@@ -83,51 +83,51 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluate
     return CLEAT_OK;
 }
 
-static void add_baseline(const cleat_baseline *baseline, cleat_text *json) {
+static void add_baseline(const cleat_baseline *baseline, cleat_string *json) {
     if (!baseline->known) {
-        cleat_text_add(json, "null");
+        cleat_string_add(json, "null");
         return;
     }
-    cleat_text_add(json, "{\"text\":");
+    cleat_string_add(json, "{\"text\":");
     cleat_examples_add_string(json, baseline->text, CLEAT_BASELINE_TEXT);
-    cleat_text_add(json, ",\"metric\":\"%s\",\"value\":", baseline->metric);
+    cleat_string_add(json, ",\"metric\":\"%s\",\"value\":", baseline->metric);
     cleat_examples_add_number(json, baseline->value, 9);
-    cleat_text_add(json, ",\"ascends\":%s}", baseline->ascends ? "true" : "false");
+    cleat_string_add(json, ",\"ascends\":%s}", baseline->ascends ? "true" : "false");
 }
 
 /* --- the document --------------------------------------------------------------------------------------------- */
 
-static cleat_status add_confusion(const cleat_model *model, const double *metric_state, cleat_text *json,
+static cleat_status add_confusion(const cleat_model *model, const double *metric_state, cleat_string *json,
                                   cleat_error *error) {
     cleat_confusion *confusion = cleat_alloc(1, sizeof *confusion);
     if (!confusion) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a confusion matrix");
     if (model->type->examples->confusion) model->type->examples->confusion(model, metric_state, confusion);
     const size_t labels = confusion->labels;
-    cleat_text_add(json, labels ? "{\"labels\":[" : "null");
+    cleat_string_add(json, labels ? "{\"labels\":[" : "null");
     for (size_t i = 0; i < labels; ++i) {
-        cleat_text_add(json, "%s", i ? "," : "");
+        cleat_string_add(json, "%s", i ? "," : "");
         cleat_examples_add_string(json, confusion->names[i], NAME_CHARACTERS);
     }
-    cleat_text_add(json, labels ? "],\"counts\":[" : "");
+    cleat_string_add(json, labels ? "],\"counts\":[" : "");
     for (size_t i = 0; i < labels * labels; ++i)
-        cleat_text_add(json, "%s%.0f%s",
-                       i % labels ? ","
-                       : i        ? ",["
-                                  : "[",
-                       confusion->counts[i], i % labels == labels - 1 ? "]" : "");
-    cleat_text_add(json, labels ? "]}" : "");
+        cleat_string_add(json, "%s%.0f%s",
+                         i % labels ? ","
+                         : i        ? ",["
+                                    : "[",
+                         confusion->counts[i], i % labels == labels - 1 ? "]" : "");
+    cleat_string_add(json, labels ? "]}" : "");
     cleat_free(confusion);
     return CLEAT_OK;
 }
 
 /* An example that would make the document too large is taken back; a later, smaller one may still fit. */
-static cleat_status add_examples(const cleat_model *model, const cleat_evaluated *evaluated, cleat_text *json,
+static cleat_status add_examples(const cleat_model *model, const cleat_evaluation *evaluated, cleat_string *json,
                                  cleat_error *error) {
     cleat_status status = CLEAT_OK;
     size_t shown = 0;
     for (size_t i = 0; i < evaluated->n_predictions && !status; ++i) {
         const size_t before = json->size;
-        cleat_text_add(json, shown ? ",\n" : "\n");
+        cleat_string_add(json, shown ? ",\n" : "\n");
         status = model->type->examples->add(model, evaluated, i, json, error);
         if (json->failed || status) break;
         if (json->size > CLEAT_EXAMPLES_BYTES) {
@@ -143,27 +143,27 @@ static cleat_status add_examples(const cleat_model *model, const cleat_evaluated
     return status;
 }
 
-static void add_place(const char *key, int64_t value, cleat_text *json) {
+static void add_place(const char *key, int64_t value, cleat_string *json) {
     if (value < 0)
-        cleat_text_add(json, "\"%s\":null,", key);
+        cleat_string_add(json, "\"%s\":null,", key);
     else
-        cleat_text_add(json, "\"%s\":%lld,", key, (long long)value);
+        cleat_string_add(json, "\"%s\":%lld,", key, (long long)value);
 }
 
-cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluated *evaluated,
-                                       const cleat_baseline *baseline, cleat_text *json, cleat_error *error) {
-    cleat_text_add(json, "{");
+cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
+                                       const cleat_baseline *baseline, cleat_string *json, cleat_error *error) {
+    cleat_string_add(json, "{");
     add_place("step", evaluated->step, json);
     add_place("epoch", evaluated->epoch, json);
-    cleat_text_add(json, "\"split\":");
+    cleat_string_add(json, "\"split\":");
     cleat_examples_add_string(json, evaluated->split, NAME_CHARACTERS);
-    cleat_text_add(json, ",\n\"baseline\":");
+    cleat_string_add(json, ",\n\"baseline\":");
     add_baseline(baseline, json);
-    cleat_text_add(json, ",\n\"confusion\":");
+    cleat_string_add(json, ",\n\"confusion\":");
     cleat_status status = add_confusion(model, evaluated->metric_state, json, error);
-    cleat_text_add(json, ",\n\"examples\":[");
+    cleat_string_add(json, ",\n\"examples\":[");
     if (!status) status = add_examples(model, evaluated, json, error);
-    cleat_text_add(json, "]}\n");
+    cleat_string_add(json, "]}\n");
     if (!status && json->failed)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the examples of an evaluation");
     return status;

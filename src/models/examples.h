@@ -19,7 +19,7 @@ enum {
 };
 
 /* An evaluation. All pointers are borrowed. */
-typedef struct cleat_evaluated {
+typedef struct cleat_evaluation {
     const cleat_dataset *dataset;
     const uint32_t *samples; /* [n_samples] all that were evaluated */
     size_t n_samples;
@@ -29,7 +29,7 @@ typedef struct cleat_evaluated {
     const char *metric;         /* the run's metric; NULL: the family's first one */
     const char *split;
     int64_t step, epoch; /* below 0: unknown */
-} cleat_evaluated;
+} cleat_evaluation;
 
 /* Counts of true and predicted labels. */
 typedef struct cleat_confusion {
@@ -52,13 +52,13 @@ typedef struct cleat_baseline {
 /* The functions by which a family shows evaluations; a NULL function: it has no such thing. */
 struct cleat_model_examples {
     /* Appends the JSON object of evaluated->predictions[index]. */
-    cleat_status (*add)(const cleat_model *model, const cleat_evaluated *evaluated, size_t index, cleat_text *json,
+    cleat_status (*add)(const cleat_model *model, const cleat_evaluation *evaluated, size_t index, cleat_string *json,
                         cleat_error *error);
     /* The matrix of a metric state; `confusion` is zero. */
     void (*confusion)(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
     /* Writes the metric state (zero before) that an evaluation of the baseline's predictions would have
      * left, with NaN where it is unknown, and describes them in text [CLEAT_BASELINE_TEXT]. */
-    cleat_status (*baseline)(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+    cleat_status (*baseline)(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error);
 };
 
@@ -66,21 +66,21 @@ struct cleat_model_examples {
 bool cleat_model_has_examples(const cleat_model *model);
 /* Computes the baseline in the run's metric, or in the family's first metric if the baseline does not have
  * the run's. It depends on the evaluated samples alone, so it is the same after each evaluation of a run. */
-cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluated *evaluated, cleat_baseline *baseline,
+cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluation *evaluated, cleat_baseline *baseline,
                                   cleat_error *error);
 /* Appends the whole document, which stays below 200 KB. */
-cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluated *evaluated,
-                                       const cleat_baseline *baseline, cleat_text *json, cleat_error *error);
+cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
+                                       const cleat_baseline *baseline, cleat_string *json, cleat_error *error);
 
 /* --- for the families ----------------------------------------------------------------------------------------- */
 
 /* Appends `text` (NULL: null) as a string of at most `most` characters; a longer one ends with an
  * ellipsis. Bytes that are not UTF-8 become U+FFFD. */
-void cleat_examples_add_string(cleat_text *json, const char *text, size_t most);
+void cleat_examples_add_string(cleat_string *json, const char *text, size_t most);
 /* Appends a number with `digits` significant digits, or null if it is not finite. */
-void cleat_examples_add_number(cleat_text *json, double value, int digits);
+void cleat_examples_add_number(cleat_string *json, double value, int digits);
 /* Appends the start of an example, {"kind":"...","name":"..."; the caller continues with ",", and ends it
  * with "}". */
-void cleat_examples_begin(cleat_text *json, const char *kind, const cleat_prediction *prediction);
+void cleat_examples_begin(cleat_string *json, const char *kind, const cleat_prediction *prediction);
 
 #endif

@@ -28,10 +28,10 @@ int64_t cleat_image_classifier_length(const cleat_model *model) {
 static const cleat_class_source class_source = {
     .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
 
-/* model->own: cleat_class [classes] */
+/* model->own: cleat_class_info [classes] */
 static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, int64_t classes,
                                  cleat_error *error) {
-    cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
+    cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     cleat_classes_read(&class_source, dataset, settings_of(model)->loss.class_weights, classes, known);
     cleat_free(model->own);
@@ -113,7 +113,7 @@ size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_f
 void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABEL];
-    const cleat_class *known = model->own;
+    const cleat_class_info *known = model->own;
     for (int64_t b = 0; b < batch->batch; ++b)
         values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
 }
@@ -143,8 +143,8 @@ cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_
 
 /* --- examples ------------------------------------------------------------------------------------------------- */
 
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     cleat_image image;
     int32_t label;
@@ -163,7 +163,7 @@ static void confusion_of(const cleat_model *model, const double *metric_state, c
     cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
 }
 
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     (void)error;
     cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);

@@ -19,7 +19,7 @@ bool cleat_masks_has_classes(const cleat_model *model) {
 }
 
 /* NULL without data */
-static const cleat_class *known_of(const cleat_model *model) {
+static const cleat_class_info *known_of(const cleat_model *model) {
     const cleat_mask_own *own = model->own;
     return own && own->n_classes > 0 ? own->classes : NULL;
 }
@@ -29,19 +29,19 @@ static const cleat_class *known_of(const cleat_model *model) {
 /* The last argument of a source whose samples have many labels is not used. */
 static const cleat_class_source source = {.name = cleat_masks_class, .samples = cleat_masks_class_pixels};
 
-static void warn_of_absent(const char *path, const cleat_class *classes, int64_t count) {
-    cleat_text names = {0};
+static void warn_of_absent(const char *path, const cleat_class_info *classes, int64_t count) {
+    cleat_string names = {0};
     int64_t absent = 0;
     for (int64_t c = 0; c < count; ++c) {
         if (classes[c].samples > 0) continue;
-        if (++absent <= SHOWN) cleat_text_add(&names, "%s'%s'", absent > 1 ? ", " : "", classes[c].name);
+        if (++absent <= SHOWN) cleat_string_add(&names, "%s'%s'", absent > 1 ? ", " : "", classes[c].name);
     }
-    if (absent > SHOWN) cleat_text_add(&names, " and %lld more", (long long)(absent - SHOWN));
+    if (absent > SHOWN) cleat_string_add(&names, " and %lld more", (long long)(absent - SHOWN));
     if (absent > 0)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: %lld of %lld classes have no pixel in the training masks, so the model cannot learn them: %s",
                   path, (long long)absent, (long long)count, names.data ? names.data : "");
-    cleat_text_free(&names);
+    cleat_string_free(&names);
 }
 
 cleat_status cleat_mask_classes_open(cleat_model *model, const cleat_dataset *dataset, const char *path,
@@ -59,7 +59,7 @@ cleat_status cleat_mask_classes_open(cleat_model *model, const cleat_dataset *da
 
 void cleat_mask_classes_sample_weight(const cleat_model *model, const cleat_host_batch *batch, const int32_t *mask,
                                       const cleat_global_batch *global_batch, float *values) {
-    const cleat_class *known = known_of(model);
+    const cleat_class_info *known = known_of(model);
     const int64_t pixels = batch->length * batch->length;
     for (int64_t b = 0; b < batch->batch; ++b, mask += pixels, values += pixels) {
         int64_t labelled = 0;
@@ -80,7 +80,7 @@ size_t cleat_mask_classes_metric_state_size(const cleat_model *model) {
 
 void cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
                                       int64_t pixels, double *metric_state) {
-    const cleat_class *known = known_of(model);
+    const cleat_class_info *known = known_of(model);
     if (known) cleat_classes_metric_update(known, mask, logits, pixels, classes_of(model), metric_state);
 }
 
@@ -111,7 +111,7 @@ static double mean_iou(const double *counts, int64_t classes) {
 
 void cleat_mask_classes_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const int64_t classes = classes_of(model);
-    const cleat_class *known = known_of(model);
+    const cleat_class_info *known = known_of(model);
     mean accuracy = {0};
     double right = 0, all = 0;
     for (int64_t c = 0; c < classes; ++c) {
@@ -136,7 +136,7 @@ void cleat_mask_classes_confusion(const cleat_model *model, const double *metric
     if (known_of(model)) cleat_classes_confusion(known_of(model), classes_of(model), metric_state, confusion);
 }
 
-cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluated *evaluated,
+cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                          double *metric_state, char *text, cleat_error *error) {
     (void)error;
     if (known_of(model))
@@ -183,15 +183,15 @@ static void find_classes(const cleat_mask_example *example, int64_t classes, uin
 }
 
 static cleat_status add_mask(const char *key, const uint8_t *ids, uint8_t *colours, const cleat_mask_example *example,
-                             cleat_text *json, cleat_error *error) {
+                             cleat_string *json, cleat_error *error) {
     const cleat_image image = {.height = example->height, .width = example->width, .channels = 3, .pixels = colours};
     paint(ids, (size_t)(example->height * example->width), colours);
-    cleat_text_add(json, ",\"%s\":", key);
+    cleat_string_add(json, ",\"%s\":", key);
     return cleat_examples_add_image(json, &image, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
 }
 
 cleat_status cleat_mask_classes_add_example(const cleat_model *model, const cleat_prediction *prediction,
-                                            const cleat_mask_example *example, cleat_text *json, cleat_error *error) {
+                                            const cleat_mask_example *example, cleat_string *json, cleat_error *error) {
     const int64_t classes = classes_of(model);
     const size_t pixels = (size_t)(example->height * example->width);
     uint8_t *ids = cleat_alloc(2 * pixels, 1), *colours = cleat_alloc(3 * pixels, 1);
@@ -203,13 +203,13 @@ cleat_status cleat_mask_classes_add_example(const cleat_model *model, const clea
     }
     find_classes(example, classes, ids, ids + pixels, counts);
     cleat_examples_begin(json, "mask", prediction);
-    cleat_text_add(json, ",\"image\":");
+    cleat_string_add(json, ",\"image\":");
     status = cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
     if (!status) status = add_mask("truth", ids, colours, example, json, error);
     if (!status) status = add_mask("prediction", ids + pixels, colours, example, json, error);
-    cleat_text_add(json, ",\"score\":");
+    cleat_string_add(json, ",\"score\":");
     cleat_examples_add_number(json, mean_iou(counts, classes), 6);
-    cleat_text_add(json, ",\"score_name\":\"iou\"}");
+    cleat_string_add(json, ",\"score_name\":\"iou\"}");
 done:
     cleat_free(counts);
     cleat_free(colours);

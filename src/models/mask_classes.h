@@ -29,9 +29,9 @@ void cleat_mask_classes_metric_compute(const cleat_model *model, const double *m
 
 /* As those of masks.h; logits [height, stride, C]. Masks are drawn in the colours of the PASCAL VOC data. */
 cleat_status cleat_mask_classes_add_example(const cleat_model *model, const cleat_prediction *prediction,
-                                            const cleat_mask_example *example, cleat_text *json, cleat_error *error);
+                                            const cleat_mask_example *example, cleat_string *json, cleat_error *error);
 void cleat_mask_classes_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
-cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluated *evaluated,
+cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                          double *metric_state, char *text, cleat_error *error);
 /* Writes FOLDER/ID.png with the ids of mask files, in a palette of colours, and FOLDER/ID.npy with the probability of
  * the class. Ids begin at `first`. */

@@ -137,29 +137,29 @@ static cleat_status read_tokens(const cleat_prediction *prediction, int32_t **to
     return CLEAT_OK;
 }
 
-static void add_token(cleat_text *json, const cleat_tokenizer *tokenizer, float id) {
+static void add_token(cleat_string *json, const cleat_tokenizer *tokenizer, float id) {
     char text[TOKEN_BYTES];
     cleat_examples_add_string(json, show(tokenizer, id, text), WORD_CHARACTERS);
 }
 
 /* Appends a member with a value for each position: that of the place there, or null. */
-static void add_member(cleat_text *json, const cleat_prediction *prediction, int64_t shown, const char *name) {
+static void add_member(cleat_string *json, const cleat_prediction *prediction, int64_t shown, const char *name) {
     const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(prediction->dataset);
     size_t next = 0;
-    cleat_text_add(json, ",\"%s\":[", name);
+    cleat_string_add(json, ",\"%s\":[", name);
     for (int64_t l = 0; l < shown; ++l) {
         const bool here = next < count_places(prediction) && (int64_t)place_at(prediction, next).position == l;
         const place found = here ? place_at(prediction, next++) : (place){.label = -1, .ids = {-1}};
-        cleat_text_add(json, "%s", l ? "," : "");
+        cleat_string_add(json, "%s", l ? "," : "");
         if (strcmp(name, "confidence") == 0)
             cleat_examples_add_number(json, here ? (double)found.probabilities[0] : NAN, 4);
         else
             add_token(json, tokenizer, strcmp(name, "truth") == 0 ? found.label : found.ids[0]);
     }
-    cleat_text_add(json, "]");
+    cleat_string_add(json, "]");
 }
 
-cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_text *json, cleat_error *error) {
+cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_string *json, cleat_error *error) {
     const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(prediction->dataset);
     const int64_t own = cleat_dataset_length(prediction->dataset, prediction->sample),
                   shown = own < WORDS_SHOWN ? own : WORDS_SHOWN;
@@ -167,16 +167,16 @@ cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_
     cleat_status status = read_tokens(prediction, &tokens, error);
     if (status) return status;
     cleat_examples_begin(json, "tokens", prediction);
-    cleat_text_add(json, ",\"words\":[");
+    cleat_string_add(json, ",\"words\":[");
     for (int64_t l = 0; l < shown; ++l) {
-        cleat_text_add(json, "%s", l ? "," : "");
+        cleat_string_add(json, "%s", l ? "," : "");
         add_token(json, tokenizer, (float)tokens[l]);
     }
-    cleat_text_add(json, "]");
+    cleat_string_add(json, "]");
     add_member(json, prediction, shown, "truth");
     add_member(json, prediction, shown, "prediction");
     add_member(json, prediction, shown, "confidence");
-    cleat_text_add(json, "}");
+    cleat_string_add(json, "}");
     cleat_free(tokens);
     return CLEAT_OK;
 }

@@ -28,6 +28,6 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
 
 /* Appends an example of the kind "tokens": words, and truth, prediction and confidence, which are null where nothing was
  * to be found. */
-cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_text *json, cleat_error *error);
+cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_string *json, cleat_error *error);
 
 #endif

@@ -193,7 +193,7 @@ static void draw_masks(const cleat_model *model, const cleat_mask_example *examp
 }
 
 cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
-                                     const cleat_mask_example *example, cleat_text *json, cleat_error *error) {
+                                     const cleat_mask_example *example, cleat_string *json, cleat_error *error) {
     const size_t pixels = (size_t)(example->height * example->width);
     double counts[COUNTS] = {0};
     uint8_t *truth = cleat_alloc(2 * pixels, 1);
@@ -201,19 +201,19 @@ cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_predi
     cleat_image mask = {.height = example->height, .width = example->width, .channels = 1, .pixels = truth};
     draw_masks(model, example, truth, truth + pixels, counts);
     cleat_examples_begin(json, "mask", prediction);
-    if (example->image_text) cleat_text_add(json, ",\"image_text\":");
+    if (example->image_text) cleat_string_add(json, ",\"image_text\":");
     if (example->image_text) cleat_examples_add_string(json, example->image_text, CLEAT_BASELINE_TEXT);
-    cleat_text_add(json, ",\"image\":");
+    cleat_string_add(json, ",\"image\":");
     cleat_status status =
         cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
-    cleat_text_add(json, ",\"truth\":");
+    cleat_string_add(json, ",\"truth\":");
     if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
     mask.pixels = truth + pixels;
-    cleat_text_add(json, ",\"prediction\":");
+    cleat_string_add(json, ",\"prediction\":");
     if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
-    cleat_text_add(json, ",\"score\":");
+    cleat_string_add(json, ",\"score\":");
     cleat_examples_add_number(json, counts[TP] / (counts[TP] + counts[FP] + counts[FN]), 6);
-    cleat_text_add(json, ",\"score_name\":\"iou\"}");
+    cleat_string_add(json, ",\"score_name\":\"iou\"}");
     cleat_free(truth);
     return status;
 }
@@ -245,7 +245,7 @@ static void set_counts(const double counts[COUNTS], double *metric_state) {
     metric_state[IMAGES] = 1;
 }
 
-cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                   char *text, cleat_error *error) {
     const double *from = evaluated->metric_state, *before = from + BEFORE;
     const double all[COUNTS] = {[TP] = pixels_of(from, true), [FP] = pixels_of(from, false)};

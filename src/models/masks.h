@@ -87,10 +87,10 @@ extern const cleat_metric_info cleat_masks_metrics[]; /* terminated by a NULL na
 
 /* model->own */
 typedef struct cleat_mask_own {
-    double positive;       /* fraction of mask pixels in the training data; 0: unknown */
-    int64_t height, width; /* size of a sample's mask; 0: image_size of the profile */
-    int64_t n_classes;     /* 0: black and white */
-    cleat_class classes[]; /* [n_classes] */
+    double positive;            /* fraction of mask pixels in the training data; 0: unknown */
+    int64_t height, width;      /* size of a sample's mask; 0: image_size of the profile */
+    int64_t n_classes;          /* 0: black and white */
+    cleat_class_info classes[]; /* [n_classes] */
 } cleat_mask_own;
 
 /* Allocates model->own. */
@@ -145,12 +145,12 @@ typedef struct cleat_mask_example {
 /* Appends it: masks are white, the background is black, unknown pixels are grey; with its intersection over
  * union, null if both masks are empty. */
 cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
-                                     const cleat_mask_example *example, cleat_text *json, cleat_error *error);
+                                     const cleat_mask_example *example, cleat_string *json, cleat_error *error);
 /* The matrix of the pixels of known truth. */
 void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
 /* The state after predicting persistence where it was evaluated, otherwise after putting every pixel into the
  * mask: of the two constant predictions it is the better one, the scores of the empty mask are all 0. */
-cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                   char *text, cleat_error *error);
 
 /* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. All is borrowed. */

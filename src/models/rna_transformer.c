@@ -439,24 +439,24 @@ static cleat_status read_chain(const cleat_dataset *dataset, size_t sample, know
 }
 
 /* "member": [[x, y, z], ...], with null for an unknown residue (mask NULL: all are known). */
-static void add_points(cleat_text *json, const char *member, const float *points, const float *mask, int64_t length) {
-    cleat_text_add(json, ",\"%s\":[", member);
+static void add_points(cleat_string *json, const char *member, const float *points, const float *mask, int64_t length) {
+    cleat_string_add(json, ",\"%s\":[", member);
     for (int64_t i = 0; i < length; ++i) {
         const float *p = points + 3 * i;
         const bool known = (!mask || mask[i] != 0) && isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
-        cleat_text_add(json, i ? "," : "");
-        if (!known) cleat_text_add(json, "null");
+        cleat_string_add(json, i ? "," : "");
+        if (!known) cleat_string_add(json, "null");
         for (int k = 0; known && k < 3; ++k) {
-            cleat_text_add(json, k ? "," : "[");
+            cleat_string_add(json, k ? "," : "[");
             cleat_examples_add_number(json, round(100 * (double)p[k]) / 100, 9); /* 0.01 A */
         }
-        if (known) cleat_text_add(json, "]");
+        if (known) cleat_string_add(json, "]");
     }
-    cleat_text_add(json, "]");
+    cleat_string_add(json, "]");
 }
 
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     known_chain chain;
     double rmsd = NAN;
@@ -468,21 +468,21 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
         memcpy(chain.x, prediction->output, 3 * (size_t)chain.length * sizeof *chain.x);
     if (!status) {
         cleat_examples_begin(json, "rna", prediction);
-        cleat_text_add(json, ",\"sequence\":\"");
-        for (int64_t i = 0; i < chain.length; ++i) cleat_text_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
-        cleat_text_add(json, "\"");
+        cleat_string_add(json, ",\"sequence\":\"");
+        for (int64_t i = 0; i < chain.length; ++i) cleat_string_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
+        cleat_string_add(json, "\"");
         add_points(json, "truth", chain.coords, chain.mask, chain.length);
         add_points(json, "prediction", chain.x, NULL, chain.length);
-        cleat_text_add(json, ",\"score\":");
+        cleat_string_add(json, ",\"score\":");
         cleat_examples_add_number(json, rmsd, 6);
-        cleat_text_add(json, ",\"score_name\":\"rmsd\"}");
+        cleat_string_add(json, ",\"score_name\":\"rmsd\"}");
     }
     free_chain(&chain);
     return status;
 }
 
 /* One strand of an ideal A-form helix, which is what the head `frames` predicts before training. */
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     (void)model;

@@ -235,8 +235,8 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const int64_t size = cleat_dataset_length(prediction->dataset, prediction->sample), stride = prediction->length;
     cleat_image image = {.pixels = NULL};
@@ -268,7 +268,7 @@ static void confusion_of(const cleat_model *model, const double *metric_state, c
         cleat_masks_confusion(model, metric_state, confusion);
 }
 
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     return cleat_masks_has_classes(model) ? cleat_mask_classes_baseline(model, evaluated, metric_state, text, error)
                                           : cleat_masks_baseline(model, evaluated, metric_state, text, error);

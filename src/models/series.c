@@ -372,7 +372,7 @@ static int baseline_forecast(const cleat_model *model, const double *metric_stat
     return settings_of(model)->data.season != CLEAT_NONE && season < last ? SEASONAL : PERSISTENCE;
 }
 
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     const int forecast = baseline_forecast(model, evaluated->metric_state);
     const size_t values = 2 * (size_t)settings_of(model)->data.horizon;
@@ -389,19 +389,19 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated 
 enum { PAST_HORIZONS = 4, PAST_STEPS = 400, SERIES_DIGITS = 6, COLUMN_CHARACTERS = 80 };
 
 /* Values are single-precision numbers times std: what is far below std is rounding, not data. */
-static void add_values(cleat_text *json, const char *member, const double *values, int64_t count, double std) {
+static void add_values(cleat_string *json, const char *member, const double *values, int64_t count, double std) {
     const double unit = pow(10, floor(log10(std)) - SERIES_DIGITS + 1);
-    cleat_text_add(json, ",\"%s\":[", member);
+    cleat_string_add(json, ",\"%s\":[", member);
     for (int64_t i = 0; i < count; ++i) {
-        cleat_text_add(json, i ? "," : "");
+        cleat_string_add(json, i ? "," : "");
         cleat_examples_add_number(json, round(values[i] / unit) * unit + 0.0, SERIES_DIGITS);
     }
-    cleat_text_add(json, "]");
+    cleat_string_add(json, "]");
 }
 
 /* One column k of standardised values [H, K], plus an offset of the same shape (NULL: none), in the file's
  * units. */
-static void add_column(cleat_text *json, const char *member, const cleat_dataset *dataset, size_t k,
+static void add_column(cleat_string *json, const char *member, const cleat_dataset *dataset, size_t k,
                        const float *values, const float *offset, double *room) {
     const cleat_series_info info = cleat_series_describe(dataset);
     for (int64_t h = 0; h < info.horizon; ++h) {
@@ -413,8 +413,8 @@ static void add_column(cleat_text *json, const char *member, const cleat_dataset
 }
 
 /* Examples take the forecast columns in turn. */
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const cleat_dataset *dataset = prediction->dataset;
     const cleat_series_info info = cleat_series_describe(dataset);
@@ -434,7 +434,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
                                      settings_of(model)->data.anchor, &known, error);
     if (!status) {
         cleat_examples_begin(json, "series", prediction);
-        cleat_text_add(json, ",\"column\":");
+        cleat_string_add(json, ",\"column\":");
         cleat_examples_add_string(json, cleat_series_target(dataset, k), COLUMN_CHARACTERS);
         cleat_series_past(dataset, prediction->sample, k, past, room);
         add_values(json, "past", room, past, cleat_series_std(dataset, k));
@@ -442,7 +442,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluated 
         add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
         const bool seasonal = baseline_forecast(model, evaluated->metric_state) == SEASONAL;
         add_column(json, "baseline", dataset, k, seasonal ? known.season : known.last, NULL, room);
-        cleat_text_add(json, "}");
+        cleat_string_add(json, "}");
     }
     cleat_forecast_free(&known);
     cleat_free(target);

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <string.h>
 
@@ -47,7 +47,7 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
 static void add_rows(const cleat_prediction *prediction, const cleat_series_info *info, const float *anchor,
-                     cleat_text *text) {
+                     cleat_string *text) {
     const cleat_dataset *dataset = prediction->dataset;
     char made[CLEAT_TIME_TEXT], time[CLEAT_TIME_TEXT];
     cleat_time_text(cleat_series_time(dataset, prediction->sample, 0), made);
@@ -57,16 +57,16 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
             time[0] = 0;
         else
             cleat_time_text(at, time);
-        cleat_text_add(text, "%s,%s,%lld", made, time, (long long)(h + 1));
+        cleat_string_add(text, "%s,%s,%lld", made, time, (long long)(h + 1));
         for (int64_t k = 0; k < info->targets; ++k) {
             int64_t i = h * info->targets + k;
             double value = (double)prediction->output[i] + (double)anchor[i];
             char number[32];
             cleat_number_print_digits(
                 value * cleat_series_std(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k), 9, number);
-            cleat_text_add(text, ",%s", number);
+            cleat_string_add(text, ",%s", number);
         }
-        cleat_text_add(text, "\n");
+        cleat_string_add(text, "\n");
     }
 }
 
@@ -74,13 +74,13 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
                                 size_t count, cleat_error *error) {
     cleat_series_info info = count ? cleat_series_describe(predictions[0].dataset) : (cleat_series_info){0};
     cleat_forecast known = {0};
-    cleat_text text = {0};
-    cleat_text_add(&text, "made_at,time,step");
+    cleat_string text = {0};
+    cleat_string_add(&text, "made_at,time,step");
     for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k) {
-        cleat_text_add(&text, ",");
-        cleat_text_add_field(&text, cleat_series_target(predictions[0].dataset, k));
+        cleat_string_add(&text, ",");
+        cleat_string_add_field(&text, cleat_series_target(predictions[0].dataset, k));
     }
-    cleat_text_add(&text, "\n");
+    cleat_string_add(&text, "\n");
     cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
     for (size_t i = 0; i < count && !status; ++i) {
         status = cleat_forecast_fill(predictions[i].dataset, predictions[i].sample, info.horizon, info.targets, kind,
@@ -89,7 +89,7 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     }
     cleat_forecast_free(&known);
     if (status) {
-        cleat_text_free(&text);
+        cleat_string_free(&text);
         return status;
     }
     return cleat_file_write_text(path, &text, error);

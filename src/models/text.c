@@ -103,13 +103,13 @@ static const cleat_metric_info tag_metrics[] = {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-/* model->own: cleat_class [classes] */
+/* model->own: cleat_class_info [classes] */
 static const cleat_class_source label_source = {
     .name = cleat_text_label_name, .samples = cleat_text_label_samples, .label = cleat_text_label};
 
 static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
     int64_t classes = model->sizes.classes;
-    cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
+    cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     cleat_classes_read(&label_source, dataset, settings_of(model)->loss.class_weights, classes, known);
     cleat_free(model->own);
@@ -248,7 +248,7 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABELS];
-    const cleat_class *known = model->own;
+    const cleat_class_info *known = model->own;
     int64_t each = is_tagger(model) ? batch->length : 1,
             whole = is_tagger(model) ? global_batch->items : global_batch->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
@@ -288,7 +288,8 @@ static size_t tag_metric_state_size(const cleat_model *model) {
     return tag_matrix_at(model) + (size_t)(labels * labels);
 }
 
-static void add_entities(const cleat_count *types, size_t n, const cleat_tag_count *tags, double *metric_state) {
+static void add_entities(const cleat_tag_counts *types, size_t n, const cleat_tagging_counts *tags,
+                         double *metric_state) {
     metric_state[0] += (double)tags->words;
     metric_state[1] += (double)tags->right;
     for (size_t t = 0; t < n; ++t) {
@@ -319,8 +320,8 @@ static size_t max_words(const cleat_host_batch *batch) {
 static cleat_status tag_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                       double *metric_state, cleat_error *error) {
     size_t n = count_types(model), most = max_words(batch);
-    cleat_tag_count tags = {0, 0};
-    cleat_count *types = cleat_alloc(n, sizeof *types);
+    cleat_tagging_counts tags = {0, 0};
+    cleat_tag_counts *types = cleat_alloc(n, sizeof *types);
     int32_t *target = cleat_alloc(most, sizeof *target), *found = cleat_alloc(most, sizeof *found);
     cleat_status status = CLEAT_OK;
     if (!types || !target || !found) {
@@ -345,31 +346,31 @@ done:
     return status;
 }
 
-static cleat_count entities_of(const double *metric_state, size_t type) {
-    return (cleat_count){.target = (int64_t)metric_state[2 + 3 * type],
-                         .predicted = (int64_t)metric_state[3 + 3 * type],
-                         .right = (int64_t)metric_state[4 + 3 * type]};
+static cleat_tag_counts entities_of(const double *metric_state, size_t type) {
+    return (cleat_tag_counts){.target = (int64_t)metric_state[2 + 3 * type],
+                              .predicted = (int64_t)metric_state[3 + 3 * type],
+                              .right = (int64_t)metric_state[4 + 3 * type]};
 }
 
 static void tag_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    const cleat_class *known = model->own;
-    cleat_count all = {0, 0, 0};
+    const cleat_class_info *known = model->own;
+    cleat_tag_counts all = {0, 0, 0};
     char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
-        cleat_count one = entities_of(metric_state, t);
+        cleat_tag_counts one = entities_of(metric_state, t);
         all.target += one.target;
         all.predicted += one.predicted;
         all.right += one.right;
     }
-    cleat_score score = cleat_count_score(&all);
+    cleat_score score = cleat_tag_counts_score(&all);
     cleat_metrics_add(found, "accuracy", metric_state[1] / metric_state[0]);
     cleat_metrics_add(found, "entity_precision", score.precision);
     cleat_metrics_add(found, "entity_recall", score.recall);
     cleat_metrics_add(found, "entity_f1", score.f1);
     for (size_t t = 0; t < count_types(model) && t < SHOWN_TYPES; ++t) {
-        cleat_count one = entities_of(metric_state, t);
+        cleat_tag_counts one = entities_of(metric_state, t);
         snprintf(name, sizeof name, "f1_%s", known[1 + 2 * t].name + strlen("B-"));
-        cleat_metrics_add(found, name, cleat_count_score(&one).f1);
+        cleat_metrics_add(found, name, cleat_tag_counts_score(&one).f1);
     }
 }
 
@@ -421,8 +422,8 @@ done:
 
 /* --- examples ------------------------------------------------------------------------------------------------- */
 
-static cleat_status add_class(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                              cleat_text *json, cleat_error *error) {
+static cleat_status add_class(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                              cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const cleat_class_example example = {.text = cleat_text_sample(prediction->dataset, prediction->sample),
                                          .label = cleat_text_label(prediction->dataset, prediction->sample)};
@@ -433,7 +434,7 @@ static void class_confusion(const cleat_model *model, const double *metric_state
     cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
 }
 
-static cleat_status class_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status class_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                    char *text, cleat_error *error) {
     (void)error;
     cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
@@ -445,8 +446,8 @@ static const cleat_model_examples class_examples = {
 
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 
-static cleat_status add_tags(const cleat_model *model, const cleat_evaluated *evaluated, size_t index, cleat_text *json,
-                             cleat_error *error) {
+static cleat_status add_tags(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                             cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const cleat_dataset *dataset = prediction->dataset;
     const size_t sample = prediction->sample, all = cleat_text_words(dataset, sample),
@@ -457,16 +458,16 @@ static cleat_status add_tags(const cleat_model *model, const cleat_evaluated *ev
     tags_of(model, dataset, sample, prediction->output, found);
     cleat_examples_begin(json, "tags", prediction);
     for (int m = 0; m < 3; ++m) {
-        cleat_text_add(json, ",\"%s\":[", members[m]);
+        cleat_string_add(json, ",\"%s\":[", members[m]);
         for (size_t w = 0; w < words; ++w) {
             const int32_t tag = m == 1 ? cleat_text_word_label(dataset, sample, w) : found[w];
             const char *text = m == 0 ? cleat_text_word(dataset, sample, w) : cleat_class_name(model->own, tag);
-            cleat_text_add(json, "%s", w ? "," : "");
+            cleat_string_add(json, "%s", w ? "," : "");
             cleat_examples_add_string(json, text, WORD_CHARACTERS);
         }
-        cleat_text_add(json, "]");
+        cleat_string_add(json, "]");
     }
-    cleat_text_add(json, "}");
+    cleat_string_add(json, "}");
     cleat_free(found);
     return CLEAT_OK;
 }
@@ -476,10 +477,10 @@ static void tag_confusion(const cleat_model *model, const double *metric_state, 
 }
 
 /* No entity is found, and the words outside of entities have the correct tag. */
-static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                  char *text, cleat_error *error) {
     const double *from = evaluated->metric_state, *matrix = from + tag_matrix_at(model);
-    const cleat_class *known = model->own;
+    const cleat_class_info *known = model->own;
     const int64_t labels = cleat_confusion_labels(model->sizes.classes);
     (void)error;
     metric_state[0] = from[0];

@@ -5,7 +5,7 @@ static double ratio(int64_t part, int64_t whole) {
     return whole ? (double)part / (double)whole : 0;
 }
 
-cleat_score cleat_count_score(const cleat_count *count) {
+cleat_score cleat_tag_counts_score(const cleat_tag_counts *count) {
     return (cleat_score){
         .precision = ratio(count->right, count->predicted),
         .recall = ratio(count->right, count->target),
@@ -16,12 +16,12 @@ cleat_score cleat_count_score(const cleat_count *count) {
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-cleat_class_metrics cleat_class_counts_metrics(const cleat_count *counts, size_t classes) {
+cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, size_t classes) {
     cleat_class_metrics all = {0};
     int64_t samples = 0, right = 0, occurring = 0, there = 0;
     for (size_t class = 0; class < classes; ++class) {
-        const cleat_count *count = &counts[class];
-        cleat_score score = cleat_count_score(count);
+        const cleat_tag_counts *count = &counts[class];
+        cleat_score score = cleat_tag_counts_score(count);
         samples += count->target;
         right += count->right;
         occurring += count->target || count->predicted;
@@ -58,8 +58,8 @@ static bool ends(int32_t before, int32_t tag) {
     return before != OUTSIDE && (tag == OUTSIDE || starts(before, tag));
 }
 
-void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_count *types,
-                        cleat_tag_count *tags) {
+void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_tag_counts *types,
+                        cleat_tagging_counts *tags) {
     int32_t common = NOWHERE; /* type of the current entity if it has matched in both sequences so far */
     int32_t target_before = OUTSIDE, predicted_before = OUTSIDE;
     for (size_t i = 0; i <= words; ++i) {

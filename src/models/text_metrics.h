@@ -6,9 +6,9 @@
 #include "cleat/core.h"
 
 /* Counts of a class or of an entity type: in the target, predicted, and predicted correctly. */
-typedef struct cleat_count {
+typedef struct cleat_tag_counts {
     int64_t target, predicted, right;
-} cleat_count;
+} cleat_tag_counts;
 
 /* precision = right / predicted, recall = right / target, f1 = 2 precision recall / (precision + recall);
  * each is 0 if its divisor is 0. */
@@ -16,7 +16,7 @@ typedef struct cleat_score {
     double precision, recall, f1;
 } cleat_score;
 
-cleat_score cleat_count_score(const cleat_count *count);
+cleat_score cleat_tag_counts_score(const cleat_tag_counts *count);
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
@@ -28,20 +28,20 @@ typedef struct cleat_class_metrics {
 } cleat_class_metrics;
 
 /* Metrics of counts [classes]. All are 0 without samples. */
-cleat_class_metrics cleat_class_counts_metrics(const cleat_count *counts, size_t classes);
+cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, size_t classes);
 
 /* --- tags: 0 is O, 1 + 2 t is B-type, 2 + 2 t is I-type of type t --------------------------------------------- */
 
-typedef struct cleat_tag_count {
+typedef struct cleat_tagging_counts {
     int64_t words, right; /* all words, and words with the correct tag */
-} cleat_tag_count;
+} cleat_tagging_counts;
 
 /* Counts entities as in the CoNLL-2000 evaluation (conlleval): an entity starts at B, and at I after O or
  * after another type; it ends before the next start, before O, and at the end of the sentence. It is
  * correct if the target contains an entity with the same first word, last word and type. Adds one
  * sentence: target, predicted [words]; `types` [n] and `tags` are accumulated. The tag of a word without a
  * prediction (cut off) must be O. */
-void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_count *types,
-                        cleat_tag_count *tags);
+void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t words, cleat_tag_counts *types,
+                        cleat_tagging_counts *tags);
 
 #endif

@@ -79,15 +79,15 @@ static cleat_status check_masks(const char *path, const cleat_dataset *dataset, 
     const char *mask = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_mask(tokenizer));
     const size_t count = cleat_dataset_count(dataset);
     size_t without = 0;
-    cleat_text names = {0};
+    cleat_string names = {0};
     for (size_t i = 0; i < count; ++i) {
         if (cleat_masked_count(dataset, i) > 0) continue;
-        if (without++ < NAMED) cleat_text_add(&names, "%s%s", names.size ? ", " : "", cleat_dataset_id(dataset, i));
+        if (without++ < NAMED) cleat_string_add(&names, "%s%s", names.size ? ", " : "", cleat_dataset_id(dataset, i));
     }
     if (without > 0 && without < count)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu texts have no %s, and nothing is predicted for them: %s%s", path,
                   without, count, mask, names.data ? names.data : "", without > NAMED ? ", ..." : "");
-    cleat_text_free(&names);
+    cleat_string_free(&names);
     if (without < count) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s: no text has the mask token %s: write it in place of each word that is to be found, as in "
@@ -296,8 +296,8 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 }
 
 static const cleat_model_origin origins[] = {{"text_classifier", NULL}, {"text_tagger", NULL}, {NULL, NULL}};
-static cleat_status add_example(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                                cleat_text *json, cleat_error *error) {
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
     (void)model;
     return cleat_masked_add_example(&evaluated->predictions[index], json, error);
 }
@@ -344,7 +344,7 @@ static void score_frequencies(const double *truth, const double *known, int64_t 
 }
 
 /* Without the text around it a token can be guessed by its frequency alone. */
-static cleat_status baseline(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error) {
     const int64_t vocabulary = vocabulary_of(model);
     double *truth = cleat_alloc((size_t)vocabulary, 2 * sizeof *truth), *known = truth ? truth + vocabulary : NULL;

@@ -2,7 +2,7 @@
 #include "models/text_write.h"
 
 #include "core/files.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,16 +16,16 @@ static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
 /* Six decimals in every locale; nan if the model's outputs were not finite. */
-static void add_probability(cleat_text *text, float probability) {
+static void add_probability(cleat_string *text, float probability) {
     if (!isfinite(probability)) {
-        cleat_text_add(text, ",nan");
+        cleat_string_add(text, ",nan");
         return;
     }
     long millionths = lround((double)probability * 1e6);
-    cleat_text_add(text, ",%ld.%06ld", millionths / 1000000, millionths % 1000000);
+    cleat_string_add(text, ",%ld.%06ld", millionths / 1000000, millionths % 1000000);
 }
 
-static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction *prediction, size_t row,
+static cleat_status add_prediction(cleat_string *text, const cleat_text_prediction *prediction, size_t row,
                                    const char *const *names, size_t classes, cleat_error *error) {
     cleat_status status = check_label(prediction->label, classes, row, error);
     if (status) return status;
@@ -35,29 +35,29 @@ static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is not a probability (class %s)", row,
                               (double)probability, names[i]);
     }
-    cleat_text_add_field(text, prediction->id);
-    cleat_text_add_bytes(text, ",", 1);
-    cleat_text_add_field(text, names[prediction->label]);
+    cleat_string_add_field(text, prediction->id);
+    cleat_string_add_bytes(text, ",", 1);
+    cleat_string_add_field(text, names[prediction->label]);
     add_probability(text, prediction->probabilities[prediction->label]);
     for (size_t i = 0; i < classes; ++i) add_probability(text, prediction->probabilities[i]);
-    cleat_text_add_bytes(text, "\n", 1);
+    cleat_string_add_bytes(text, "\n", 1);
     return CLEAT_OK;
 }
 
 cleat_status cleat_text_write_classes(const char *path, const char *const *names, size_t classes,
                                       const cleat_text_prediction *predictions, size_t count, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_status status = CLEAT_OK;
-    cleat_text_add(&text, "id,label,probability");
+    cleat_string_add(&text, "id,label,probability");
     for (size_t i = 0; i < classes; ++i) {
-        cleat_text_add_bytes(&text, ",", 1);
-        cleat_text_add_field(&text, names[i]);
+        cleat_string_add_bytes(&text, ",", 1);
+        cleat_string_add_field(&text, names[i]);
     }
-    cleat_text_add_bytes(&text, "\n", 1);
+    cleat_string_add_bytes(&text, "\n", 1);
     for (size_t i = 0; i < count && !status; ++i)
         status = add_prediction(&text, &predictions[i], i, names, classes, error);
     if (!status) return cleat_file_write_text(path, &text, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }
 
@@ -65,30 +65,30 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
 
 cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
                                     cleat_error *error) {
-    cleat_text text = {0};
-    cleat_text_add(&text, "id,mask");
-    for (int k = 1; k <= CLEAT_TOKENS_FOUND; ++k) cleat_text_add(&text, ",token_%d,probability_%d", k, k);
-    cleat_text_add(&text, "\n");
+    cleat_string text = {0};
+    cleat_string_add(&text, "id,mask");
+    for (int k = 1; k <= CLEAT_TOKENS_FOUND; ++k) cleat_string_add(&text, ",token_%d,probability_%d", k, k);
+    cleat_string_add(&text, "\n");
     for (size_t i = 0; i < count; ++i) {
-        cleat_text_add_field(&text, found[i].id);
-        cleat_text_add(&text, ",%zu", found[i].mask);
+        cleat_string_add_field(&text, found[i].id);
+        cleat_string_add(&text, ",%zu", found[i].mask);
         for (int k = 0; k < CLEAT_TOKENS_FOUND; ++k) {
-            cleat_text_add_bytes(&text, ",", 1);
+            cleat_string_add_bytes(&text, ",", 1);
             if (!found[i].tokens[k]) {
-                cleat_text_add_bytes(&text, ",", 1);
+                cleat_string_add_bytes(&text, ",", 1);
                 continue;
             }
-            cleat_text_add_field(&text, found[i].tokens[k]);
+            cleat_string_add_field(&text, found[i].tokens[k]);
             add_probability(&text, found[i].probabilities[k]);
         }
-        cleat_text_add_bytes(&text, "\n", 1);
+        cleat_string_add_bytes(&text, "\n", 1);
     }
     return cleat_file_write_text(path, &text, error);
 }
 
 /* --- tags ----------------------------------------------------------------------------------------------------- */
 
-static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *sentence, size_t row,
+static cleat_status add_sentence(cleat_string *text, const cleat_tagged_sentence *sentence, size_t row,
                                  const char *const *names, size_t labels, cleat_error *error) {
     for (size_t i = 0; i < sentence->count; ++i) {
         const char *word = sentence->words[i];
@@ -99,19 +99,19 @@ static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *
                               "sentence %zu: word %zu is empty or contains a tab or a line break, which a CoNLL file "
                               "cannot represent",
                               row, i);
-        cleat_text_add_bytes(text, word, strlen(word));
-        cleat_text_add(text, "\t%s\n", names[sentence->labels[i]]);
+        cleat_string_add_bytes(text, word, strlen(word));
+        cleat_string_add(text, "\t%s\n", names[sentence->labels[i]]);
     }
-    cleat_text_add_bytes(text, "\n", 1);
+    cleat_string_add_bytes(text, "\n", 1);
     return CLEAT_OK;
 }
 
 cleat_status cleat_text_write_tags(const char *path, const char *const *names, size_t labels,
                                    const cleat_tagged_sentence *sentences, size_t count, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && !status; ++i) status = add_sentence(&text, &sentences[i], i, names, labels, error);
     if (!status) return cleat_file_write_text(path, &text, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }

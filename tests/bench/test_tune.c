@@ -27,7 +27,7 @@ static char folder[64]; /* cache folder of this program; each test begins withou
 
 /* Replaces the tuning files shipped with the library; each test begins with files that match no device. */
 static char shipped_text[2][4096];
-const cleat_embedded cleat_embedded_tuned[] = {
+const cleat_embedded_file cleat_embedded_tuned[] = {
     {.name = "first", .text = shipped_text[0]}, {.name = "second", .text = shipped_text[1]}, {0}};
 
 static void ship_nothing(void) {
@@ -718,7 +718,7 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     cleat_error error = {0};
     cleat_fit_request request = cleat_fit_request_for(b.profile, b.model, CLEAT_FOR_TRAINING, &b.lengths,
                                                       cleat_device_get_facts(b.device), NULL);
-    cleat_fitted plain = {0}, large = {0}, tight = {0};
+    cleat_fit_result plain = {0}, large = {0}, tight = {0};
     with_idle.build = build_with_idle;
     b.model->type = &with_idle;
     must(cleat_fit_search(&request, &plain, NULL, NULL, 0, &error), &error);
@@ -733,11 +733,11 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     must(cleat_fit_search(&request, &tight, NULL, NULL, 0, &error), &error);
     assert_int_equal(cleat_plan_bytes(tight.work->plan), bytes);
     request.limit = bytes / 2; /* a profile that fits with neither is refused */
-    cleat_fitted none = {0};
+    cleat_fit_result none = {0};
     assert_int_equal(cleat_fit_search(&request, &none, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
-    cleat_fitted_clear(&plain);
-    cleat_fitted_clear(&large);
-    cleat_fitted_clear(&tight);
+    cleat_fit_result_clear(&plain);
+    cleat_fit_result_clear(&large);
+    cleat_fit_result_clear(&tight);
     cleat_tuning_destroy(tuning);
     bench_close(&b);
 }

@@ -238,7 +238,7 @@ static void unknown_cards_are_refused(void **state) {
 static char *changed(const char *key, const char *line) {
     const char *text = NULL;
     char start[64];
-    for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file)
+    for (const cleat_embedded_file *file = cleat_embedded_cards; file->name; ++file)
         if (strcmp(file->name, "t4") == 0) text = file->text;
     assert_non_null(text);
     snprintf(start, sizeof start, "\n%s", key);

@@ -31,7 +31,7 @@ test_bash() {
     cp "$scratch/out" "$scratch/cleat.bash"
     mkdir -p "$scratch/files/folder"
     touch "$scratch/files/a.ini" "$scratch/files/b.txt"
-    completes "train" cleat tr
+    completes "train trace" cleat tr
     completes "devices" cleat --log debug dev
     completes "devices" cleat --log = debug dev
     completes "error" cleat --log er
@@ -53,7 +53,7 @@ test_bash() {
     completes "pcie3 pcie4 pcie5" cleat plan a.ini --devices t4,t4 --network p
     completes "b.txt" cleat tune --ship b
     completes "make" cleat data m
-    completes "train" cleat man tra
+    completes "train trace" cleat man tra
     completes "zsh" cleat completion z
     completes "" cleat no_such_command x
 }

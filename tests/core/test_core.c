@@ -20,7 +20,7 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "core/text.h"
+#include "core/string.h"
 
 /* --- errors --- */
 
@@ -508,24 +508,24 @@ static void chosen_allocation_fails_once(void **state) {
 
 /* Room that is made once is not made again, and keeps what was there. */
 static void texts_reserve_room(void **state) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     (void)state;
-    cleat_text_add(&text, "abc");
-    cleat_text_reserve(&text, 1000);
+    cleat_string_add(&text, "abc");
+    cleat_string_reserve(&text, 1000);
     const size_t capacity = text.capacity;
     assert_true(capacity >= 1004 && capacity < 1100);
     assert_string_equal(text.data, "abc");
-    for (int i = 0; i < 1000; ++i) cleat_text_add_bytes(&text, "x", 1);
+    for (int i = 0; i < 1000; ++i) cleat_string_add_bytes(&text, "x", 1);
     assert_int_equal(text.capacity, capacity);
     assert_int_equal(strlen(text.data), 1003);
-    cleat_text_reserve(&text, 0);
+    cleat_string_reserve(&text, 0);
     assert_int_equal(text.capacity, capacity);
     cleat_fail_allocation(1);
-    cleat_text_reserve(&text, 5000);
+    cleat_string_reserve(&text, 5000);
     cleat_fail_allocation(0);
     assert_true(text.failed);
     assert_string_equal(text.data + 1000, "xxx");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void arrays_grow_zeroed(void **state) {
@@ -680,21 +680,21 @@ static void only_finite_decimal_numbers_are_parsed(void **state) {
 
 static void fields_of_tables_are_quoted(void **state) {
     (void)state;
-    cleat_text text = {0};
-    cleat_text_add_field(&text, "plain field");
-    cleat_text_add_field(&text, ",\"");
-    cleat_text_add_field(&text, "a\nb");
+    cleat_string text = {0};
+    cleat_string_add_field(&text, "plain field");
+    cleat_string_add_field(&text, ",\"");
+    cleat_string_add_field(&text, "a\nb");
     assert_string_equal(text.data, "plain field\",\"\"\"\"a\nb\"");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void strings_of_json_are_quoted(void **state) {
     (void)state;
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_json_add_string(&text, "plain ~ \xc3\xa9");
     cleat_json_add_string(&text, "\"\\ \x1f\n\x7f");
     assert_string_equal(text.data, "\"plain ~ \xc3\xa9\"\"\\\"\\\\ \\u001f\\u000a\\u007f\"");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void documents_of_json_have_commas(void **state) {
@@ -705,24 +705,24 @@ static void documents_of_json_have_commas(void **state) {
         "\"y\": 0.33333333333333331}\n[]"};
     (void)state;
     for (int spaced = 0; spaced < 2; ++spaced) {
-        cleat_text text = {.spaced = spaced};
+        cleat_string text = {.spaced = spaced};
         json_add(&text, json_open(NULL, '{'), json_open("a", '['), json_count(NULL, 1), json_text(NULL, NULL),
                  json_open(NULL, '{'), json_close('}'), json_close(']'), json_open("b", '{'), json_bool("t", true),
                  json_number("n", NAN), json_some("e", ""), json_close('}'), json_number("x", 0.25),
                  json_digits("d", 1 / 3.0, 2), json_fixed("f", 2.5, 2), json_exact("y", 1 / 3.0), json_close('}'));
-        cleat_text_add(&text, "\n");
+        cleat_string_add(&text, "\n");
         json_add(&text, json_open(NULL, '['), json_close(']'));
         assert_string_equal(text.data, expected[spaced]);
-        cleat_text_free(&text);
+        cleat_string_free(&text);
     }
 }
 
 static void times_of_json_have_milliseconds(void **state) {
     (void)state;
-    cleat_text text = {0};
+    cleat_string text = {0};
     json_add(&text, json_open(NULL, '['), json_time(NULL, 1764.5678), json_time(NULL, 0.0009), json_close(']'));
     assert_string_equal(text.data, "[1764.568,0.001]");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 int main(void) {

@@ -47,7 +47,7 @@ static cleat_encode_setup setup_of(const cleat_tokenizer *tokenizer, int workers
         .tokenizer = tokenizer, .texts = texts, .n = TEXTS, .word_starts = true, .workers = workers, .cpus = "any"};
 }
 
-static void check_same(const cleat_encoded *a, const cleat_encoded *b) {
+static void check_same(const cleat_encoded_texts *a, const cleat_encoded_texts *b) {
     assert_int_equal(a->n, b->n);
     assert_memory_equal(a->offsets, b->offsets, (a->n + 1) * sizeof *a->offsets);
     assert_memory_equal(a->ids, b->ids, a->offsets[a->n] * sizeof *a->ids);
@@ -62,7 +62,7 @@ static void encoding_is_that_of_each_text(void **state) {
     static cleat_token tokens[9000];
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
     cleat_encode_setup setup = setup_of(tokenizer, 2);
-    cleat_encoded encoded;
+    cleat_encoded_texts encoded;
     assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_OK);
     assert_int_equal(encoded.n, TEXTS);
     assert_int_equal(encoded.offsets[0], 0);
@@ -76,25 +76,25 @@ static void encoding_is_that_of_each_text(void **state) {
             assert_int_equal(encoded.starts[from + i], i == 0 || tokens[i].word != tokens[i - 1].word);
         }
     }
-    cleat_encoded_free(&encoded);
+    cleat_encoded_texts_free(&encoded);
     cleat_tokenizer_destroy(tokenizer);
 }
 
 static void threads_do_not_matter(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
-    cleat_encoded first = {0};
+    cleat_encoded_texts first = {0};
     for (int workers = 0; workers <= 9; workers += 3) {
         cleat_encode_setup setup = setup_of(tokenizer, workers);
-        cleat_encoded encoded;
+        cleat_encoded_texts encoded;
         assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_OK);
         if (workers) check_same(&first, &encoded);
         if (workers)
-            cleat_encoded_free(&encoded);
+            cleat_encoded_texts_free(&encoded);
         else
             first = encoded;
     }
-    cleat_encoded_free(&first);
+    cleat_encoded_texts_free(&first);
     cleat_tokenizer_destroy(tokenizer);
 }
 
@@ -115,14 +115,14 @@ static void progress_grows_to_the_end(void **state) {
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
     for (int workers = 0; workers <= 2; ++workers) {
         reports r = {0};
-        cleat_encoded encoded;
+        cleat_encoded_texts encoded;
         cleat_encode_setup setup = setup_of(tokenizer, workers);
         setup.progress = record_progress;
         setup.user = &r;
         assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_OK);
         assert_int_equal(r.last, TEXTS);
         if (workers == 0) assert_true(r.calls > 2);
-        cleat_encoded_free(&encoded);
+        cleat_encoded_texts_free(&encoded);
     }
     cleat_tokenizer_destroy(tokenizer);
 }
@@ -133,7 +133,7 @@ static void the_first_bad_text_is_named(void **state) {
     texts[400].size = texts[1200].size = (size_t)1 << 32; /* never read: the size alone causes the refusal */
     for (int workers = 0; workers <= 3; ++workers) {
         cleat_encode_setup setup = setup_of(tokenizer, workers);
-        cleat_encoded encoded = {.n = 77};
+        cleat_encoded_texts encoded = {.n = 77};
         cleat_error error = {0};
         assert_int_equal(cleat_encode_texts(&setup, &encoded, &error), CLEAT_ERR_ARGUMENT);
         assert_non_null(strstr(error.text, "text 400: "));
@@ -141,7 +141,7 @@ static void the_first_bad_text_is_named(void **state) {
     }
     make_texts();
     cleat_encode_setup setup = setup_of(tokenizer, -1);
-    cleat_encoded encoded = {.n = 77};
+    cleat_encoded_texts encoded = {.n = 77};
     assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_ERR_ARGUMENT);
     setup = setup_of(NULL, 0);
     assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_ERR_ARGUMENT);
@@ -153,14 +153,14 @@ static void no_texts_have_no_tokens(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
     cleat_encode_setup setup = setup_of(tokenizer, 2);
-    cleat_encoded encoded;
+    cleat_encoded_texts encoded;
     setup.n = 0;
     setup.word_starts = false;
     assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_OK);
     assert_int_equal(encoded.n, 0);
     assert_int_equal(encoded.offsets[0], 0);
     assert_null(encoded.starts);
-    cleat_encoded_free(&encoded);
+    cleat_encoded_texts_free(&encoded);
     cleat_tokenizer_destroy(tokenizer);
 }
 
@@ -171,12 +171,12 @@ static void every_allocation_may_fail(void **state) {
     long n = 1;
     do {
         cleat_encode_setup setup = setup_of(tokenizer, n % 3 == 0);
-        cleat_encoded encoded = {.n = 77};
+        cleat_encoded_texts encoded = {.n = 77};
         cleat_fail_allocation(n++);
         status = cleat_encode_texts(&setup, &encoded, NULL);
         cleat_fail_allocation(0);
         if (!status) {
-            cleat_encoded_free(&encoded);
+            cleat_encoded_texts_free(&encoded);
         } else {
             assert_int_equal(status, CLEAT_ERR_MEMORY);
             assert_int_equal(encoded.n, 77);
@@ -199,14 +199,14 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
  * result. */
 static bool encode(const cleat_encode_setup *setup, const char *name) {
     bool reused = false;
-    cleat_encoded encoded, fresh;
+    cleat_encoded_texts encoded, fresh;
     cleat_error error = {0};
     said[0] = 0;
     if (cleat_encode_cached(setup, name, &reused, &encoded, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_encode_texts(setup, &fresh, NULL), CLEAT_OK);
     check_same(&encoded, &fresh);
-    cleat_encoded_free(&encoded);
-    cleat_encoded_free(&fresh);
+    cleat_encoded_texts_free(&encoded);
+    cleat_encoded_texts_free(&fresh);
     return reused;
 }
 
@@ -234,10 +234,10 @@ static void second_time_from_the_cache(void **state) {
     assert_string_equal(said, "");
     setup.progress = record_progress;
     setup.user = &r;
-    cleat_encoded encoded;
+    cleat_encoded_texts encoded;
     assert_int_equal(cleat_encode_cached(&setup, "second", NULL, &encoded, NULL), CLEAT_OK);
     assert_int_equal(r.last, TEXTS);
-    cleat_encoded_free(&encoded);
+    cleat_encoded_texts_free(&encoded);
     cleat_tokenizer_destroy(tokenizer);
 }
 

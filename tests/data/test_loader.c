@@ -119,7 +119,7 @@ static void digest(uint64_t *hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
 }
 
-static void check_batch(const consumer *c, const cleat_loaded *loaded, const cleat_rng_key *rng_key) {
+static void check_batch(const consumer *c, const cleat_loaded_batch *loaded, const cleat_rng_key *rng_key) {
     const cleat_micro_batch *micro_batch = loaded->micro_batch;
     const cleat_bucket *bucket = &buckets[micro_batch->bucket];
     const int32_t *words = c->memory[loaded->slot];
@@ -153,7 +153,7 @@ static uint64_t run_pass(consumer *c, cleat_loader *loader, const cleat_batches 
     uint64_t hash = 14695981039346656037u;
     assert_int_equal(cleat_loader_start(loader, batches, first, rng_key, &error), CLEAT_OK);
     for (size_t expected = first;; ++expected) {
-        cleat_loaded loaded;
+        cleat_loaded_batch loaded;
         if (cleat_loader_next(loader, &loaded, &error) != CLEAT_OK) fail_msg("%s", error.text);
         if (!loaded.micro_batch) {
             assert_int_equal(expected, cleat_batches_count(batches));
@@ -297,7 +297,7 @@ static void an_error_arrives_in_its_turn(void **state) {
         cleat_loader *loader = make_loader(c, workers, 6, true);
         c->fake.bad_sample = cleat_batches_get(batches, 12)->samples[1];
         cleat_error error = {0};
-        cleat_loaded loaded;
+        cleat_loaded_batch loaded;
         assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
         for (int i = 0; i < 12; ++i) {
             assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
@@ -336,7 +336,7 @@ static void ends_at_any_moment(void **state) {
         cleat_loader *loader = make_loader(c, 1 + taken % 4, (size_t)(2 + taken % 5), taken % 2);
         cleat_error error = {0};
         assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
-        cleat_loaded loaded = {0};
+        cleat_loaded_batch loaded = {0};
         for (int i = 0; i < taken; ++i) {
             assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
             if (i + 1 < taken) cleat_loader_release(loader, loaded.slot); /* the last slot stays held */
@@ -347,7 +347,7 @@ static void ends_at_any_moment(void **state) {
         }
         if (taken % 3 == 1) { /* another pass while a slot of the previous one is still held */
             assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
-            cleat_loaded other;
+            cleat_loaded_batch other;
             assert_int_equal(cleat_loader_next(loader, &other, &error), CLEAT_OK);
             assert_int_equal(other.index, 0);
             if (taken) assert_int_not_equal(other.slot, loaded.slot);
@@ -366,7 +366,7 @@ static void refuses_bad_use(void **state) {
     for (int workers = 0; workers <= 2; workers += 2) {
         cleat_loader *loader = make_loader(c, workers, 2, true);
         cleat_batches *batches = make_batches(c, NULL);
-        cleat_loaded loaded;
+        cleat_loaded_batch loaded;
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT);
         assert_int_equal(cleat_loader_start(loader, batches, 1000, NULL, &error), CLEAT_ERR_ARGUMENT);
         assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
@@ -437,7 +437,7 @@ static void floats_are_rounded_to_halves(void **state) {
     assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_OK);
     cleat_batches *batches = make_batches(c, NULL);
     assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
-    cleat_loaded loaded;
+    cleat_loaded_batch loaded;
     size_t seen = 0;
     while (cleat_loader_next(loader, &loaded, &error) == CLEAT_OK && loaded.micro_batch) {
         const cleat_bucket *bucket = &buckets[0];

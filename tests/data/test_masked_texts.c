@@ -10,7 +10,7 @@
 
 #include "cleat/data.h"
 #include "core/files.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/dataset.h"
 #include "files.h"
 
@@ -18,24 +18,24 @@
 enum { UNK = 1, CLS, SEP, MASK, FIRST_WORD, WORDS = 100, LINES = 40, LONGEST = 34 };
 
 static void write_vocabulary(const char *path, const char *mask) {
-    cleat_text text = {0};
-    cleat_text_add(&text, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n%s\n", mask);
-    for (int i = 0; i < WORDS; ++i) cleat_text_add(&text, "w%d\n", i);
+    cleat_string text = {0};
+    cleat_string_add(&text, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n%s\n", mask);
+    for (int i = 0; i < WORDS; ++i) cleat_string_add(&text, "w%d\n", i);
     test_write_text(path, text.data);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 /* Line i has 1 + i % 32 words, the first of which is w(i). */
 static const char *texts(void) {
     static char path[600];
-    cleat_text text = {0};
+    cleat_string text = {0};
     for (int i = 0; i < LINES; ++i) {
-        for (int k = 0; k <= i % 32; ++k) cleat_text_add(&text, "%sw%d", k ? " " : "", (i + 3 * k) % WORDS);
-        cleat_text_add(&text, "\n");
+        for (int k = 0; k <= i % 32; ++k) cleat_string_add(&text, "%sw%d", k ? " " : "", (i + 3 * k) % WORDS);
+        cleat_string_add(&text, "\n");
     }
     snprintf(path, sizeof path, "%s", test_path("plain.txt"));
     test_write_text(path, text.data);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return path;
 }
 

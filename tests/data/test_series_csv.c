@@ -14,7 +14,7 @@
 #include "cleat/data.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/csv_stream.h"
 #include "data/series/series.h"
 #include "files.h"
@@ -560,19 +560,19 @@ static void large_files_are_read_in_parts(void **state) {
 static void many_columns_take_seconds(void **state) {
     (void)state;
     enum { COLUMNS = 300000, ROWS = 4 };
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_error error = {0};
     cleat_dataset *dataset = NULL;
     cleat_series_options options = test_tiny_series();
-    cleat_text_add(&text, "t");
-    for (int c = 0; c < COLUMNS; ++c) cleat_text_add(&text, ",c%d", c);
+    cleat_string_add(&text, "t");
+    for (int c = 0; c < COLUMNS; ++c) cleat_string_add(&text, ",c%d", c);
     for (int r = 0; r < ROWS; ++r) {
-        cleat_text_add(&text, "\n%d", r);
-        for (int c = 0; c < COLUMNS; ++c) cleat_text_add(&text, ",%d", r + c % 7);
+        cleat_string_add(&text, "\n%d", r);
+        for (int c = 0; c < COLUMNS; ++c) cleat_string_add(&text, ",%d", r + c % 7);
     }
     const char *path = test_path("wide.csv");
     test_write(path, text.data, text.size);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     const clock_t started = clock();
     if (cleat_series_open(path, &options, &dataset, &error)) fail_msg("%s", error.text);
     char folder[512];

@@ -45,7 +45,7 @@ static void expect_pair(const cleat_dataset *dataset, size_t sample, const char 
     int32_t ids[2][64], want[L], types[L], tokens[L], types_got[L], length, label;
     void *slots[] = {tokens, &length, &label, types_got};
     size_t counts[2];
-    cleat_framed framed;
+    cleat_token_counts framed;
     for (int i = 0; i < 2; ++i) {
         const char *text = i ? second : first;
         assert_int_equal(cleat_tokenizer_encode(t, text, strlen(text), found[i], 64, &counts[i], NULL), CLEAT_OK);

@@ -44,7 +44,7 @@ static void build_all(const char *other_shape, const char *const options[2]) {
     size_t count = 0;
     cl_program program = NULL;
     for (int i = 0; i < 2; ++i)
-        for (const cleat_embedded *file = cleat_embedded_kernels; file->name; ++file) {
+        for (const cleat_embedded_file *file = cleat_embedded_kernels; file->name; ++file) {
             if (!is_kernel_file(file->name) || strstr(file->name, other_shape)) continue;
             assert_true(count < MOST);
             parts[count++] = (cleat_program_key){file->name, options[i], NULL};

@@ -55,7 +55,7 @@ static size_t count_of(const char *text, const char *word) {
 static void test_every_embedded_kernel_resolves(void **state) {
     (void)state;
     assert_non_null(cleat_embedded_kernels[0].name);
-    for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel) {
+    for (const cleat_embedded_file *kernel = cleat_embedded_kernels; kernel->name; ++kernel) {
         char *source = NULL;
         cleat_error error;
         if (cleat_kernel_source(kernel->name, &source, &error)) fail_msg("%s", error.text);

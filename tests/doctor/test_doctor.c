@@ -314,8 +314,8 @@ typedef struct machine {
     double seconds;     /* 0: 60, so that a busy machine is no fault */
     const char *device; /* NULL: auto */
     const char *run_folder;
-    cleat_check_result severity; /* of the fault; CLEAT_CHECK_OK: warn or fail */
-    const char *command;         /* in its first command; NULL: any */
+    cleat_doctor_result severity; /* of the fault; CLEAT_CHECK_OK: warn or fail */
+    const char *command;          /* in its first command; NULL: any */
 } machine;
 
 #define MACHINE(its_name, its_make, its_code, its_word, is_usable, ...)                                                \
@@ -343,9 +343,9 @@ static int complain(const cleat_doctor_report *report, const char *name, const c
 static int count_other_faults(const cleat_doctor_report *report, const machine *m) {
     int faults = 0;
     for (size_t s = 0; s < report->count; ++s) {
-        const cleat_check_section *section = &report->sections[s];
+        const cleat_doctor_subject *section = &report->sections[s];
         for (size_t c = 0; c < section->count; ++c) {
-            const cleat_check *check = &section->checks[c];
+            const cleat_doctor_check *check = &section->checks[c];
             if (check->result > section->result && check->result != CLEAT_CHECK_SKIPPED)
                 faults += complain(report, m->name, "a section does not fail with its check", check->code);
             if (check->result < CLEAT_CHECK_WARN || (m->code && is_consequence(check->code))) continue;
@@ -357,7 +357,7 @@ static int count_other_faults(const cleat_doctor_report *report, const machine *
 }
 
 static int check_fault(const cleat_doctor_report *report, const machine *m) {
-    const cleat_check *check = cleat_doctor_find(report, m->code);
+    const cleat_doctor_check *check = cleat_doctor_find(report, m->code);
     if (!check) return complain(report, m->name, "not reported:", m->code);
     if (check->result < CLEAT_CHECK_WARN) return complain(report, m->name, "reported without severity:", m->code);
     if (m->severity && check->result != m->severity) return complain(report, m->name, "wrong severity:", m->code);
@@ -652,7 +652,7 @@ static void commands_are_for_the_distribution(void **state) {
         tree_put_text("/etc/os-release", rows[i].release);
         const cleat_doctor_request request = {.root = tree_root};
         assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
-        const cleat_check *check = cleat_doctor_find(report, "icd-none");
+        const cleat_doctor_check *check = cleat_doctor_find(report, "icd-none");
         assert_non_null(check);
         /* the result repeats no command of a fault that explains it */
         assert_int_equal(cleat_doctor_find(report, "no-usable-device")->n_commands, 0);
@@ -668,7 +668,7 @@ static void rows_of_the_table_are_complete(void **state) {
     for (size_t row = 0; row < cleat_fault_count(); ++row)
         for (int d = DISTRIBUTION_DEBIAN; d <= DISTRIBUTION_OTHER; d *= 2) {
             const cleat_system system = {.distribution = (cleat_distribution)d};
-            cleat_check check = {.result = CLEAT_CHECK_OK};
+            cleat_doctor_check check = {.result = CLEAT_CHECK_OK};
             snprintf(check.code, sizeof check.code, "%s", cleat_fault_code(row));
             cleat_fault_describe(&system, NULL, "ARGUMENT", &check);
             assert_true(check.result >= CLEAT_CHECK_WARN);
@@ -711,7 +711,7 @@ static void the_report_is_json(void **state) {
 
 static void checks_of_the_caller_count(void **state) {
     cleat_doctor_report *report = NULL;
-    cleat_check check = {.code = "profile-does-not-fit", .result = CLEAT_CHECK_FAIL};
+    cleat_doctor_check check = {.code = "profile-does-not-fit", .result = CLEAT_CHECK_FAIL};
     (void)state;
     machine_create();
     pocl();
@@ -739,7 +739,7 @@ static void a_broken_mpi_plugin_is_named(void **state) {
     const cleat_doctor_request request = {.root = tree_root, .seconds = 60};
     setenv("CLEAT_RANKS_LIBRARY", CLEAT_BROKEN_DRIVER, 1);
     assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
-    const cleat_check *check = cleat_doctor_find(report, "mpi-plugin-broken");
+    const cleat_doctor_check *check = cleat_doctor_find(report, "mpi-plugin-broken");
     assert_non_null(check);
     assert_int_equal(check->result, CLEAT_CHECK_WARN);
     assert_non_null(strstr(check->commands[0], CLEAT_BROKEN_DRIVER));
@@ -753,7 +753,7 @@ static void a_broken_mpi_plugin_is_named(void **state) {
 }
 
 static void advice_is_for_the_distribution(void **state) {
-    cleat_check check;
+    cleat_doctor_check check;
     (void)state;
     machine_create();
     tree_put_text("/etc/os-release", "ID=fedora\n");

@@ -48,7 +48,7 @@ static cleat_fit_request request_of(const bench *b, const cleat_device_facts *fa
     return cleat_fit_request_for(b->profile, b->model, CLEAT_FOR_TRAINING, &b->lengths, facts, &rates);
 }
 
-static cleat_status search(const bench *b, int64_t limit, cleat_fitted *chosen, char *why, cleat_error *error) {
+static cleat_status search(const bench *b, int64_t limit, cleat_fit_result *chosen, char *why, cleat_error *error) {
     cleat_device_facts facts = made_up_gpu(limit);
     cleat_fit_request request = request_of(b, &facts);
     return cleat_fit_search(&request, chosen, NULL, why, 256, error);
@@ -57,7 +57,7 @@ static cleat_status search(const bench *b, int64_t limit, cleat_fitted *chosen, 
 static void ample_memory_takes_whole_global_batches(void **state) {
     (void)state;
     bench b = bench_create(NULL);
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     char why[256] = "";
     assert_int_equal(search(&b, 1000 * MIB, &fitted, why, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, 0);
@@ -68,7 +68,7 @@ static void ample_memory_takes_whole_global_batches(void **state) {
     }
     assert_non_null(strstr(why, "whole global batches fit"));
     assert_true(fitted.pass_seconds > fitted.step_seconds && fitted.step_seconds > 0);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     bench_destroy(&b);
 }
 
@@ -77,7 +77,7 @@ static void ample_memory_takes_whole_global_batches(void **state) {
 static void less_memory_cuts_global_batches(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=false");
-    cleat_fitted whole = {0};
+    cleat_fit_result whole = {0};
     assert_int_equal(search(&b, 1000 * MIB, &whole, NULL, NULL), CLEAT_OK);
     int64_t all = cleat_plan_bytes(whole.work->plan), before[3] = {100, 100, 100};
     int cuts = 0;
@@ -85,7 +85,7 @@ static void less_memory_cuts_global_batches(void **state) {
         cleat_device_facts facts = made_up_gpu(limit);
         facts.max_allocation = all;
         cleat_fit_request request = request_of(&b, &facts);
-        cleat_fitted fitted = {0};
+        cleat_fit_result fitted = {0};
         cleat_error error = {0};
         cleat_status status = cleat_fit_search(&request, &fitted, NULL, NULL, 0, &error);
         if (status == CLEAT_ERR_FIT) break;
@@ -112,12 +112,12 @@ static void less_memory_cuts_global_batches(void **state) {
             assert_true(status == CLEAT_ERR_FIT || cleat_plan_bytes(work->plan) > limit);
             cleat_workload_destroy(work);
         }
-        cleat_fitted_clear(&fitted);
+        cleat_fit_result_clear(&fitted);
     }
     assert_true(cuts >= 6);
     assert_int_equal(before[2], 1); /* reduced to one sample before giving up */
     assert_true(before[0] > 1);     /* short sequences are not reduced as far as long ones */
-    cleat_fitted_clear(&whole);
+    cleat_fit_result_clear(&whole);
     bench_destroy(&b);
 }
 
@@ -129,11 +129,11 @@ static int64_t number_after(const char *text, const char *words) {
 static void says_what_would_fit(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=false");
-    cleat_fitted whole = {0};
+    cleat_fit_result whole = {0};
     cleat_error error = {0};
     assert_int_equal(search(&b, 1000 * MIB, &whole, NULL, NULL), CLEAT_OK);
     int64_t fixed = 3 * cleat_plan_category_bytes(whole.work->plan, CLEAT_BYTES_PARAMETERS);
-    cleat_fitted_clear(&whole);
+    cleat_fit_result_clear(&whole);
 
     int64_t limit = fixed + 2 * MIB;
     cleat_device_facts facts = made_up_gpu(limit);
@@ -147,7 +147,7 @@ static void says_what_would_fit(void **state) {
     cleat_lengths shorter = {.count = 1, .lengths = {length}, .samples = {7}};
     request.lengths = &shorter;
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_OK);
-    cleat_fitted_clear(&whole);
+    cleat_fit_result_clear(&whole);
     shorter.lengths[0] += 8; /* but nothing longer fits */
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
 
@@ -195,13 +195,13 @@ static void samples_of_one_size_have_no_length_to_cut(void **state) {
 static void what_was_asked_for_is_not_changed(void **state) {
     (void)state;
     bench b = bench_create("train.batch_size=6");
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     cleat_error error = {0};
     assert_int_equal(search(&b, 1000 * MIB, &fitted, NULL, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->buckets[2].micro_batch_size, 4); /* 7 split into two nearly equal parts */
     assert_int_equal(fitted.work->buckets[0].micro_batch_size, 5);
     int64_t limit = cleat_plan_bytes(fitted.work->plan) - 1;
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     cleat_device_facts facts = made_up_gpu(limit);
     facts.max_allocation = limit;
     cleat_fit_request request = request_of(&b, &facts);
@@ -211,7 +211,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
     if (!(micro_batch_size >= 1 && micro_batch_size < 6)) fail_msg("%s", error.text);
     request.most = micro_batch_size;
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, NULL, 0, &error), CLEAT_OK);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     bench_destroy(&b);
 }
 
@@ -220,11 +220,11 @@ static void what_was_asked_for_is_not_changed(void **state) {
 static int64_t min_bytes(bench *b, int recompute) {
     cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_request request = request_of(b, &facts);
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     request.most = 1;
     assert_int_equal(cleat_fit_one_way(&request, recompute, &fitted, NULL), CLEAT_OK);
     int64_t bytes = cleat_plan_bytes(fitted.work->plan);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     return bytes;
 }
 
@@ -233,7 +233,7 @@ static void recomputing_is_the_last_resort(void **state) {
     bench b = bench_create(NULL);
     cleat_device_facts facts = made_up_gpu(1000 * MIB);
     cleat_fit_request request = request_of(&b, &facts);
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     cleat_error error = {0};
     char why[256] = "";
     int group = 0;
@@ -246,7 +246,7 @@ static void recomputing_is_the_last_resort(void **state) {
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, why, sizeof why, &error), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, group);
     assert_non_null(strstr(why, "not even one sample"));
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
 
     b.profile->train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, why, sizeof why, &error), CLEAT_ERR_FIT);
@@ -254,7 +254,7 @@ static void recomputing_is_the_last_resort(void **state) {
     request.limit = 0;
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, why, sizeof why, &error), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, group);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     bench_destroy(&b);
 }
 
@@ -264,7 +264,7 @@ static void cheap_outputs_are_recomputed_on_request(void **state) {
     bench b = bench_create("train.gradient_checkpointing=selective");
     cleat_device_facts facts = made_up_gpu(100000 * MIB);
     cleat_fit_request request = request_of(&b, &facts);
-    cleat_fitted fitted = {0}, other = {0};
+    cleat_fit_result fitted = {0}, other = {0};
     char why[256] = "";
     assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, CLEAT_RECOMPUTE_CHEAP);
@@ -273,8 +273,8 @@ static void cheap_outputs_are_recomputed_on_request(void **state) {
     print_message("%.1f MiB stored, %.1f MiB selective\n", (double)stored / MIB, (double)selective / MIB);
     assert_true(selective < stored - stored / 10);
     assert_non_null(strstr(why, "GELU"));
-    cleat_fitted_clear(&fitted);
-    cleat_fitted_clear(&other);
+    cleat_fit_result_clear(&fitted);
+    cleat_fit_result_clear(&other);
     bench_destroy(&b);
 }
 
@@ -288,7 +288,7 @@ static void recomputing_must_pay(void **state) {
     cleat_fit_request request = request_of(&b, &facts);
     cleat_rates slow_launches = {.flops = 1e15, .bytes = 1e15, .launch_seconds = 1e-3};
     cleat_rates free_launches = {.flops = 1e9, .bytes = 1e15, .launch_seconds = 0};
-    cleat_fitted fitted = {0}, other = {0};
+    cleat_fit_result fitted = {0}, other = {0};
     char why[256] = "";
     int64_t one = min_bytes(&b, 0);
     request.limit = one + one / 4;
@@ -299,16 +299,16 @@ static void recomputing_must_pay(void **state) {
     assert_int_equal(fitted.work->recompute, 0);
     assert_true(other.work && other.work->recompute > 0 && other.pass_seconds > fitted.pass_seconds);
     assert_non_null(strstr(why, "would cost"));
-    cleat_fitted_clear(&fitted);
-    cleat_fitted_clear(&other);
+    cleat_fit_result_clear(&fitted);
+    cleat_fit_result_clear(&other);
 
     request.rates = &slow_launches;
     assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
     assert_true(fitted.work->recompute > 0);
     assert_true(fitted.work->buckets[0].micro_batch_size > other.work->buckets[0].micro_batch_size);
     assert_non_null(strstr(why, "saves"));
-    cleat_fitted_clear(&fitted);
-    cleat_fitted_clear(&other);
+    cleat_fit_result_clear(&fitted);
+    cleat_fit_result_clear(&other);
     bench_destroy(&b);
 }
 

@@ -56,7 +56,7 @@ static void find_slowest(const cleat_workload *work, slowest *found) {
 static bool plan(const char *path, slowest *found) {
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     cleat_lengths lengths;
     bool known;
     char why[256];
@@ -74,7 +74,7 @@ static bool plan(const char *path, slowest *found) {
         find_slowest(fitted.work, found);
     else
         print_message("%s: not planned: %.120s\n", strrchr(path, '/') + 1, status ? error.text : fitted.why.text);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     cleat_model_destroy(model);
     cleat_profile_destroy(profile);
     return planned;

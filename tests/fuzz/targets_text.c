@@ -91,14 +91,14 @@ static void encode_cache(const uint8_t *bytes, size_t size) {
         setenv("CLEAT_CACHE_DIR", fuzz_folder(), 1);
         char *data = NULL;
         size_t length = 0;
-        cleat_encoded encoded = {0};
+        cleat_encoded_texts encoded = {0};
         bool reused;
         if (cleat_tokenizer_load(fuzz_file("pieces.txt", (const uint8_t *)pieces, sizeof pieces - 1), true, &tokenizer,
                                  NULL))
             abort();
         const cleat_encode_setup setup = {.tokenizer = tokenizer, .texts = texts, .n = 2};
         if (cleat_encode_cached(&setup, "x", &reused, &encoded, NULL)) abort();
-        cleat_encoded_free(&encoded);
+        cleat_encoded_texts_free(&encoded);
         if (cleat_encode_cache_path("x", path, sizeof path, NULL) || cleat_file_read(path, &data, &length, NULL) ||
             length < HASHED_FROM)
             abort();
@@ -114,9 +114,9 @@ static void encode_cache(const uint8_t *bytes, size_t size) {
     fuzz_file(strrchr(path, '/') + 1, (const uint8_t *)copy, size);
     free(copy);
     const cleat_encode_setup setup = {.tokenizer = tokenizer, .texts = texts, .n = 2};
-    cleat_encoded encoded = {0};
+    cleat_encoded_texts encoded = {0};
     bool reused;
-    if (!cleat_encode_cached(&setup, "x", &reused, &encoded, NULL)) cleat_encoded_free(&encoded);
+    if (!cleat_encode_cached(&setup, "x", &reused, &encoded, NULL)) cleat_encoded_texts_free(&encoded);
 }
 
 const fuzz_target fuzz_text_targets[] = {

@@ -32,7 +32,7 @@ static void draw_blocks(cleat_random *random, cleat_block *blocks, int count, in
     }
 }
 
-static void assert_sound(const cleat_arena *arena, const cleat_block *blocks, const cleat_place *places, int count,
+static void assert_sound(const cleat_arena *arena, const cleat_block *blocks, const cleat_slab_place *places, int count,
                          int64_t max_slab) {
     for (size_t i = 0; i < arena->count; ++i) {
         assert_true(arena->slabs[i] > 0 && arena->slabs[i] <= max_slab);
@@ -67,7 +67,8 @@ static int64_t slow_bound(const cleat_block *blocks, int count, int times) {
     return most;
 }
 
-static void assign(cleat_arena *arena, const cleat_block *blocks, int count, int64_t max_slab, cleat_place *places) {
+static void assign(cleat_arena *arena, const cleat_block *blocks, int count, int64_t max_slab,
+                   cleat_slab_place *places) {
     cleat_error error = {0};
     cleat_status status = cleat_arena_assign(arena, blocks, (size_t)count, ALIGNMENT, max_slab, places, &error);
     if (status) fail_msg("%s", error.text);
@@ -82,7 +83,7 @@ static int64_t bound_of(const cleat_block *blocks, int count) {
 static void random_blocks_never_overlap(void **state) {
     (void)state;
     static cleat_block blocks[MAX_BLOCKS];
-    static cleat_place places[MAX_BLOCKS];
+    static cleat_slab_place places[MAX_BLOCKS];
     cleat_random random = cleat_random_stream(1, 0, 0);
     for (int round = 0; round < 120; ++round) {
         int count = below(&random, 120), times = 1 + below(&random, 60);
@@ -104,7 +105,7 @@ static void random_blocks_never_overlap(void **state) {
 static void random_blocks_waste_little(void **state) {
     (void)state;
     static cleat_block blocks[MAX_BLOCKS];
-    static cleat_place places[MAX_BLOCKS];
+    static cleat_slab_place places[MAX_BLOCKS];
     cleat_random random = cleat_random_stream(2, 0, 0);
     double worst = 1, sum = 0;
     int rounds = 0;
@@ -127,7 +128,7 @@ static void random_blocks_waste_little(void **state) {
 static void same_blocks_same_places(void **state) {
     (void)state;
     static cleat_block blocks[400];
-    static cleat_place places[2][400];
+    static cleat_slab_place places[2][400];
     cleat_random random = cleat_random_stream(3, 0, 0);
     draw_blocks(&random, blocks, 400, 200, 50);
     for (int run = 0; run < 2; ++run) {
@@ -147,7 +148,7 @@ static void same_blocks_same_places(void **state) {
 static void sets_share_slabs(void **state) {
     (void)state;
     static cleat_block blocks[150];
-    static cleat_place places[150];
+    static cleat_slab_place places[150];
     cleat_random random = cleat_random_stream(4, 0, 0);
     for (int round = 0; round < 50; ++round) {
         cleat_arena arena = {0};
@@ -172,7 +173,7 @@ static void sets_share_slabs(void **state) {
 static void small_cases(void **state) {
     (void)state;
     cleat_arena arena = {0};
-    cleat_place places[4];
+    cleat_slab_place places[4];
     assign(&arena, NULL, 0, UNLIMITED, NULL);
     assert_int_equal(cleat_arena_bytes(&arena), 0);
     cleat_block none[] = {{0, 0, 0}, {0, 3, 5}};
@@ -195,21 +196,21 @@ static void block_larger_than_a_slab(void **state) {
     (void)state;
     cleat_arena arena = {0};
     cleat_error error = {0};
-    cleat_place places[2] = {{7, 7}, {7, 7}};
+    cleat_slab_place places[2] = {{7, 7}, {7, 7}};
     cleat_block blocks[] = {{100, 0, 1}, {1025, 0, 1}};
     assert_int_equal(cleat_arena_assign(&arena, blocks, 2, ALIGNMENT, 1100, places, &error), CLEAT_ERR_FIT);
     assert_non_null(strstr(error.text, "1025"));
     assert_int_equal(places[0].slab, 7);
     assert_int_equal(arena.count, 0);
     cleat_block huge[] = {{INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}};
-    cleat_place more[4];
+    cleat_slab_place more[4];
     assert_int_equal(cleat_arena_assign(&arena, huge, 4, ALIGNMENT, INT64_MAX, more, &error), CLEAT_ERR_FIT);
 }
 
 static void failed_allocations_leave_all_as_it_was(void **state) {
     (void)state;
     cleat_block blocks[60];
-    cleat_place places[60];
+    cleat_slab_place places[60];
     cleat_random random = cleat_random_stream(5, 0, 0);
     draw_blocks(&random, blocks, 60, 30, 50);
     cleat_status status = CLEAT_ERR_MEMORY;

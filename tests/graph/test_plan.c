@@ -65,7 +65,7 @@ static cleat_tensor *input(cleat_graph *graph, const char *name, int64_t rows, i
 }
 
 static bool same_place(const cleat_plan *plan, const cleat_tensor *a, const cleat_tensor *b) {
-    cleat_place x = cleat_plan_place(plan, &plan->layouts[0], a), y = cleat_plan_place(plan, &plan->layouts[0], b);
+    cleat_slab_place x = cleat_plan_place(plan, &plan->layouts[0], a), y = cleat_plan_place(plan, &plan->layouts[0], b);
     return x.slab == y.slab && x.offset == y.offset;
 }
 
@@ -415,17 +415,17 @@ static void check_finds_broken_plans(void **state) {
     cleat_state(g, "t", CLEAT_F32, 1, (int64_t[]){9});
     cleat_plan *plan = plan_world(&w, AMPLE);
     cleat_layout *layout = &plan->layouts[0];
-    cleat_place *places[] = {&layout->tensors[a->index],
-                             &layout->tensors[b->index],
-                             &layout->tensors[c->out[0]->index],
-                             &layout->tensors[c->out[1]->index],
-                             &layout->workspaces[c->index],
-                             &layout->tensors[x->index],
-                             &layout->tensors[z->index],
-                             &plan->states[0],
-                             &plan->states[1]};
+    cleat_slab_place *places[] = {&layout->tensors[a->index],
+                                  &layout->tensors[b->index],
+                                  &layout->tensors[c->out[0]->index],
+                                  &layout->tensors[c->out[1]->index],
+                                  &layout->workspaces[c->index],
+                                  &layout->tensors[x->index],
+                                  &layout->tensors[z->index],
+                                  &plan->states[0],
+                                  &plan->states[1]};
     for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-        cleat_place whole = *places[i];
+        cleat_slab_place whole = *places[i];
         int64_t wrong[] = {whole.offset + 16, whole.offset - 256, plan->slabs[whole.slab].bytes};
         for (int k = 0; k < 3; ++k) {
             places[i]->offset = wrong[k];
@@ -438,7 +438,7 @@ static void check_finds_broken_plans(void **state) {
     }
     for (int i = 0; i < 5; ++i)
         for (int j = 0; j < i; ++j) { /* any two of these five are live at the same time */
-            cleat_place whole = *places[i];
+            cleat_slab_place whole = *places[i];
             *places[i] = *places[j];
             assert_int_equal(cleat_plan_check(plan, NULL), CLEAT_ERR_ARGUMENT);
             *places[i] = whole;

@@ -250,7 +250,7 @@ typedef struct machine {
 } machine;
 
 static float *at(const machine *m, const cleat_tensor *tensor) {
-    cleat_place place = cleat_plan_place(m->plan, &m->plan->layouts[0], tensor);
+    cleat_slab_place place = cleat_plan_place(m->plan, &m->plan->layouts[0], tensor);
     assert_true(place.slab >= 0);
     return (float *)(void *)(m->slabs[place.slab] + place.offset);
 }
@@ -308,7 +308,7 @@ static void compute(const cleat_node *node, int e, const float *in, float *out) 
 }
 
 static void run_node(const machine *m, const cleat_node *node) {
-    const cleat_place scratch_place = m->plan->layouts[0].workspaces[node->index];
+    const cleat_slab_place scratch_place = m->plan->layouts[0].workspaces[node->index];
     if (scratch_place.slab >= 0) memset(m->slabs[scratch_place.slab] + scratch_place.offset, 0xff, BLOCK);
     for (int e = 0; e < E; ++e) {
         float in[CLEAT_MAX_IN] = {0}, out[CLEAT_MAX_OUT] = {0};

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -92,9 +92,9 @@ static void tables_are_no_larger_than_their_file(void **state) {
     enum { LINES = 3000, DENSE = 200 };
     (void)state;
     for (int kinds = 0; kinds < 2; ++kinds) {
-        cleat_text text = {0};
+        cleat_string text = {0};
         for (int i = 0; i < LINES; ++i)
-            cleat_text_add(&text, kinds ? "{\"kind\":\"k%d\",\"step\":%d}\n" : "{\"kind\":\"k\",\"n%d\":%d}\n", i, i);
+            cleat_string_add(&text, kinds ? "{\"kind\":\"k%d\",\"step\":%d}\n" : "{\"kind\":\"k\",\"n%d\":%d}\n", i, i);
         write_file("metrics.jsonl", text.data);
         cleat_history *history = read_run();
         assert_true(kinds ? history->n_tables == 64 : history->tables[0].columns < 1024);
@@ -106,20 +106,20 @@ static void tables_are_no_larger_than_their_file(void **state) {
         assert_true(cells <= 4 * text.size);
         assert_int_equal(rows + history->damaged_lines, LINES);
         cleat_history_free(history);
-        cleat_text_free(&text);
+        cleat_string_free(&text);
     }
-    cleat_text text = {0}; /* as wide as a record may be */
+    cleat_string text = {0}; /* as wide as a record may be */
     for (int i = 0; i < LINES; ++i) {
-        cleat_text_add(&text, "{\"kind\":\"eval\",\"step\":%d", i);
-        for (int k = 0; k < DENSE; ++k) cleat_text_add(&text, ",\"%d\":1", k);
-        cleat_text_add(&text, "}\n");
+        cleat_string_add(&text, "{\"kind\":\"eval\",\"step\":%d", i);
+        for (int k = 0; k < DENSE; ++k) cleat_string_add(&text, ",\"%d\":1", k);
+        cleat_string_add(&text, "}\n");
     }
     write_file("metrics.jsonl", text.data);
     cleat_history *history = read_run();
     assert_int_equal(history->damaged_lines, 0);
     assert_int_equal(cleat_history_find(history, "eval")->rows, LINES);
     cleat_history_free(history);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void later_records_replace_repeated_steps(void **state) {

@@ -43,14 +43,14 @@ static const struct {
 static void only_the_line_changes(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text edited = {0};
+        cleat_string edited = {0};
         cleat_error error = {0};
         const char *before = rows[i].before;
         cleat_status status = cleat_ini_edit(before, strlen(before), "loader", "num_workers", "4", &edited, &error);
         assert_int_equal(status, rows[i].after ? CLEAT_OK : CLEAT_ERR_PROFILE);
         if (rows[i].after) assert_string_equal(edited.data, rows[i].after);
         if (!rows[i].after) assert_non_null(strstr(error.text, "loader.num_workers"));
-        cleat_text_free(&edited);
+        cleat_string_free(&edited);
     }
 }
 

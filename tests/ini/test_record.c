@@ -42,7 +42,7 @@ static void expect_contains(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
-static cleat_status read_shelf(const char *text, shelf *fields, cleat_text *dump, cleat_error *error) {
+static cleat_status read_shelf(const char *text, shelf *fields, cleat_string *dump, cleat_error *error) {
     cleat_record record;
     *fields = (shelf){{0}, {0}};
     assert_int_equal(cleat_record_open(&schema, fields, &record, NULL), CLEAT_OK);
@@ -83,7 +83,7 @@ static void sizes_are_read_and_written(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         char text[128], line[64];
         shelf fields, again;
-        cleat_text dump = {0};
+        cleat_string dump = {0};
         cleat_error error = {0};
         snprintf(text, sizeof text, "[shelf]\nroom = %s\n[books]\ncount = 3\n", rows[i].text);
         cleat_status status = read_shelf(text, &fields, &dump, &error);
@@ -100,7 +100,7 @@ static void sizes_are_read_and_written(void **state) {
         expect_contains(dump.data, line);
         assert_int_equal(read_shelf(dump.data, &again, NULL, NULL), CLEAT_OK);
         assert_memory_equal(&again, &fields, sizeof again);
-        cleat_text_free(&dump);
+        cleat_string_free(&dump);
     }
 }
 
@@ -148,13 +148,13 @@ static void texts_add_up(void **state) {
 }
 
 static void the_help_tells_what_must_be_given(void **state) {
-    cleat_text help = {0};
+    cleat_string help = {0};
     (void)state;
     cleat_schema_help(&schema, &help);
     expect_contains(help.data, "  room (must be given)\n      How much it holds.\n      Takes a size such as");
     expect_contains(help.data, "  spare = 4 KiB\n");
     expect_contains(help.data, "from 1 to 9.\n      Only where shelf.kind is open.\n");
-    cleat_text_free(&help);
+    cleat_string_free(&help);
 }
 
 /* --- records of two structs ------------------------------------------------------------------------------------ */
@@ -175,7 +175,7 @@ static const cleat_key lamp_keys[] = {
 
 static void texts_are_owned_and_switches_have_words(void **state) {
     lamp fields = {NULL, false};
-    cleat_text value = {0}, allowed = {0};
+    cleat_string value = {0}, allowed = {0};
     cleat_error error = {0};
     (void)state;
     for (const cleat_key *key = lamp_keys; key->name; ++key)
@@ -199,8 +199,8 @@ static void texts_are_owned_and_switches_have_words(void **state) {
     assert_string_equal(value.data, "brightanother");
     assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[0], "judged", "here", NULL, NULL), CLEAT_OK);
     assert_string_equal(fields.name, "another");
-    cleat_text_free(&allowed);
-    cleat_text_free(&value);
+    cleat_string_free(&allowed);
+    cleat_string_free(&value);
     cleat_free((void *)fields.name);
 }
 
@@ -240,7 +240,7 @@ static void fields_lie_in_their_parts(void **state) {
     const cleat_schema lamps = {.noun = "lamp file", .sections = lamp_sections, .keys = own};
     char *places[2] = {NULL, NULL};
     cleat_record record = {.schema = &lamps, .parts = {&first, &second}, .places = places};
-    cleat_text dump = {0};
+    cleat_string dump = {0};
     (void)state;
     memcpy(own, lamp_keys, sizeof own);
     own[1].part = 1;
@@ -251,7 +251,7 @@ static void fields_lie_in_their_parts(void **state) {
     cleat_record_dump(&record, &dump);
     expect_contains(dump.data, "title = one\n");
     expect_contains(dump.data, "light = dim\n");
-    cleat_text_free(&dump);
+    cleat_string_free(&dump);
     cleat_free((void *)first.name);
     cleat_free(places[0]);
     cleat_free(places[1]);

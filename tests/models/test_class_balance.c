@@ -56,7 +56,7 @@ static void keep(void *user, cleat_log_level level, const char *text) {
 static const char *warnings(const int64_t *train, const int64_t *val, cleat_weighting weighting) {
     static const cleat_class_source source = {name_of, samples_of, label_of};
     static const cleat_dataset_class type = {.split = split_of};
-    cleat_class classes[CLASSES] = {{.weight = 0}};
+    cleat_class_info classes[CLASSES] = {{.weight = 0}};
     cleat_error error = {0};
     training = train;
     validation = val;

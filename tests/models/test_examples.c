@@ -21,7 +21,7 @@
 /* --- strings and numbers -------------------------------------------------------------------------------------- */
 
 static void assert_string(const char *given, size_t most, const char *wanted) {
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_examples_add_string(&json, given, most);
     cJSON *parsed = cJSON_Parse(json.data);
     if (!parsed) fail_msg("not JSON: %s", json.data);
@@ -30,7 +30,7 @@ static void assert_string(const char *given, size_t most, const char *wanted) {
     else
         assert_true(cJSON_IsNull(parsed));
     cJSON_Delete(parsed);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 static void strings_are_escaped_and_cut_between_characters(void **state) {
@@ -47,14 +47,14 @@ static void strings_are_escaped_and_cut_between_characters(void **state) {
 
 static void numbers_that_are_not_finite_are_null(void **state) {
     (void)state;
-    cleat_text json = {0};
+    cleat_string json = {0};
     const double values[] = {1.0 / 3, NAN, INFINITY, -2e-7};
     for (int i = 0; i < 4; ++i) {
         cleat_examples_add_number(&json, values[i], 4);
-        cleat_text_add(&json, " ");
+        cleat_string_add(&json, " ");
     }
     assert_string_equal(json.data, "0.3333 null null -2e-07 ");
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 /* --- images --------------------------------------------------------------------------------------------------- */
@@ -87,14 +87,14 @@ static cleat_image decoded(const char *uri, size_t *bytes) {
     return image;
 }
 
-static cleat_image round_trip(const cleat_image *image, cleat_shrinking shrinking, size_t most, size_t *bytes) {
-    cleat_text json = {0};
+static cleat_image round_trip(const cleat_image *image, cleat_resize_kind shrinking, size_t most, size_t *bytes) {
+    cleat_string json = {0};
     assert_int_equal(cleat_examples_add_image(&json, image, shrinking, most, NULL), CLEAT_OK);
     cJSON *parsed = cJSON_Parse(json.data);
     assert_true(cJSON_IsString(parsed));
     cleat_image back = decoded(cJSON_GetStringValue(parsed), bytes);
     cJSON_Delete(parsed);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     return back;
 }
 
@@ -177,7 +177,7 @@ static int64_t many_samples(const cleat_dataset *dataset, size_t index) {
 static void rare_classes_share_a_row(void **state) {
     (void)state;
     static const cleat_class_source source = {.name = many_name, .samples = many_samples};
-    cleat_class known[MANY];
+    cleat_class_info known[MANY];
     static cleat_confusion confusion;
     static float logits[MANY];
     double *metric_state = cleat_alloc(cleat_classes_metric_state_size(MANY), sizeof *metric_state);
@@ -214,16 +214,16 @@ static const char *sample_id(const cleat_dataset *dataset, size_t sample) {
 }
 
 /* Samples below 100 are small, the others big. */
-static cleat_status add_sample(const cleat_model *model, const cleat_evaluated *evaluated, size_t index,
-                               cleat_text *json, cleat_error *error) {
+static cleat_status add_sample(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                               cleat_string *json, cleat_error *error) {
     static char big[BIG];
     const cleat_prediction *prediction = &evaluated->predictions[index];
     (void)model;
     if (prediction->sample == 77) return cleat_fail(error, CLEAT_ERR_IO, "the file is gone");
     cleat_examples_begin(json, "class", prediction);
     memset(big, 'x', sizeof big - 1);
-    if (prediction->sample >= 100) cleat_text_add(json, ",\"text\":\"%s\"", big);
-    cleat_text_add(json, "}");
+    if (prediction->sample >= 100) cleat_string_add(json, ",\"text\":\"%s\"", big);
+    cleat_string_add(json, "}");
     return CLEAT_OK;
 }
 
@@ -238,7 +238,7 @@ static void compute(const cleat_model *model, const double *metric_state, cleat_
     cleat_metrics_add(metrics, "score", metric_state[0] > 100 ? NAN : 2 * metric_state[0]);
 }
 
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluated *evaluated, double *metric_state,
+static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     (void)model;
     (void)error;
@@ -263,15 +263,15 @@ static cJSON *document(const cleat_model *model, const uint32_t *samples, size_t
     cleat_prediction predictions[CLEAT_EXAMPLES];
     const double sum = 2;
     const cleat_baseline none = {.known = false};
-    cleat_text json = {0};
+    cleat_string json = {0};
     for (size_t i = 0; i < n; ++i) predictions[i] = (cleat_prediction){.dataset = &dataset, .sample = samples[i]};
-    const cleat_evaluated evaluated = {
+    const cleat_evaluation evaluated = {
         .predictions = predictions, .n_predictions = n, .metric_state = &sum, .split = "val", .step = step, .epoch = 3};
     assert_int_equal(cleat_model_examples_json(model, &evaluated, &none, &json, NULL), CLEAT_OK);
     cJSON *parsed = cJSON_Parse(json.data);
     assert_non_null(parsed);
     *size = json.size;
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     return parsed;
 }
 
@@ -311,18 +311,18 @@ static void an_example_that_fails_is_reported(void **state) {
     (void)state;
     const cleat_model model = {.type = &family};
     const cleat_prediction prediction = {.dataset = &dataset, .sample = 77};
-    const cleat_evaluated evaluated = {.predictions = &prediction, .n_predictions = 1, .split = "val"};
+    const cleat_evaluation evaluated = {.predictions = &prediction, .n_predictions = 1, .split = "val"};
     const cleat_baseline none = {.known = false};
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_error error = {0};
     assert_int_equal(cleat_model_examples_json(&model, &evaluated, &none, &json, &error), CLEAT_ERR_IO);
     assert_string_equal(error.text, "the file is gone");
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 static cleat_baseline baseline_in(const cleat_model_class *of, double sum, const char *metric) {
     const cleat_model model = {.type = of};
-    const cleat_evaluated evaluated = {.metric_state = &sum, .metric = metric};
+    const cleat_evaluation evaluated = {.metric_state = &sum, .metric = metric};
     cleat_baseline baseline;
     assert_int_equal(cleat_model_baseline(&model, &evaluated, &baseline, NULL), CLEAT_OK);
     return baseline;

@@ -123,7 +123,7 @@ static void labelled_tokens_are_examples(void **state) {
     static const int32_t labels[LENGTH] = {-1, B, -1, -1, A, -1};
     cleat_dataset *dataset = open_text();
     float logits[3 * VOCABULARY] = {0}, *kept = NULL;
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_error error = {0};
     (void)state;
     set_row(logits, first);
@@ -143,7 +143,7 @@ static void labelled_tokens_are_examples(void **state) {
         "{\"kind\":\"tokens\",\"name\":\"1\",\"words\":[\"[CLS]\",\"a\",\"[MASK]\",\"b\",\"[MASK]\",\"[SEP]\"],"
         "\"truth\":[null,\"b\",null,null,\"a\",null],\"prediction\":[null,\"b\",null,null,\"c\",null],"
         "\"confidence\":[null,0.375,null,null,0.3125,null]}");
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     cleat_free(kept);
     cleat_dataset_destroy(dataset);
 }

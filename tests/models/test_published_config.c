@@ -15,7 +15,7 @@
 #include "cleat/profile.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "models/published/images.h"
 #include "models/published/segformer.h"
 #include "models/published/text.h"
@@ -93,12 +93,12 @@ static void use_weights(const char *folder) {
 
 static cleat_status note(void *user, const char *setting, const char *value, const char *key, cleat_error *error) {
     (void)key, (void)error;
-    cleat_text_add(user, "%s=%s\n", setting, value);
+    cleat_string_add(user, "%s=%s\n", setting, value);
     return CLEAT_OK;
 }
 
 /* The settings that the config determines, as text. */
-static cleat_status configure(const fixture *of, const cJSON *config, cleat_text *settings, cleat_error *error) {
+static cleat_status configure(const fixture *of, const cJSON *config, cleat_string *settings, cleat_error *error) {
     const cleat_architecture *architecture = NULL;
     const cleat_setting_sink sink = {.set = note, .user = settings};
     cleat_weights *weights = NULL;
@@ -115,7 +115,7 @@ static cleat_status configure(const fixture *of, const cJSON *config, cleat_text
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
 /* Replaces a member of config.json, or with value NULL removes it. */
-static cleat_status configure_with(const fixture *of, const char *key, const char *value, cleat_text *settings,
+static cleat_status configure_with(const fixture *of, const char *key, const char *value, cleat_string *settings,
                                    cleat_error *error) {
     cJSON *config = config_of(of->folder);
     cJSON_DeleteItemFromObjectCaseSensitive(config, key);
@@ -125,17 +125,17 @@ static cleat_status configure_with(const fixture *of, const char *key, const cha
     return status;
 }
 
-static bool same_without(const fixture *of, const char *key, const cleat_text *settings) {
-    cleat_text without = {0};
+static bool same_without(const fixture *of, const char *key, const cleat_string *settings) {
+    cleat_string without = {0};
     const bool same =
         configure_with(of, key, NULL, &without, NULL) == CLEAT_OK && strcmp(without.data, settings->data) == 0;
-    cleat_text_free(&without);
+    cleat_string_free(&without);
     return same;
 }
 
 /* A member of another type is refused with its name, or it is one that is not read; only null may be as no member. */
 static void expect_refused_or_unread(const fixture *of, const char *key, const char *value, const char *usual) {
-    cleat_text settings = {0};
+    cleat_string settings = {0};
     cleat_error error = {0};
     cleat_status status = configure_with(of, key, value, &settings, &error);
     if (!status) {
@@ -144,7 +144,7 @@ static void expect_refused_or_unread(const fixture *of, const char *key, const c
     } else if (!strstr(error.text, "config.json") || !strstr(error.text, key)) {
         fail_msg("%s: '%s' = %s: the message is '%s'", of->folder, key, value, error.text);
     }
-    cleat_text_free(&settings);
+    cleat_string_free(&settings);
 }
 
 static void members_of_other_types_are_refused(void **state) {
@@ -152,7 +152,7 @@ static void members_of_other_types_are_refused(void **state) {
     (void)state;
     for (int f = 0; f < FIXTURES; ++f) {
         cJSON *config = config_of(fixtures[f].folder), *member;
-        cleat_text usual = {0};
+        cleat_string usual = {0};
         cleat_error error = {0};
         use_weights(fixtures[f].folder);
         if (configure(&fixtures[f], config, &usual, &error) != CLEAT_OK) fail_msg("%s", error.text);
@@ -165,7 +165,7 @@ static void members_of_other_types_are_refused(void **state) {
             }
         }
         cJSON_Delete(config);
-        cleat_text_free(&usual);
+        cleat_string_free(&usual);
     }
 }
 
@@ -216,20 +216,20 @@ static void the_message_says_what_is_wanted(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const fixture *of = &fixtures[rows[i].fixture];
-        cleat_text settings = {0};
+        cleat_string settings = {0};
         cleat_error error = {0};
         use_weights(of->folder);
         if (configure_with(of, rows[i].key, rows[i].value, &settings, &error) == CLEAT_OK)
             fail_msg("%s: '%s' = %s is accepted", of->folder, rows[i].key, rows[i].value);
         if (!strstr(error.text, rows[i].says) || strncmp(error.text, scratch, strlen(scratch)) != 0)
             fail_msg("'%s' lacks '%s'", error.text, rows[i].says);
-        cleat_text_free(&settings);
+        cleat_string_free(&settings);
     }
 }
 
 static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
-    if (strstr(text, "not used") || strstr(text, "; cleat ")) cleat_text_add(user, "%s", text);
+    if (strstr(text, "not used") || strstr(text, "; cleat ")) cleat_string_add(user, "%s", text);
 }
 
 /* Members of the fixtures are known; others are named in one line, unless their value means the default. */
@@ -246,7 +246,7 @@ static void members_that_are_not_read_are_named(void **state) {
     for (int f = 0; f < FIXTURES; ++f) {
         use_weights(fixtures[f].folder);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-            cleat_text settings = {0}, logged = {0};
+            cleat_string settings = {0}, logged = {0};
             cleat_error error = {0};
             cleat_set_log(collect_log, &logged, CLEAT_LOG_INFO);
             cleat_status status = configure_with(&fixtures[f], rows[i].key, rows[i].value, &settings, &error);
@@ -254,8 +254,8 @@ static void members_that_are_not_read_are_named(void **state) {
             if (status) fail_msg("%s", error.text);
             if (rows[i].says ? !logged.data || !strstr(logged.data, rows[i].says) : logged.size > 0)
                 fail_msg("%s: %s is logged as '%s'", fixtures[f].folder, rows[i].key, logged.data ? logged.data : "");
-            cleat_text_free(&settings);
-            cleat_text_free(&logged);
+            cleat_string_free(&settings);
+            cleat_string_free(&logged);
         }
     }
 }
@@ -276,13 +276,13 @@ static void images_have_the_size_of_the_preprocessor(void **state) {
     snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
     use_weights("resnet_transformers");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text settings = {0};
+        cleat_string settings = {0};
         cleat_error error = {0};
         assert_int_equal(cleat_file_write(path, rows[i][0], strlen(rows[i][0]), NULL), CLEAT_OK);
         const bool good = configure_with(&fixtures[11], "use_cache", NULL, &settings, &error) == CLEAT_OK;
         const char *said = good ? settings.data : error.text;
         if (!strstr(said, rows[i][1])) fail_msg("%s: '%s' lacks '%s'", rows[i][0], said, rows[i][1]);
-        cleat_text_free(&settings);
+        cleat_string_free(&settings);
     }
     unlink(path);
 }
@@ -315,7 +315,7 @@ static void images_are_prepared_as_the_preprocessor_says(void **state) {
     snprintf(path, sizeof path, "%s/preprocessor_config.json", scratch);
     use_weights(vit.folder);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text settings = {0}, logged = {0};
+        cleat_string settings = {0}, logged = {0};
         cleat_error error = {0};
         cleat_set_log(collect_log, &logged, CLEAT_LOG_INFO);
         assert_int_equal(cleat_file_write(path, rows[i].file, strlen(rows[i].file), NULL), CLEAT_OK);
@@ -325,8 +325,8 @@ static void images_are_prepared_as_the_preprocessor_says(void **state) {
             fail_msg("%s: %s%s", rows[i].file, settings.data ? settings.data : "", error.text);
         if (rows[i].says && (rows[i].logged ? !logged.data || !strstr(logged.data, rows[i].logged) : logged.size > 0))
             fail_msg("%s: logged '%s'", rows[i].file, logged.data ? logged.data : "");
-        cleat_text_free(&settings);
-        cleat_text_free(&logged);
+        cleat_string_free(&settings);
+        cleat_string_free(&logged);
     }
     unlink(path);
 #undef PREPARED
@@ -341,7 +341,7 @@ static void texts_are_cut_as_the_tokenizer_says(void **state) {
     snprintf(path, sizeof path, "%s/tokenizer_config.json", scratch);
     use_weights(fixtures[0].folder);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text settings = {0};
+        cleat_string settings = {0};
         cleat_error error = {0};
         char text[100];
         snprintf(text, sizeof text, "{\"model_max_length\": %s}", rows[i][0]);
@@ -349,7 +349,7 @@ static void texts_are_cut_as_the_tokenizer_says(void **state) {
         if (configure_with(&fixtures[0], "max_position_embeddings", "40", &settings, &error))
             fail_msg("%s", error.text);
         assert_non_null(strstr(settings.data, rows[i][1]));
-        cleat_text_free(&settings);
+        cleat_string_free(&settings);
     }
     unlink(path);
 }

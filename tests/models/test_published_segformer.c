@@ -15,7 +15,7 @@
 
 #include "cleat/profile.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/published/segformer.h"
@@ -255,7 +255,7 @@ static void write_folder(const char *folder, const char *config) {
 static cleat_status note(void *user, const char *setting, const char *value, const char *key, cleat_error *error) {
     (void)key;
     (void)error;
-    cleat_text_add(user, "%s=%s\n", setting, value);
+    cleat_string_add(user, "%s=%s\n", setting, value);
     return CLEAT_OK;
 }
 
@@ -268,7 +268,7 @@ static const char *scratch_folder(void) {
     return folder;
 }
 
-static cleat_status configure(const char *config, cleat_text *settings, cleat_error *error) {
+static cleat_status configure(const char *config, cleat_string *settings, cleat_error *error) {
     cleat_weights *weights = NULL;
     write_folder(scratch_folder(), config);
     if (cleat_weights_open(scratch_folder(), &weights, error) != CLEAT_OK) fail_msg("%s", error->text);
@@ -279,12 +279,12 @@ static cleat_status configure(const char *config, cleat_text *settings, cleat_er
 }
 
 static void expect_settings(const char *config, const char *const *wanted) {
-    cleat_text settings = {0};
+    cleat_string settings = {0};
     cleat_error error = {0};
     if (configure(config, &settings, &error) != CLEAT_OK) fail_msg("%s", error.text);
     for (; *wanted; ++wanted)
         if (!strstr(settings.data, *wanted)) fail_msg("'%s' lacks '%s'", settings.data, *wanted);
-    cleat_text_free(&settings);
+    cleat_string_free(&settings);
 }
 
 #define B3                                                                                                             \
@@ -321,18 +321,18 @@ static void what_config_json_cannot_mean_is_refused(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text settings = {0};
+        cleat_string settings = {0};
         cleat_error error = {0};
         assert_int_not_equal(configure(rows[i].config, &settings, &error), CLEAT_OK);
         if (!strstr(error.text, rows[i].said) || !strstr(error.text, "config.json"))
             fail_msg("'%s' lacks '%s'", error.text, rows[i].said);
-        cleat_text_free(&settings);
+        cleat_string_free(&settings);
     }
 }
 
 /* What an export writes is what an import reads. */
 static void exports_describe_the_same_network(void **state) {
-    cleat_text settings = {0};
+    cleat_string settings = {0};
     cleat_error error = {0};
     (void)state;
     network made = build((const char *const[]){"model.type=mask_segformer", SIZES, "model.stem_stride=2",
@@ -352,7 +352,7 @@ static void exports_describe_the_same_network(void **state) {
     assert_non_null(strstr(settings.data, "model.stem_stride=2\n"));
     cJSON_free(text);
     cJSON_Delete(json);
-    cleat_text_free(&settings);
+    cleat_string_free(&settings);
     drop(&made);
     made = build((const char *const[]){"model.type=mask_segformer", NULL}, "{}", 64);
     assert_null(made.model->type->architecture(made.model, false)); /* its fuse.weight has another order */

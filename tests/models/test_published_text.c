@@ -14,7 +14,7 @@
 #include "cleat/profile.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/published/labels.h"
@@ -470,8 +470,8 @@ static void the_output_layer_of_other_labels_is_not_taken(void **state) {
     const folder *f = *state;
     const char *const settings[] = {"model.network=bert", "data.cache=false", "data.max_length=16", NULL};
     cleat_weights *nameless = open_config(f, "id2label", rows[3].names);
-    assert_true(cleat_published_same_labels(nameless, (cleat_class[]){{.name = "1"}, {.name = "2"}}, 2));
-    assert_false(cleat_published_same_labels(nameless, (cleat_class[]){{.name = "0"}, {.name = "4"}}, 2));
+    assert_true(cleat_published_same_labels(nameless, (cleat_class_info[]){{.name = "1"}, {.name = "2"}}, 2));
+    assert_false(cleat_published_same_labels(nameless, (cleat_class_info[]){{.name = "0"}, {.name = "4"}}, 2));
     cleat_weights_close(nameless);
     cleat_profile *profile = profile_of("text_classifier", settings);
     cleat_model *model = NULL;

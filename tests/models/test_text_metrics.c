@@ -22,8 +22,8 @@ enum { MAX_CLASSES = 6, MAX_SAMPLES = 10 };
 
 /* Metrics of classes a, b, ... from the labels and the predictions of samples. */
 static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const int32_t *said, int64_t count) {
-    static const cleat_class known[MAX_CLASSES] = {{1, "a", 0, 0}, {1, "b", 0, 1}, {1, "c", 0, 2},
-                                                   {1, "d", 0, 3}, {1, "e", 0, 4}, {1, "f", 0, 5}};
+    static const cleat_class_info known[MAX_CLASSES] = {{1, "a", 0, 0}, {1, "b", 0, 1}, {1, "c", 0, 2},
+                                                        {1, "d", 0, 3}, {1, "e", 0, 4}, {1, "f", 0, 5}};
     float logits[MAX_SAMPLES * MAX_CLASSES] = {0};
     double metric_state[3 * MAX_CLASSES + MAX_CLASSES * MAX_CLASSES] = {0};
     cleat_metrics found = {0};
@@ -56,11 +56,11 @@ static void counts_classes(void **state) {
 
 static void scores_counts(void **state) {
     (void)state;
-    cleat_score score = cleat_count_score(&(cleat_count){.target = 4, .predicted = 3, .right = 2});
+    cleat_score score = cleat_tag_counts_score(&(cleat_tag_counts){.target = 4, .predicted = 3, .right = 2});
     assert_near(score.precision, 2.0 / 3);
     assert_near(score.recall, 0.5);
     assert_near(score.f1, 4.0 / 7);
-    score = cleat_count_score(&(cleat_count){0});
+    score = cleat_tag_counts_score(&(cleat_tag_counts){0});
     assert_near(score.precision + score.recall + score.f1, 0);
 }
 
@@ -100,7 +100,7 @@ static void counts_entities(void **state) {
     (void)state;
     static const struct {
         const char *target, *predicted;
-        cleat_count x, y;
+        cleat_tag_counts x, y;
         int64_t right_tags;
     } rows[] = {
         {"", "", {0, 0, 0}, {0, 0, 0}, 0},
@@ -119,8 +119,8 @@ static void counts_entities(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         int32_t target[8], predicted[8];
-        cleat_count types[TYPES] = {0};
-        cleat_tag_count tags = {0};
+        cleat_tag_counts types[TYPES] = {0};
+        cleat_tagging_counts tags = {0};
         size_t words = read_tags(rows[i].target, target);
         assert_int_equal(read_tags(rows[i].predicted, predicted), words);
         cleat_entities_add(target, predicted, words, types, &tags);
@@ -135,15 +135,15 @@ static void counts_entities(void **state) {
 static void scores_entities(void **state) {
     (void)state;
     int32_t target[8], predicted[8];
-    cleat_count types[TYPES] = {0};
-    cleat_tag_count tags = {0};
+    cleat_tag_counts types[TYPES] = {0};
+    cleat_tagging_counts tags = {0};
     size_t words = read_tags("Bx O By Iy O Bx", target);
     read_tags("Bx O By O O O", predicted);
     cleat_entities_add(target, predicted, words, types, &tags);
     words = read_tags("Bx", target);
     read_tags("By", predicted);
     cleat_entities_add(target, predicted, words, types, &tags);
-    cleat_score x = cleat_count_score(&types[0]), y = cleat_count_score(&types[1]);
+    cleat_score x = cleat_tag_counts_score(&types[0]), y = cleat_tag_counts_score(&types[1]);
     assert_near(x.precision, 1);
     assert_near(x.recall, 1.0 / 3);
     assert_near(x.f1, 0.5);
@@ -183,8 +183,8 @@ static void agrees_with_spans(void **state) {
         for (size_t b = 0; b < sequences; ++b) {
             int32_t target[LONGEST], predicted[LONGEST];
             span there[LONGEST], said[LONGEST];
-            cleat_count types[TYPES] = {0}, wanted[TYPES] = {0};
-            cleat_tag_count tags = {0};
+            cleat_tag_counts types[TYPES] = {0}, wanted[TYPES] = {0};
+            cleat_tagging_counts tags = {0};
             for (size_t i = 0, x = a, y = b; i < LONGEST; ++i, x /= TAGS, y /= TAGS) {
                 target[i] = (int32_t)(x % TAGS);
                 predicted[i] = (int32_t)(y % TAGS);

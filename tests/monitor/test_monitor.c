@@ -372,8 +372,8 @@ static void an_incomplete_line_is_removed(void **state) {
         size_t size;
         assert_int_equal(cleat_file_write(r->path, rows[i][0], strlen(rows[i][0]), NULL), CLEAT_OK);
         open_journal(r);
-        cleat_text record = {0};
-        cleat_text_add(&record, "{}");
+        cleat_string record = {0};
+        cleat_string_add(&record, "{}");
         cleat_journal_write(r->journal, &record);
         cleat_journal_close(r->journal);
         snprintf(wanted, sizeof wanted, "%s{}\n", rows[i][1]);
@@ -386,11 +386,11 @@ static void an_incomplete_line_is_removed(void **state) {
 /* Also if it is longer than what is read at once. */
 static void a_long_incomplete_line_is_removed(void **state) {
     rig *r = *state;
-    cleat_text before = {0};
+    cleat_string before = {0};
     char *text;
     size_t size;
-    cleat_text_add(&before, "{}\n");
-    for (int i = 0; i < 10000; ++i) cleat_text_add(&before, "x");
+    cleat_string_add(&before, "{}\n");
+    for (int i = 0; i < 10000; ++i) cleat_string_add(&before, "x");
     assert_int_equal(cleat_file_write_text(r->path, &before, NULL), CLEAT_OK);
     open_journal(r);
     cleat_journal_close(r->journal);
@@ -407,15 +407,15 @@ static void numbers_are_exact_or_null(void **state) {
                 {-3, "-3"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
-        cleat_text text = {0};
+        cleat_string text = {0};
         cleat_json_add_number(&text, rows[i].value);
         assert_string_equal(text.data, rows[i].wanted);
-        cleat_text_free(&text);
+        cleat_string_free(&text);
     }
-    cleat_text text = {0};
+    cleat_string text = {0};
     json_add(&text, json_time(NULL, 1790000000.0125));
     assert_memory_equal(text.data, "1790000000.01", 13);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void a_journal_that_cannot_be_opened_is_an_error(void **state) {

@@ -6,7 +6,7 @@
 #include "cover.h"
 #include "graph/store.h"
 #include "kept_programs.h"
-#include "verify/sampled_node.h"
+#include "verify/node_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -377,7 +377,7 @@ static void run_once(op_case *c, op_rig *rig, bool fresh) {
 /* Runs the nodes one by one and compares those with a definition (cleat_op.define) with it, as a run does before it
  * trains. */
 static bool check_definitions(op_case *c, op_rig *rig) {
-    cleat_sampled_result result = {0};
+    cleat_node_check result = {0};
     cleat_error error = {0};
     cleat_status status = CLEAT_OK;
     if (op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA) return true; /* takes small halves for 0 */
@@ -387,7 +387,7 @@ static bool check_definitions(op_case *c, op_rig *rig) {
     for (size_t i = 0; i < c->graph->node_count && !status; ++i) {
         const cleat_op *op = c->graph->nodes[i]->op;
         if (op->define && op->variants)
-            status = cleat_sampled_node(rig->exec, 0, i, &result, &error);
+            status = cleat_check_node(rig->exec, 0, i, &result, &error);
         else
             status = cleat_exec_run_nodes(rig->exec, 0, i, i + 1, &error);
     }

@@ -60,7 +60,7 @@ static bool has_gap(const cleat_plan *plan, int32_t slab) {
     return slab >= 0 && slab != plan->staging[0] && slab != plan->staging[1];
 }
 
-static void move(const cleat_plan *plan, cleat_place *place, int64_t gap) {
+static void move(const cleat_plan *plan, cleat_slab_place *place, int64_t gap) {
     if (has_gap(plan, place->slab)) place->offset += gap;
 }
 
@@ -94,7 +94,7 @@ static bool plant_guards(op_rig *rig) {
         plan->slabs[s].bytes += BEHIND;
         plan->category_bytes[plan->slabs[s].category] += BEHIND;
         rig->gaps[s] = has_gap(plan, (int32_t)s) ? gap : 0;
-        plan->states[rig->guards[s]->index] = (cleat_place){.slab = (int32_t)s, .offset = rig->gaps[s]};
+        plan->states[rig->guards[s]->index] = (cleat_slab_place){.slab = (int32_t)s, .offset = rig->gaps[s]};
         rig->guards[s]->shape[0] = (plan->slabs[s].bytes - rig->gaps[s]) / 4;
         rig->before[s] = malloc((size_t)cleat_tensor_bytes(rig->guards[s]));
     }
@@ -196,7 +196,7 @@ void op_rig_snapshot(op_rig *rig) {
     for (size_t s = 0; s < rig->plan->slab_count; ++s) read_bytes(rig, rig->guards[s], rig->before[s]);
 }
 
-static void allow(const op_rig *rig, unsigned char *may, int32_t wanted, cleat_place place, int64_t bytes) {
+static void allow(const op_rig *rig, unsigned char *may, int32_t wanted, cleat_slab_place place, int64_t bytes) {
     if (place.slab == wanted) memset(may + place.offset - rig->gaps[wanted], 1, (size_t)bytes);
 }
 

@@ -9,7 +9,7 @@
 #include "graph/store.h"
 #include "ops/update.h"
 #include "source_path.h"
-#include "verify/sampled_node.h"
+#include "verify/node_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -282,7 +282,7 @@ static int variant_of(const cleat_graph *graph, const char *ops, const char *nam
 static cleat_status check(const mutant *m, cleat_error *error) {
     cleat_graph *graph = op_graph();
     op_rig rig;
-    cleat_sampled_result result = {0};
+    cleat_node_check result = {0};
     cleat_tensor *y = m->build(graph);
     if (y) {
         cleat_tensor *dy = cleat_input(graph, "dy", y->dtype, y->rank, y->shape);
@@ -296,7 +296,7 @@ static cleat_status check(const mutant *m, cleat_error *error) {
     for (size_t i = 0; i < graph->node_count && !status; ++i)
         if (graph->nodes[i]->op->variants) {
             if (!graph->nodes[i]->op->define) fail_msg("%s has no definition", graph->nodes[i]->op->name);
-            status = cleat_sampled_node(rig.exec, 0, i, &result, error);
+            status = cleat_check_node(rig.exec, 0, i, &result, error);
         }
     op_rig_close(&rig);
     op_graph_end(graph);

@@ -273,7 +273,7 @@ static const cleat_node *find_node(const cleat_graph *graph, const char *op) {
 }
 
 static void assert_same_place(const cleat_plan *plan, const cleat_tensor *a, const cleat_tensor *b) {
-    cleat_place x = cleat_plan_place(plan, &plan->layouts[0], a), y = cleat_plan_place(plan, &plan->layouts[0], b);
+    cleat_slab_place x = cleat_plan_place(plan, &plan->layouts[0], a), y = cleat_plan_place(plan, &plan->layouts[0], b);
     assert_int_equal(x.slab, y.slab);
     assert_int_equal(x.offset, y.offset);
 }

@@ -25,14 +25,14 @@ static void fill(void) {
     }
 }
 
-static bool contains(const cleat_reduced *reduced, double at, double value) {
+static bool contains(const cleat_reduced_line *reduced, double at, double value) {
     for (size_t i = 0; i < reduced->count; ++i)
         if (reduced->x[i] == at && reduced->y[i] == value) return true;
     return false;
 }
 
-static cleat_reduced reduce(size_t count, size_t limit) {
-    cleat_reduced reduced = {0};
+static cleat_reduced_line reduce(size_t count, size_t limit) {
+    cleat_reduced_line reduced = {0};
     assert_int_equal(cleat_reduce(x, y, count, limit, &reduced, NULL), CLEAT_OK);
     return reduced;
 }
@@ -41,7 +41,7 @@ static void no_spike_is_lost(void **state) {
     (void)state;
     fill();
     for (int i = 0; i < COUNT; i += 997) y[i] = i % 2 ? 50 + i : -50 - i; /* at most one of each sign in a bin */
-    cleat_reduced reduced = reduce(COUNT, LIMIT);
+    cleat_reduced_line reduced = reduce(COUNT, LIMIT);
     assert_true(reduced.count <= LIMIT && reduced.count > LIMIT / 2);
     for (int i = 0; i < COUNT; i += 997) assert_true(contains(&reduced, x[i], y[i]));
     for (size_t i = 1; i < reduced.count; ++i) assert_true(reduced.x[i] > reduced.x[i - 1]);
@@ -53,7 +53,7 @@ static void no_spike_is_lost(void **state) {
         assert_true(fabs(reduced.mean_y[b] - sum / (double)(to - from)) < 1e-9);
         assert_true(reduced.mean_x[b] >= x[from] && reduced.mean_x[b] < x[to - 1] + 1);
     }
-    cleat_reduced_free(&reduced);
+    cleat_reduced_line_free(&reduced);
 }
 
 static void gaps_stay_gaps(void **state) {
@@ -61,7 +61,7 @@ static void gaps_stay_gaps(void **state) {
     fill();
     y[777] = INFINITY;
     for (int i = 40000; i < 41000; ++i) y[i] = NAN;
-    cleat_reduced reduced = reduce(COUNT, LIMIT);
+    cleat_reduced_line reduced = reduce(COUNT, LIMIT);
     assert_true(reduced.count <= LIMIT);
     int gaps = 0;
     for (size_t i = 0; i < reduced.count; ++i) {
@@ -70,30 +70,30 @@ static void gaps_stay_gaps(void **state) {
         if (reduced.x[i] > 40001 && reduced.x[i] < 40999) assert_true(isnan(reduced.y[i]));
     }
     assert_true(gaps >= 6);
-    cleat_reduced_free(&reduced);
+    cleat_reduced_line_free(&reduced);
 }
 
 static void short_lines_are_whole(void **state) {
     (void)state;
     fill();
-    cleat_reduced reduced = reduce(LIMIT, LIMIT);
+    cleat_reduced_line reduced = reduce(LIMIT, LIMIT);
     assert_int_equal(reduced.count, LIMIT);
     assert_int_equal(reduced.mean_count, 0);
     assert_memory_equal(reduced.y, y, LIMIT * sizeof *y);
-    cleat_reduced_free(&reduced);
+    cleat_reduced_line_free(&reduced);
     reduced = reduce(0, LIMIT);
     assert_int_equal(reduced.count, 0);
-    cleat_reduced_free(&reduced);
+    cleat_reduced_line_free(&reduced);
     reduced = reduce(LIMIT + 1, 6); /* few, uneven bins */
     assert_true(reduced.count <= 6);
-    cleat_reduced_free(&reduced);
+    cleat_reduced_line_free(&reduced);
 }
 
 static void assert_html(const char *value, const char *expected) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_html_text(&text, value);
     assert_string_equal(text.data ? text.data : "", expected);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void texts_are_escaped(void **state) {
@@ -108,11 +108,11 @@ static void texts_are_escaped(void **state) {
 }
 
 static void json_may_stand_in_a_script(void **state) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     (void)state;
     cleat_html_json_string(&text, "</script><!-- \" \\ \n ' é \xff");
     assert_string_equal(text.data, "\"\\u003c/script\\u003e\\u003c!-- \\u0022 \\u005c \\u000a \\u0027 é \\ufffd\"");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 static void numbers_are_json(void **state) {
@@ -123,10 +123,10 @@ static void numbers_are_json(void **state) {
                 {123456, "1.2346e+5"}, {NAN, "null"},    {-INFINITY, "null"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text text = {0};
+        cleat_string text = {0};
         cleat_html_number(&text, rows[i].value, 5);
         assert_string_equal(text.data, rows[i].text);
-        cleat_text_free(&text);
+        cleat_string_free(&text);
     }
 }
 

@@ -49,7 +49,7 @@ static counts count_programs(const char *path, const char *precision, const clea
     char set[64];
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     cleat_error error = {0};
     snprintf(set, sizeof set, "train.precision=%s", precision);
     const char *const sets[] = {set};
@@ -66,7 +66,7 @@ static counts count_programs(const char *path, const char *precision, const clea
     check_names(&exec);
     const counts made = {exec.part_count, exec.program_count};
     cleat_exec_unbind(&exec);
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     cleat_model_destroy(model);
     cleat_profile_destroy(profile);
     return made;

@@ -13,7 +13,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "source_path.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
@@ -79,7 +79,7 @@ static void expect_line(const cleat_tokenizer *tokenizer, const char *text) {
     bool pair = cJSON_IsString(second);
     cleat_ids a = encode(tokenizer, cJSON_GetObjectItem(root, "text")), b = {0};
     if (pair) b = encode(tokenizer, second);
-    cleat_framed framed = {0};
+    cleat_token_counts framed = {0};
     cleat_error error = {0};
     int32_t *ids = calloc(a.count + b.count + 16, sizeof *ids), *types = calloc(a.count + b.count + 16, sizeof *types);
     assert_int_equal(
@@ -168,7 +168,7 @@ static void compare_words(const char *text, size_t size, bool lowercase, cleat_s
     word_list fast = {.size = 0}, slow = {.size = 0};
     assert_int_equal(cleat_words_split(text, size, &rules, add_word, &fast, NULL), CLEAT_OK);
     state->text.size = state->words.count = 0;
-    cleat_aligned_add(&state->text, text, size, 0, (uint32_t)size);
+    cleat_aligned_text_add(&state->text, text, size, 0, (uint32_t)size);
     assert_int_equal(cleat_normalise(&bert, &state->text, &state->spare, &state->work, NULL), CLEAT_OK);
     cleat_spans_add(&state->words, 0, state->text.size);
     assert_int_equal(cleat_split_words(&splitter, state, NULL), CLEAT_OK);
@@ -372,14 +372,14 @@ static void deep_nesting_is_an_error(void **state) {
     memset(json, '[', DEPTH);
     assert_int_equal(load_text(json, &tokenizer, &error), CLEAT_ERR_FORMAT);
     free(json);
-    cleat_text text = {0};
-    for (int i = 0; i < 100; ++i) cleat_text_add(&text, "{\"type\":\"Sequence\",\"normalizers\":[");
-    for (int i = 0; i < 100; ++i) cleat_text_add(&text, "]}");
-    cleat_text whole = {0};
-    cleat_text_add(&whole, "{\"normalizer\":%s," WORDPIECE "}", text.data);
+    cleat_string text = {0};
+    for (int i = 0; i < 100; ++i) cleat_string_add(&text, "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 100; ++i) cleat_string_add(&text, "]}");
+    cleat_string whole = {0};
+    cleat_string_add(&whole, "{\"normalizer\":%s," WORDPIECE "}", text.data);
     expect_failure(whole.data, CLEAT_ERR_FORMAT, "nested too deep");
-    cleat_text_free(&text);
-    cleat_text_free(&whole);
+    cleat_string_free(&text);
+    cleat_string_free(&whole);
 }
 
 /* A file of a kilobyte whose every step doubles the text: 2^40 bytes. */
@@ -392,40 +392,41 @@ static void steps_that_lengthen_a_text_without_end_are_an_error(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; ++i) {
-        cleat_text json = {0};
+        cleat_string json = {0};
         cleat_tokenizer *tokenizer = NULL;
         cleat_error error = {0};
         size_t count;
-        cleat_text_add(&json, "{" WORDPIECE ",\"%s\":{\"type\":\"Sequence\",\"%s\":[", steps[i][0],
-                       i < 2 ? "normalizers" : "pretokenizers");
-        for (int k = 0; k < STEPS; ++k) cleat_text_add(&json, "%s%s", k ? "," : "", steps[i][1]);
-        cleat_text_add(&json, "]}}");
+        cleat_string_add(&json, "{" WORDPIECE ",\"%s\":{\"type\":\"Sequence\",\"%s\":[", steps[i][0],
+                         i < 2 ? "normalizers" : "pretokenizers");
+        for (int k = 0; k < STEPS; ++k) cleat_string_add(&json, "%s%s", k ? "," : "", steps[i][1]);
+        cleat_string_add(&json, "]}}");
         assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
         assert_int_equal(cleat_tokenizer_encode(tokenizer, "a\xC3\xA9", 3, NULL, 0, &count, &error), CLEAT_ERR_FORMAT);
         assert_non_null(strstr(error.text, "lengthen a text of 3 bytes"));
         cleat_tokenizer_destroy(tokenizer);
-        cleat_text_free(&json);
+        cleat_string_free(&json);
     }
-    cleat_text json = {0}; /* the content of an added token is normalised when the file is read */
-    cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"a\",\"normalized\":true}],\"normalizer\":"
-                          "{\"type\":\"Sequence\",\"normalizers\":[");
-    for (int k = 0; k < STEPS; ++k) cleat_text_add(&json, "%s%s", k ? "," : "", steps[0][1]);
-    cleat_text_add(&json, "]}}");
+    cleat_string json = {0}; /* the content of an added token is normalised when the file is read */
+    cleat_string_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"a\",\"normalized\":true}],\"normalizer\":"
+                            "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int k = 0; k < STEPS; ++k) cleat_string_add(&json, "%s%s", k ? "," : "", steps[0][1]);
+    cleat_string_add(&json, "]}}");
     expect_failure(json.data, CLEAT_ERR_FORMAT, "lengthen the token a");
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 static void templates_have_a_limit(void **state) {
     (void)state;
-    cleat_text json = {0};
-    cleat_text_add(&json, "{" WORDPIECE
-                          ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"a\":{\"ids\":[1");
-    for (int i = 1; i < 200; ++i) cleat_text_add(&json, ",1");
-    cleat_text_add(&json, "]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
-    for (int i = 0; i < 200; ++i) cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}");
-    cleat_text_add(&json, "]}}");
+    cleat_string json = {0};
+    cleat_string_add(&json,
+                     "{" WORDPIECE
+                     ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"a\":{\"ids\":[1");
+    for (int i = 1; i < 200; ++i) cleat_string_add(&json, ",1");
+    cleat_string_add(&json, "]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
+    for (int i = 0; i < 200; ++i) cleat_string_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}");
+    cleat_string_add(&json, "]}}");
     expect_failure(json.data, CLEAT_ERR_FORMAT, "a template of more than 4096 tokens");
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 static void no_memory_is_an_error(void **state) {
@@ -472,12 +473,12 @@ static void a_word_of_megabytes_takes_a_moment(void **state) {
 static void many_added_tokens_take_a_moment(void **state) {
     enum { TOKENS = 200000 };
     (void)state;
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_tokenizer *tokenizer = NULL;
     cleat_error error = {0};
-    cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[");
-    for (int i = 0; i < TOKENS; ++i) cleat_text_add(&json, "{\"content\":\"token%d\"},", i);
-    cleat_text_add(&json, "{\"content\":\"token7\",\"special\":true}]}");
+    cleat_string_add(&json, "{" WORDPIECE ",\"added_tokens\":[");
+    for (int i = 0; i < TOKENS; ++i) cleat_string_add(&json, "{\"content\":\"token%d\"},", i);
+    cleat_string_add(&json, "{\"content\":\"token7\",\"special\":true}]}");
     assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token0"), 2);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token7"), 9);
@@ -489,44 +490,44 @@ static void many_added_tokens_take_a_moment(void **state) {
         assert_string_equal(cleat_tokenizer_piece(tokenizer, i + 2), name);
     }
     cleat_tokenizer_destroy(tokenizer);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 /* 100,000 names in a template, beside as many tokens: a search in the list for each takes minutes. */
 static void many_names_in_a_template_take_a_moment(void **state) {
     enum { NAMES = 100000 };
     (void)state;
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_tokenizer *tokenizer = NULL;
     cleat_error error = {0};
-    cleat_text_add(&json, "{" WORDPIECE ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{");
-    for (int i = 0; i < NAMES; ++i) cleat_text_add(&json, "\"%d\":{\"ids\":[]},", i);
-    cleat_text_add(&json, "\"a\":{\"ids\":[1]},\"a\":{\"ids\":[0]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
-    for (int i = NAMES; i-- > 0;) cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"%d\"}}", i);
-    cleat_text_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}],\"pair\":[{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":"
-                          "{\"id\":\"B\"}}]}}");
+    cleat_string_add(&json, "{" WORDPIECE ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{");
+    for (int i = 0; i < NAMES; ++i) cleat_string_add(&json, "\"%d\":{\"ids\":[]},", i);
+    cleat_string_add(&json, "\"a\":{\"ids\":[1]},\"a\":{\"ids\":[0]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}}");
+    for (int i = NAMES; i-- > 0;) cleat_string_add(&json, ",{\"SpecialToken\":{\"id\":\"%d\"}}", i);
+    cleat_string_add(&json, ",{\"SpecialToken\":{\"id\":\"a\"}}],\"pair\":[{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":"
+                            "{\"id\":\"B\"}}]}}");
     if (load_text(json.data, &tokenizer, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_tokenizer_specials(tokenizer, false), 1);
     int32_t text = 0, ids[2] = {-1, -1};
-    cleat_framed framed;
+    cleat_token_counts framed;
     assert_int_equal(cleat_tokenizer_frame(tokenizer, &(cleat_ids){&text, 1}, NULL, 2, ids, NULL, &framed, &error),
                      CLEAT_OK);
     assert_int_equal(ids[1], 1); /* of two with the same name the first, as cJSON finds it */
     cleat_tokenizer_destroy(tokenizer);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
 }
 
 static cleat_status encode_split(const char *expression, const char *text, size_t size, size_t *count,
                                  cleat_error *error) {
-    cleat_text json = {0};
+    cleat_string json = {0};
     cleat_tokenizer *tokenizer = NULL;
-    cleat_text_add(
+    cleat_string_add(
         &json,
         "{" WORDPIECE ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
         "\"WhitespaceSplit\"},{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"%s\"}}]}}",
         expression);
     if (load_text(json.data, &tokenizer, error) != CLEAT_OK) fail_msg("%s", error->text);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     const cleat_status status = cleat_tokenizer_encode(tokenizer, text, size, NULL, 0, count, error);
     cleat_tokenizer_destroy(tokenizer);
     return status;
@@ -571,17 +572,17 @@ static void long_matches_of_tokens_take_a_moment(void **state) {
     cleat_tokenizer_destroy(tokenizer);
     free(text);
     for (int more = 0; more < 2; ++more) {
-        cleat_text json = {0};
-        cleat_text_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"");
-        for (int i = 0; i < LONGEST + more; ++i) cleat_text_add(&json, "a");
-        cleat_text_add(&json, "\"}]}");
+        cleat_string json = {0};
+        cleat_string_add(&json, "{" WORDPIECE ",\"added_tokens\":[{\"content\":\"");
+        for (int i = 0; i < LONGEST + more; ++i) cleat_string_add(&json, "a");
+        cleat_string_add(&json, "\"}]}");
         if (more) {
             expect_failure(json.data, CLEAT_ERR_FORMAT, "has 1025 bytes; the maximum is 1024");
         } else {
             assert_int_equal(load_text(json.data, &tokenizer, &error), CLEAT_OK);
             cleat_tokenizer_destroy(tokenizer);
         }
-        cleat_text_free(&json);
+        cleat_string_free(&json);
     }
 }
 
@@ -590,20 +591,20 @@ static void a_long_set_takes_a_moment(void **state) {
     enum { CHARACTERS = 1 << 21, RANGES = 5000 };
     (void)state;
     cleat_error error = {0};
-    cleat_text set = {0};
+    cleat_string set = {0};
     size_t count = 0;
-    cleat_text_add(&set, "[");
-    for (int i = 0; i < CHARACTERS; ++i) cleat_text_add_bytes(&set, "b", 1);
-    cleat_text_add(&set, "]");
+    cleat_string_add(&set, "[");
+    for (int i = 0; i < CHARACTERS; ++i) cleat_string_add_bytes(&set, "b", 1);
+    cleat_string_add(&set, "]");
     assert_int_equal(encode_split(set.data, "ab", 2, &count, &error), CLEAT_OK);
-    cleat_text_free(&set);
-    cleat_text_add(&set, "[");
-    for (int i = 0; i < RANGES; ++i) cleat_text_add(&set, "\\\\u%04x", 0x400 + 2 * i);
-    cleat_text_add(&set, "]*b|.");
+    cleat_string_free(&set);
+    cleat_string_add(&set, "[");
+    for (int i = 0; i < RANGES; ++i) cleat_string_add(&set, "\\\\u%04x", 0x400 + 2 * i);
+    cleat_string_add(&set, "]*b|.");
     char text[1 << 12]; /* of the last character of the set */
     for (size_t i = 0; i < sizeof text; i += 2) memcpy(text + i, "\xD0\x80", 2);
     assert_int_equal(encode_split(set.data, text, sizeof text, &count, &error), CLEAT_ERR_FORMAT);
-    cleat_text_free(&set);
+    cleat_string_free(&set);
 }
 
 /* The matches that Hugging Face's tokenizers 0.23 find; and what PCRE2 would read in another way. */
@@ -638,12 +639,12 @@ static void expressions_mean_what_oniguruma_reads(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         const char *text = cases[i][1];
         cleat_pattern_work work = {.steps = cleat_pattern_steps(strlen(text))};
-        cleat_text found = {0};
+        cleat_string found = {0};
         assert_int_equal(cleat_pattern_regex(cases[i][0], &pattern, &error), CLEAT_OK);
         for (size_t start, end = 0; cleat_pattern_find(&pattern, text, strlen(text), end, &work, &start, &end);)
-            cleat_text_add(&found, "%s%.*s", found.size ? "|" : "", (int)(end - start), text + start);
+            cleat_string_add(&found, "%s%.*s", found.size ? "|" : "", (int)(end - start), text + start);
         assert_string_equal(found.data, cases[i][2]);
-        cleat_text_free(&found);
+        cleat_string_free(&found);
         cleat_pattern_work_free(&work);
         cleat_pattern_free(&pattern);
     }

@@ -12,7 +12,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "source_path.h"
 #include "tokenizer/tokenizer.h"
 
@@ -34,7 +34,7 @@ static void put(const char *folder, const char *name, const char *text) {
 
 static void collect_log(void *user, cleat_log_level level, const char *text) {
     (void)level;
-    cleat_text_add(user, "%s\n", text);
+    cleat_string_add(user, "%s\n", text);
 }
 
 static const char *const tokenizer_files[] = {
@@ -50,8 +50,8 @@ static void remove_files(const char *folder) {
 }
 
 /* Loads the folder's tokenizer and collects what is logged. */
-static cleat_tokenizer *load_logged(const char *folder, cleat_text *logged) {
-    *logged = (cleat_text){0};
+static cleat_tokenizer *load_logged(const char *folder, cleat_string *logged) {
+    *logged = (cleat_string){0};
     cleat_set_log(collect_log, logged, CLEAT_LOG_INFO);
     cleat_tokenizer *tokenizer = load(folder, false);
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
@@ -81,7 +81,7 @@ static void tokenizer_config_has_the_last_word(void **state) {
     const bool lowercase = before->pipeline->lowercase;
     cleat_tokenizer_hash(before, hashes[0]);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_text logged;
+        cleat_string logged;
         snprintf(config, sizeof config, rows[i].config, lowercase ? "false" : "true");
         put(folder, "tokenizer_config.json", config);
         put(folder, "config.json", rows[i].network);
@@ -92,7 +92,7 @@ static void tokenizer_config_has_the_last_word(void **state) {
         cleat_tokenizer_hash(tokenizer, hashes[1]);
         assert_int_equal(strcmp(hashes[0], hashes[1]) != 0, rows[i].changes);
         cleat_tokenizer_destroy(tokenizer);
-        cleat_text_free(&logged);
+        cleat_string_free(&logged);
     }
     cleat_tokenizer_destroy(before);
     cleat_free(json);
@@ -141,7 +141,7 @@ static void members_in_vain_are_named(void **state) {
     assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         char path[600];
-        cleat_text logged;
+        cleat_string logged;
         snprintf(path, sizeof path, "%s/%s", FOLDER(""), rows[i].fixture);
         assert_int_equal(cleat_file_read(path, &json, &size, NULL), CLEAT_OK);
         put(folder, "tokenizer.json", json);
@@ -149,7 +149,7 @@ static void members_in_vain_are_named(void **state) {
         cleat_tokenizer_destroy(load_logged(folder, &logged));
         if (rows[i].logged ? !logged.data || !strstr(logged.data, rows[i].logged) : logged.size > 0)
             fail_msg("%s: logged '%s'", rows[i].config, logged.data ? logged.data : "");
-        cleat_text_free(&logged);
+        cleat_string_free(&logged);
         cleat_free(json);
     }
     remove_files(folder);

@@ -2,7 +2,7 @@
 #ifndef CLEAT_TESTS_TEXT_VOCAB_H
 #define CLEAT_TESTS_TEXT_VOCAB_H
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 
 /* The path of the one vocabulary file, unique to this process. */
 const char *vocab_path(void);

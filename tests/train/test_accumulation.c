@@ -114,7 +114,7 @@ static void results_free(global_batch_results *r) {
 }
 
 /* Weighs a sample by its number of residues, as a family with a mean over tokens would. */
-static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const cleat_fed *fed,
+static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                            const cleat_global_batch *global_batch) {
     const int32_t *lengths = fed->fields[cleat_dataset_find_field(p->dataset, "lengths")];
     float *sample_weight = (float *)(void *)((char *)fed->bytes + graph->sample_weight_offset);
@@ -125,7 +125,7 @@ static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const c
 }
 
 static void run_batch(pass *p, const cleat_global_batch *global_batch, int64_t step) {
-    cleat_fed fed;
+    cleat_fed_batch fed;
     assert_int_equal(cleat_feed_next(p->feed, &fed, NULL), CLEAT_OK);
     assert_non_null(fed.micro_batch);
     const cleat_work_graph *graph = &p->session->work->train[fed.micro_batch->bucket];

@@ -102,7 +102,7 @@ static void assert_gradients_are_zero(cleat_trainer *trainer) {
 static void assert_training_goes_on(middle *m) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
-    cleat_fed fed;
+    cleat_fed_batch fed;
     cleat_global_batch global_batch;
     float terms[CLEAT_MAX_METRICS] = {0};
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
@@ -389,7 +389,7 @@ static void looking_makes_nothing_savable(void **state) {
     middle *m = middle_open(*state, "unsavable", SET("train.precision=f16", "train.loss_scale=1073741824"));
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
-    cleat_fed fed;
+    cleat_fed_batch fed;
     cleat_global_batch global_batch;
     /* Zeros would block the gradient; behind equal columns, that of a layer norm is zero. */
     set_parameter(m, "head.weight", 0.1f, 0, 7);

@@ -226,9 +226,9 @@ static int comparisons, sent;
 int64_t __wrap_cleat_session_flat(const cleat_session *session);
 int64_t __wrap_cleat_session_values(const cleat_session *session);
 cleat_status __wrap_cleat_session_read_values(cleat_session *session, float *values, cleat_error *error);
-cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values,
+cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,
                                             cleat_error *error);
-cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat_buffer which, const float *values,
                                              cleat_error *error);
 cleat_status __wrap_cleat_ranks_compare(cleat_ranks *all, const char *what, const char hash[33], cleat_error *error);
 
@@ -248,7 +248,7 @@ cleat_status __wrap_cleat_session_read_values(cleat_session *session, float *val
     return CLEAT_OK;
 }
 
-cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values,
+cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,
                                             cleat_error *error) {
     (void)session, (void)error;
     assert_int_equal(which, CLEAT_FLAT_PARAMETERS);
@@ -256,7 +256,7 @@ cleat_status __wrap_cleat_session_read_flat(cleat_session *session, cleat_flat w
     return CLEAT_OK;
 }
 
-cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat_buffer which, const float *values,
                                              cleat_error *error) {
     (void)session, (void)error;
     assert_int_equal(which, CLEAT_FLAT_PARAMETERS);

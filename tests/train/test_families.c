@@ -17,14 +17,14 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "core/text.h"
+#include "core/string.h"
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-static void write_text(const tiny *t, const char *name, cleat_text *text) {
+static void write_text(const tiny *t, const char *name, cleat_string *text) {
     char path[TINY_PATH], *taken;
     size_t size = text->size;
-    assert_int_equal(cleat_text_detach(text, &taken, NULL), CLEAT_OK);
+    assert_int_equal(cleat_string_detach(text, &taken, NULL), CLEAT_OK);
     tiny_write(tiny_path(t, name, path), taken, size);
     cleat_free(taken);
 }
@@ -41,15 +41,15 @@ static const char *pick(cleat_random *random, const char *const *words, uint32_t
 /* A hint among filler words determines the class. */
 static void make_texts(const tiny *t, const char *name, int rows, uint32_t stream) {
     cleat_random random = cleat_random_stream(5, stream, 0);
-    cleat_text text = {0};
-    cleat_text_add(&text, "name,words,kind\n");
+    cleat_string text = {0};
+    cleat_string_add(&text, "name,words,kind\n");
     for (int i = 0; i < rows; ++i) {
         uint32_t kind = cleat_random_below(&random, 3), words = 2 + cleat_random_below(&random, 9);
         uint32_t at = cleat_random_below(&random, words);
-        cleat_text_add(&text, "row%d,\"", i);
+        cleat_string_add(&text, "row%d,\"", i);
         for (uint32_t w = 0; w < words; ++w)
-            cleat_text_add(&text, "%s ", w == at ? pick(&random, hints[kind], 3) : pick(&random, fillers, 10));
-        cleat_text_add(&text, ", \"\"really\"\"\",%s\n", classes[kind]);
+            cleat_string_add(&text, "%s ", w == at ? pick(&random, hints[kind], 3) : pick(&random, fillers, 10));
+        cleat_string_add(&text, ", \"\"really\"\"\",%s\n", classes[kind]);
     }
     write_text(t, name, &text);
 }
@@ -60,20 +60,20 @@ static const char *const places[] = {"london", "paris", "oslo", "lima"};
 /* A person may be two words long; the words themselves determine the tags. */
 static void make_tags(const tiny *t, const char *name, int sentences, uint32_t stream) {
     cleat_random random = cleat_random_stream(6, stream, 0);
-    cleat_text text = {0};
+    cleat_string text = {0};
     for (int i = 0; i < sentences; ++i) {
         uint32_t words = 3 + cleat_random_below(&random, 8);
         for (uint32_t w = 0; w < words; ++w) {
             uint32_t kind = cleat_random_below(&random, 6);
             if (kind == 0) {
-                cleat_text_add(&text, "%s\tB-person\n", pick(&random, people, 4));
-                if (cleat_random_below(&random, 2)) cleat_text_add(&text, "smith\tI-person\n");
+                cleat_string_add(&text, "%s\tB-person\n", pick(&random, people, 4));
+                if (cleat_random_below(&random, 2)) cleat_string_add(&text, "smith\tI-person\n");
             } else if (kind == 1) {
-                cleat_text_add(&text, "%s\tB-place\n", pick(&random, places, 4));
+                cleat_string_add(&text, "%s\tB-place\n", pick(&random, places, 4));
             }
-            cleat_text_add(&text, "%s\tO\n", pick(&random, fillers, 10));
+            cleat_string_add(&text, "%s\tO\n", pick(&random, fillers, 10));
         }
-        cleat_text_add(&text, "\n");
+        cleat_string_add(&text, "\n");
     }
     write_text(t, name, &text);
 }
@@ -81,13 +81,13 @@ static void make_tags(const tiny *t, const char *name, int sentences, uint32_t s
 /* A word again and again: a masked one is found by those around it. */
 static void make_repeated(const tiny *t, const char *name, int lines, uint32_t stream, bool masked) {
     cleat_random random = cleat_random_stream(10, stream, 0);
-    cleat_text text = {0};
+    cleat_string text = {0};
     for (int i = 0; i < lines; ++i) {
         const char *word = pick(&random, fillers, 10);
         const uint32_t words = 3 + cleat_random_below(&random, 10), at = cleat_random_below(&random, words);
         for (uint32_t w = 0; w < words; ++w)
-            cleat_text_add(&text, "%s%s", w ? " " : "", masked && w == at ? "[MASK]" : word);
-        cleat_text_add(&text, "\n");
+            cleat_string_add(&text, "%s%s", w ? " " : "", masked && w == at ? "[MASK]" : word);
+        cleat_string_add(&text, "\n");
     }
     write_text(t, name, &text);
 }
@@ -95,12 +95,12 @@ static void make_repeated(const tiny *t, const char *name, int lines, uint32_t s
 /* Two waves of hourly steps with a phase difference of a quarter period, and a little noise. */
 static void make_waves(const tiny *t, const char *name, int rows) {
     cleat_random random = cleat_random_stream(7, 0, 0);
-    cleat_text text = {0};
-    cleat_text_add(&text, "when,a,b\n");
+    cleat_string text = {0};
+    cleat_string_add(&text, "when,a,b\n");
     for (int i = 0; i < rows; ++i)
-        cleat_text_add(&text, "2024-%02d-%02d %02d:00:00,%.4f,%.4f\n", 1 + i / 24 / 28, 1 + i / 24 % 28, i % 24,
-                       10 + 3 * sin(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random),
-                       -5 + 2 * cos(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random));
+        cleat_string_add(&text, "2024-%02d-%02d %02d:00:00,%.4f,%.4f\n", 1 + i / 24 / 28, 1 + i / 24 % 28, i % 24,
+                         10 + 3 * sin(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random),
+                         -5 + 2 * cos(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random));
     write_text(t, name, &text);
 }
 
@@ -127,7 +127,7 @@ static void make_boxes(const tiny *t, int images) {
     cleat_random random = cleat_random_stream(9, 0, 0);
     char path[TINY_PATH], name[64];
     uint8_t pixels[SIDE * SIDE], mask[SIDE * SIDE];
-    cleat_text val = {0};
+    cleat_string val = {0};
     for (int i = 0; i < images; ++i) {
         uint32_t top = cleat_random_below(&random, 20), left = cleat_random_below(&random, 20);
         uint32_t height = 6 + cleat_random_below(&random, 7), width = 6 + cleat_random_below(&random, 7);
@@ -140,7 +140,7 @@ static void make_boxes(const tiny *t, int images) {
         assert_int_equal(cleat_png_write(tiny_path(t, name, path), pixels, SIDE, SIDE, NULL), CLEAT_OK);
         snprintf(name, sizeof name, "boxes/masks/%d.png", i);
         assert_int_equal(cleat_png_write(tiny_path(t, name, path), mask, SIDE, SIDE, NULL), CLEAT_OK);
-        if (i % 4 == 3) cleat_text_add(&val, "%d\n", i);
+        if (i % 4 == 3) cleat_string_add(&val, "%d\n", i);
     }
     write_text(t, "boxes/val.txt", &val);
 }
@@ -151,12 +151,12 @@ static void make_fronts(const tiny *t, const char *folder, int days) {
     enum { SIDE = 16 };
     char name[128];
     for (int day = 0; day < days; ++day) {
-        cleat_text text = {0};
-        cleat_text_add(&text, "ncols %d\nnrows %d\nxllcorner 1\nyllcorner 2\ncellsize 0.5\nNODATA_value -9\n", SIDE,
-                       SIDE);
+        cleat_string text = {0};
+        cleat_string_add(&text, "ncols %d\nnrows %d\nxllcorner 1\nyllcorner 2\ncellsize 0.5\nNODATA_value -9\n", SIDE,
+                         SIDE);
         for (int i = 0; i < SIDE * SIDE; ++i) {
             int from_front = (i % SIDE + SIDE * 4 - day - i / SIDE / 4) % SIDE;
-            cleat_text_add(&text, "%d%s", from_front < 3 ? 5 - from_front : 0, i % SIDE == SIDE - 1 ? "\n" : " ");
+            cleat_string_add(&text, "%d%s", from_front < 3 ? 5 - from_front : 0, i % SIDE == SIDE - 1 ? "\n" : " ");
         }
         snprintf(name, sizeof name, "%s/front_202402%02d.asc", folder, 1 + day);
         write_text(t, name, &text);

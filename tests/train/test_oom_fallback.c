@@ -195,7 +195,7 @@ static void count_kernels(const tiny *t, long *step, long *update) {
                                .run = {.options = &options, .report = &report}};
     if (cleat_trainer_open(trainer, &error) != CLEAT_OK) fail_msg("%s", error.text);
     const cleat_workload *work = trainer->engine.session->work;
-    const cleat_bound *graphs = trainer->engine.session->exec->graphs;
+    const cleat_bound_graph *graphs = trainer->engine.session->exec->graphs;
     assert_true(cleat_workload_is_whole(work));
     *update = (long)graphs[work->update.index].binder.count;
     *step = (long)graphs[work->train[0].index].binder.count + *update;

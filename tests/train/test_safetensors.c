@@ -121,7 +121,7 @@ static void a_file_is_written_tensor_by_tensor(void **state) {
     char folder[] = "/tmp/cleat-st-XXXXXX", path[64], hash[33], *file;
     turns t = {.asked = 0};
     const cleat_st_source source = {.data = next_data, .user = &t};
-    cleat_st_written written;
+    cleat_st_digest written;
     size_t size, file_size, wanted = 0;
     char *data = encode(&size);
     assert_non_null(mkdtemp(folder));

@@ -641,7 +641,7 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     cleat_loaded_model loaded = {0};
     cleat_feed *feed = NULL;
     cleat_batches *batches = NULL;
-    cleat_fed fed;
+    cleat_fed_batch fed;
     assert_int_equal(cleat_load_model(profile, run, profile->data->path, CLEAT_FOR_EVALUATION, NULL, &loaded, NULL),
                      CLEAT_OK);
     cleat_session *session = loaded.session;

@@ -40,8 +40,8 @@ static void a_recorded_run_in_f16(void **state) {
     const tiny *t = *state;
     tiny_train_to(
         CLEAT_OK, t, "f16",
-        SET(SMALL, "train.precision=f16", "loader.num_workers=2", "run.profile=wait=1,warmup=0,active=2,repeat=1"),
-        false, 0);
+        SET(SMALL, "train.precision=f16", "loader.num_workers=2", "run.trace=wait=1,warmup=0,active=2,repeat=1"), false,
+        0);
     expect_file(t, "f16/profile-S000002.json");
 }
 

@@ -169,7 +169,7 @@ static void run_epoch(bench *b, int64_t epoch) {
     if (!status) status = cleat_feed_start(b->feed, b->data.pass, 0, &b->data.rng_key, &error);
     for (size_t i = 0; !status && cleat_batches_global_batch(b->data.pass, i, &global_batch); ++i)
         for (size_t k = 0; k < global_batch.micro_batches && !status; ++k) {
-            cleat_fed fed;
+            cleat_fed_batch fed;
             const cleat_dropout_key key = {.seed = 1, .step = (int64_t)i};
             status = cleat_feed_next(b->feed, &fed, &error);
             if (status) break;
@@ -247,7 +247,7 @@ static void an_empty_queue_alone_is_not_dry(void **state) {
         assert_int_equal(cleat_feed_start(b.feed, b.data.pass, 0, &b.data.rng_key, &error), CLEAT_OK);
         for (size_t i = 0; cleat_batches_global_batch(b.data.pass, i, &global_batch); ++i)
             for (size_t k = 0; k < global_batch.micro_batches; ++k) {
-                cleat_fed fed;
+                cleat_fed_batch fed;
                 nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* the batch is ready by now */
                 assert_true(cleat_device_is_idle(b.device));
                 assert_int_equal(cleat_feed_next(b.feed, &fed, &error), CLEAT_OK);

@@ -2,7 +2,7 @@
 #include "data/common/csv.h"
 
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "ini/schema.h"
 
 #include <string.h>
@@ -230,10 +230,10 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
         *column = found;
         return CLEAT_OK;
     }
-    cleat_text header = {0};
+    cleat_string header = {0};
     for (size_t i = 0; i < csv->count && header.size < 400; ++i) {
-        cleat_text_add(&header, "%s%s", i ? ", " : "",
-                       cleat_format_excerpt(csv->fields[i], strlen(csv->fields[i]), shown));
+        cleat_string_add(&header, "%s%s", i ? ", " : "",
+                         cleat_format_excerpt(csv->fields[i], strlen(csv->fields[i]), shown));
     }
     const char *near = cleat_nearest_name(name, (const char *const *)csv->fields, csv->count);
     cleat_status status =
@@ -241,6 +241,6 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
                    csv->line, cleat_format_excerpt(name, strlen(name), shown), near ? "; did you mean '" : "",
                    near ? cleat_format_excerpt(near, strlen(near), shown_near) : "", near ? "'?" : "",
                    header.data ? header.data : "nothing");
-    cleat_text_free(&header);
+    cleat_string_free(&header);
     return status;
 }

@@ -11,37 +11,37 @@ enum { PATH_BYTES = 4096 };
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-void cleat_fitted_json_add_number(cleat_text *text, double number) {
+void cleat_fitted_json_add_number(cleat_string *text, double number) {
     char digits[32];
     cleat_number_print(number, digits);
-    cleat_text_add(text, "%s", digits);
+    cleat_string_add(text, "%s", digits);
 }
 
-void cleat_fitted_json_add_numbers(cleat_text *text, const double *numbers, size_t count) {
+void cleat_fitted_json_add_numbers(cleat_string *text, const double *numbers, size_t count) {
     for (size_t i = 0; i < count; ++i) {
-        cleat_text_add(text, i ? ", " : "[");
+        cleat_string_add(text, i ? ", " : "[");
         cleat_fitted_json_add_number(text, numbers[i]);
     }
-    cleat_text_add(text, count ? "]" : "[]");
+    cleat_string_add(text, count ? "]" : "[]");
 }
 
-void cleat_fitted_json_add_string(cleat_text *text, const char *string) {
+void cleat_fitted_json_add_string(cleat_string *text, const char *string) {
     cJSON *item = cJSON_CreateStringReference(string);
     char *quoted = item ? cJSON_PrintUnformatted(item) : NULL;
     if (quoted)
-        cleat_text_add(text, "%s", quoted);
+        cleat_string_add(text, "%s", quoted);
     else
         text->failed = true;
     cJSON_free(quoted);
     cJSON_Delete(item);
 }
 
-cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (!status) status = cleat_folder_make(folder, error);
     if (!status) return cleat_file_write_text(path, text, error);
-    cleat_text_free(text);
+    cleat_string_free(text);
     return status;
 }
 

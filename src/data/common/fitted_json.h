@@ -2,16 +2,16 @@
 #ifndef CLEAT_SRC_FITTED_JSON_H
 #define CLEAT_SRC_FITTED_JSON_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <cjson/cJSON.h>
 
 /* Append a number with full precision, a list of numbers, a quoted string. */
-void cleat_fitted_json_add_number(cleat_text *text, double number);
-void cleat_fitted_json_add_numbers(cleat_text *text, const double *numbers, size_t count);
-void cleat_fitted_json_add_string(cleat_text *text, const char *string);
+void cleat_fitted_json_add_number(cleat_string *text, double number);
+void cleat_fitted_json_add_numbers(cleat_string *text, const double *numbers, size_t count);
+void cleat_fitted_json_add_string(cleat_string *text, const char *string);
 /* Writes the text to FOLDER/NAME atomically, and frees it. */
-cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error);
+cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_string *text, cleat_error *error);
 
 /* Parses FOLDER/NAME; the caller frees *object (cJSON_Delete). */
 cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error);

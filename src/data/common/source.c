@@ -1,7 +1,7 @@
 /* Text files in memory with checks of their encoding, and locale-independent conversion of numbers. */
 #include "data/common/source.h"
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/shell.h"

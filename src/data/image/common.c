@@ -1,7 +1,7 @@
 /* Options of image datasets, and means and standard deviations of channels. */
 #include "data/image/common.h"
 
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/faults.h"
 
 #include <math.h>

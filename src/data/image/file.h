@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_IMAGE_FILE_H
 #define CLEAT_SRC_IMAGE_FILE_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 /* 8 bits per channel, channels last, rows from the top. Freed by cleat_image_free. */
 typedef struct cleat_image {
@@ -35,8 +35,9 @@ void cleat_image_to_colour(const uint8_t *from, int64_t pixels, uint8_t *to);
 /* Size and channels (1 or 3) without decoding; usually reads only the beginning of the file. */
 cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error *error);
 /* Encodes an 8-bit PNG; channels must be 1 or 3. `name` is used in messages; *bytes is new, and the caller
- * frees it (cleat_text_free). */
-cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error);
+ * frees it (cleat_string_free). */
+cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_string *bytes,
+                                    cleat_error *error);
 /* The same to a file, atomically. */
 cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error);
 /* Writes ids [H, W, 1] with the palette [256, 3] of their colours; NULL: as cleat_image_write_png. */

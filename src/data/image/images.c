@@ -4,7 +4,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/parallel.h"
 #include "data/image/augment.h"
 
@@ -309,11 +309,11 @@ static cleat_status count_samples(images *im, cleat_error *error) {
 }
 
 static void log_classes(const images *im, const char *path) {
-    cleat_text line = {0};
+    cleat_string line = {0};
     for (size_t i = 0; i < im->fitted.n_classes && line.size < 800; ++i)
-        cleat_text_add(&line, "%s%s %lld", i ? ", " : "", im->fitted.classes[i], (long long)im->fitted.samples[i]);
+        cleat_string_add(&line, "%s%s %lld", i ? ", " : "", im->fitted.classes[i], (long long)im->fitted.samples[i]);
     if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
-    cleat_text_free(&line);
+    cleat_string_free(&line);
 }
 
 static void init_dataset(images *im) {

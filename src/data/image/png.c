@@ -6,7 +6,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -164,7 +164,7 @@ typedef struct writer {
     const uint8_t *palette; /* [256, 3]; NULL: grey or colour */
     png_structp png;
     png_infop info;
-    cleat_text bytes;
+    cleat_string bytes;
     cleat_error *error;
     cleat_status status;
 } writer;
@@ -177,7 +177,7 @@ static void on_write_error(png_structp png, png_const_charp text) {
 
 static void append_bytes(png_structp png, png_bytep bytes, size_t size) {
     writer *w = png_get_io_ptr(png);
-    cleat_text_add_bytes(&w->bytes, (const char *)bytes, size);
+    cleat_string_add_bytes(&w->bytes, (const char *)bytes, size);
 }
 
 static void flush(png_structp png) {
@@ -204,7 +204,7 @@ static void encode(writer *w, const cleat_image *image) {
     png_write_end(w->png, NULL);
 }
 
-static cleat_status encode_png(const char *name, const cleat_image *image, const uint8_t *palette, cleat_text *bytes,
+static cleat_status encode_png(const char *name, const cleat_image *image, const uint8_t *palette, cleat_string *bytes,
                                cleat_error *error) {
     writer w = {.path = name, .palette = palette, .error = error};
     if (image->channels != 1 && image->channels != 3)
@@ -224,11 +224,12 @@ static cleat_status encode_png(const char *name, const cleat_image *image, const
     if (!w.status)
         *bytes = w.bytes;
     else
-        cleat_text_free(&w.bytes);
+        cleat_string_free(&w.bytes);
     return w.status;
 }
 
-cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_text *bytes, cleat_error *error) {
+cleat_status cleat_image_encode_png(const char *name, const cleat_image *image, cleat_string *bytes,
+                                    cleat_error *error) {
     return encode_png(name, image, NULL, bytes, error);
 }
 
@@ -238,7 +239,7 @@ cleat_status cleat_image_write_png(const char *path, const cleat_image *image, c
 
 cleat_status cleat_image_write_png_ids(const char *path, const cleat_image *image, const uint8_t *palette,
                                        cleat_error *error) {
-    cleat_text bytes = {0};
+    cleat_string bytes = {0};
     cleat_status status = encode_png(path, image, palette, &bytes, error);
     return status ? status : cleat_file_write_text(path, &bytes, error);
 }

@@ -24,28 +24,28 @@ void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted) {
 
 cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_image_preprocessor *fitted,
                                             cleat_error *error) {
-    cleat_text text = {0};
-    cleat_text_add(&text, "{\"channels\": %lld,\n \"means\": ", (long long)fitted->channels);
+    cleat_string text = {0};
+    cleat_string_add(&text, "{\"channels\": %lld,\n \"means\": ", (long long)fitted->channels);
     cleat_fitted_json_add_numbers(&text, fitted->mean, (size_t)fitted->channels);
-    cleat_text_add(&text, ",\n \"deviations\": ");
+    cleat_string_add(&text, ",\n \"deviations\": ");
     cleat_fitted_json_add_numbers(&text, fitted->std, (size_t)fitted->channels);
-    cleat_text_add(&text, ",\n \"classes\": [");
+    cleat_string_add(&text, ",\n \"classes\": [");
     for (size_t i = 0; i < fitted->n_classes; ++i) {
-        cleat_text_add(&text, "%s", i ? ", " : "");
+        cleat_string_add(&text, "%s", i ? ", " : "");
         cleat_fitted_json_add_string(&text, fitted->classes[i]);
     }
-    cleat_text_add(&text, "]");
+    cleat_string_add(&text, "]");
     if (fitted->samples) {
-        cleat_text_add(&text, ",\n \"samples\": [");
+        cleat_string_add(&text, ",\n \"samples\": [");
         for (size_t i = 0; i < fitted->n_classes; ++i)
-            cleat_text_add(&text, "%s%lld", i ? ", " : "", (long long)fitted->samples[i]);
-        cleat_text_add(&text, "]");
+            cleat_string_add(&text, "%s%lld", i ? ", " : "", (long long)fitted->samples[i]);
+        cleat_string_add(&text, "]");
     }
     if (!fitted->n_classes) {
-        cleat_text_add(&text, ",\n \"positive\": ");
+        cleat_string_add(&text, ",\n \"positive\": ");
         cleat_fitted_json_add_number(&text, fitted->positive);
     }
-    cleat_text_add(&text, "}\n");
+    cleat_string_add(&text, "}\n");
     return cleat_fitted_json_write(folder, file, &text, error);
 }
 

@@ -2,7 +2,7 @@
 #include "data/image/images.h"
 
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/split_files.h"
 #include "ini/schema.h"
 
@@ -201,14 +201,14 @@ static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_
     const char *name = set->names[row->label];
     const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "data.labels" : "the training split";
     const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes, fitted->n_classes);
-    cleat_text known = {0};
+    cleat_string known = {0};
     for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
-        cleat_text_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
+        cleat_string_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
     cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%.*s: unknown class '%.60s': %s has %s%s%s%s",
                                      set->root, place_size(row), row->id, name, source,
                                      known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
                                      near ? "'?" : "; rename it, add training images of it, or remove it");
-    cleat_text_free(&known);
+    cleat_string_free(&known);
     return status;
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/faults.h"
 #include "data/common/time.h"
 #include "data/maps/esri_grid.h"
@@ -112,14 +112,14 @@ static cleat_status list_files(reader *r, cleat_error *error) {
 
 /* Error for a missing channel; the message lists the existing ones. */
 static cleat_status no_channel(const reader *r, const char *what, const char *name, cleat_error *error) {
-    cleat_text there = {0};
+    cleat_string there = {0};
     for (size_t i = 0; i < r->n_files; ++i)
         if (i == 0 || strcmp(r->files[i].channel, r->files[i - 1].channel) != 0)
-            cleat_text_add(&there, "%s%s", there.size ? ", " : "", r->files[i].channel);
+            cleat_string_add(&there, "%s%s", there.size ? ", " : "", r->files[i].channel);
     cleat_status status =
         cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: no grids %.100s_YYYYMMDD.asc (%s); the folder has grids of %.400s",
                    r->folder, name, what, there.data ? there.data : "nothing");
-    cleat_text_free(&there);
+    cleat_string_free(&there);
     return status;
 }
 

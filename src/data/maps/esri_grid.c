@@ -2,7 +2,7 @@
 #include "data/maps/esri_grid.h"
 
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/source.h"
 
 #include <math.h>

@@ -188,24 +188,24 @@ void cleat_maps_preprocessor_free(cleat_maps_preprocessor *fitted) {
 
 cleat_status cleat_maps_preprocessor_write(const char *folder, const cleat_maps_preprocessor *fitted,
                                            cleat_error *error) {
-    cleat_text text = {0};
-    cleat_text_add(&text, "{\"channels\": ");
-    if (!fitted->names.count) cleat_text_add(&text, "%zu", fitted->channels);
+    cleat_string text = {0};
+    cleat_string_add(&text, "{\"channels\": ");
+    if (!fitted->names.count) cleat_string_add(&text, "%zu", fitted->channels);
     for (size_t i = 0; i < fitted->names.count; ++i) {
-        cleat_text_add(&text, i ? ", " : "[");
+        cleat_string_add(&text, i ? ", " : "[");
         cleat_fitted_json_add_string(&text, fitted->names.names[i]);
     }
     if (fitted->names.count) {
-        cleat_text_add(&text, "], \"target\": ");
+        cleat_string_add(&text, "], \"target\": ");
         cleat_fitted_json_add_string(&text, fitted->target);
     }
-    cleat_text_add(&text, ", \"transform\": \"%s\",\n \"means\": ", cleat_transform_names[fitted->transform]);
+    cleat_string_add(&text, ", \"transform\": \"%s\",\n \"means\": ", cleat_transform_names[fitted->transform]);
     cleat_fitted_json_add_numbers(&text, fitted->mean, fitted->channels);
-    cleat_text_add(&text, ",\n \"deviations\": ");
+    cleat_string_add(&text, ",\n \"deviations\": ");
     cleat_fitted_json_add_numbers(&text, fitted->std, fitted->channels);
-    cleat_text_add(&text, ",\n \"positive\": ");
+    cleat_string_add(&text, ",\n \"positive\": ");
     cleat_fitted_json_add_number(&text, fitted->positive);
-    cleat_text_add(&text, "}\n");
+    cleat_string_add(&text, "}\n");
     return cleat_fitted_json_write(folder, FILE_NAME, &text, error);
 }
 

@@ -3,7 +3,7 @@
 #include "cleat/rna.h"
 
 #include "core/files.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/source.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static cleat_status check_chains(const cleat_rna_chain *chains, size_t n_chains,
     return CLEAT_OK;
 }
 
-static void add_trace(cleat_text *text, const cleat_rna_chain *chain, char name, int *serial) {
+static void add_trace(cleat_string *text, const cleat_rna_chain *chain, char name, int *serial) {
     int64_t last = -1;
     for (int64_t i = 0; i < chain->length; ++i) {
         const float *xyz = chain->coords + 3 * i;
@@ -55,26 +55,26 @@ static void add_trace(cleat_text *text, const cleat_rna_chain *chain, char name,
         cleat_format_fixed3((double)xyz[0], x);
         cleat_format_fixed3((double)xyz[1], y);
         cleat_format_fixed3((double)xyz[2], z);
-        cleat_text_add(text, "ATOM  %5d  C1'   %c %c%4d    %8s%8s%8s  1.00  0.00           C  \n", (*serial)++,
-                       chain->sequence[i], name, (int)i + 1, x, y, z);
+        cleat_string_add(text, "ATOM  %5d  C1'   %c %c%4d    %8s%8s%8s  1.00  0.00           C  \n", (*serial)++,
+                         chain->sequence[i], name, (int)i + 1, x, y, z);
         last = i;
     }
     if (last >= 0)
-        cleat_text_add(text, "TER   %5d        %c %c%4d\n", (*serial)++, chain->sequence[last], name, (int)last + 1);
+        cleat_string_add(text, "TER   %5d        %c %c%4d\n", (*serial)++, chain->sequence[last], name, (int)last + 1);
 }
 
 cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     int serial = 1;
     cleat_status status = check_chains(chains, n_chains, error);
     if (status) return status;
     for (size_t c = 0; c < n_chains; ++c) {
         char shown[CLEAT_EXCERPT_SIZE];
-        cleat_text_add(&text, "REMARK   1 CHAIN %c IS %s\n", chain_names[c],
-                       cleat_format_excerpt(chains[c].id, strlen(chains[c].id), shown));
+        cleat_string_add(&text, "REMARK   1 CHAIN %c IS %s\n", chain_names[c],
+                         cleat_format_excerpt(chains[c].id, strlen(chains[c].id), shown));
     }
     for (size_t c = 0; c < n_chains; ++c) add_trace(&text, &chains[c], chain_names[c], &serial);
-    cleat_text_add(&text, "END\n");
+    cleat_string_add(&text, "END\n");
     return cleat_file_write_text(path, &text, error);
 }
 
@@ -93,7 +93,7 @@ bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t s
 
 /* --- CSV ------------------------------------------------------------------------------------------------------ */
 
-static cleat_status add_rows(cleat_text *text, const cleat_rna_chain *chain, cleat_error *error) {
+static cleat_status add_rows(cleat_string *text, const cleat_rna_chain *chain, cleat_error *error) {
     for (int64_t i = 0; i < chain->length; ++i) {
         const float *xyz = chain->coords + 3 * i;
         char x[24] = "", y[24] = "", z[24] = "", id[600];
@@ -106,18 +106,18 @@ static cleat_status add_rows(cleat_text *text, const cleat_rna_chain *chain, cle
             cleat_format_fixed3((double)xyz[1], y);
             cleat_format_fixed3((double)xyz[2], z);
         }
-        cleat_text_add_field(text, id);
-        cleat_text_add(text, ",%c,%lld,%s,%s,%s\n", chain->sequence[i], (long long)i + 1, x, y, z);
+        cleat_string_add_field(text, id);
+        cleat_string_add(text, ",%c,%lld,%s,%s,%s\n", chain->sequence[i], (long long)i + 1, x, y, z);
     }
     return CLEAT_OK;
 }
 
 cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_status status = CLEAT_OK;
-    cleat_text_add(&text, "ID,resname,resid,x_1,y_1,z_1\n");
+    cleat_string_add(&text, "ID,resname,resid,x_1,y_1,z_1\n");
     for (size_t c = 0; c < n_chains && !status; ++c) status = add_rows(&text, &chains[c], error);
     if (!status) return cleat_file_write_text(path, &text, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }

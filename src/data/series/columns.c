@@ -3,7 +3,7 @@
 
 #include "core/memory.h"
 #include "core/name_table.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "ini/schema.h"
 
 #include <string.h>
@@ -81,15 +81,15 @@ static bool same_names(const cleat_name_list *a, const cleat_name_list *b) {
 
 static cleat_status differs(const char *what, const cleat_name_list *asked, const cleat_name_list *fitted,
                             const char *folder, cleat_error *error) {
-    cleat_text had = {0}, has = {0};
-    for (size_t i = 0; i < fitted->count; ++i) cleat_text_add(&had, "%s%s", i ? "," : "", fitted->names[i]);
-    for (size_t i = 0; i < asked->count; ++i) cleat_text_add(&has, "%s%s", i ? "," : "", asked->names[i]);
+    cleat_string had = {0}, has = {0};
+    for (size_t i = 0; i < fitted->count; ++i) cleat_string_add(&had, "%s%s", i ? "," : "", fitted->names[i]);
+    for (size_t i = 0; i < asked->count; ++i) cleat_string_add(&has, "%s%s", i ? "," : "", asked->names[i]);
     cleat_status status = cleat_fail(
         error, CLEAT_ERR_ARGUMENT,
         "%s: the %s were %.300s in training and are %.300s now; a model requires the columns it was trained on", folder,
         what, had.data ? had.data : "", has.data ? has.data : "");
-    cleat_text_free(&had);
-    cleat_text_free(&has);
+    cleat_string_free(&had);
+    cleat_string_free(&has);
     return status;
 }
 

@@ -12,7 +12,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/name_table.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/extremes.h"
 
 #include <math.h>
@@ -89,15 +89,15 @@ void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted) {
     *fitted = (cleat_series_preprocessor){0};
 }
 
-static void add_columns(cleat_text *text, const char *kind, const cleat_name_list *names, const double *mean,
+static void add_columns(cleat_string *text, const char *kind, const cleat_name_list *names, const double *mean,
                         const double *std) {
     char a[32], b[32];
     for (size_t i = 0; i < names->count; ++i) {
         cleat_number_print(mean[i], a);
         cleat_number_print(std[i], b);
-        cleat_text_add(text, "%s,", kind);
-        cleat_text_add_field(text, names->names[i]);
-        cleat_text_add(text, ",%s,%s\n", a, b);
+        cleat_string_add(text, "%s,", kind);
+        cleat_string_add_field(text, names->names[i]);
+        cleat_string_add(text, ",%s,%s\n", a, b);
     }
 }
 
@@ -106,16 +106,16 @@ static const char FILE_NAME[] = "series.csv";
 cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
                                              cleat_error *error) {
     char path[PATH_BYTES];
-    cleat_text text = {0};
+    cleat_string text = {0};
     size_t features = fitted->features.count;
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (!status) status = cleat_folder_make(folder, error);
     if (status) return status;
-    cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
-    if (fitted->months) cleat_text_add(&text, "months,%d,,\n", fitted->months);
-    if (fitted->thousands) cleat_text_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
+    cleat_string_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
+    if (fitted->months) cleat_string_add(&text, "months,%d,,\n", fitted->months);
+    if (fitted->thousands) cleat_string_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
     for (size_t f = 0; f < fitted->n_resamples; ++f)
-        cleat_text_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
+        cleat_string_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
     add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
     add_columns(&text, "target", &fitted->targets, fitted->mean + features, fitted->std + features);
     return cleat_file_write_text(path, &text, error);

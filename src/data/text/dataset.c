@@ -287,17 +287,17 @@ static cleat_status count_labels(text_dataset *texts, cleat_error *error) {
 }
 
 static void log_labels(const char *path, const text_dataset *texts) {
-    cleat_text line = {0};
+    cleat_string line = {0};
     bool tags = texts->task == CLEAT_TEXT_TAGS;
     if (!texts->set.summary.samples[CLEAT_SPLIT_TRAIN]) return;
     for (size_t i = tags; i < texts->labels.count && line.size < 800; i += tags ? 2 : 1)
-        cleat_text_add(&line, "%s%s %lld", line.size ? ", " : "", texts->labels.names[i] + (tags ? 2 : 0),
-                       (long long)texts->labels.samples[i]);
+        cleat_string_add(&line, "%s%s %lld", line.size ? ", " : "", texts->labels.names[i] + (tags ? 2 : 0),
+                         (long long)texts->labels.samples[i]);
     if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
     for (size_t i = tags; i < texts->labels.count; i += tags ? 2 : 1)
         if (!texts->labels.samples[i])
             cleat_log(CLEAT_LOG_DEBUG, "%s: '%s' does not occur in the training split", path, texts->labels.names[i]);
-    cleat_text_free(&line);
+    cleat_string_free(&line);
 }
 
 static void log_summary(const char *path, const text_dataset *texts, const cleat_text_options *options) {

@@ -187,15 +187,15 @@ static cleat_status encode_on_threads(job *j, cleat_error *error) {
 
 /* --- public --------------------------------------------------------------------------------------------------- */
 
-static cleat_status join(const job *j, cleat_encoded *encoded, cleat_error *error) {
+static cleat_status join(const job *j, cleat_encoded_texts *encoded, cleat_error *error) {
     size_t total = 0, n = j->setup->n, at = 0;
     for (size_t i = 0; i < j->n_blocks; ++i) total += j->blocks[i].size;
-    cleat_encoded made = {.n = n};
+    cleat_encoded_texts made = {.n = n};
     made.offsets = cleat_alloc(n + 1, sizeof *made.offsets);
     made.ids = cleat_alloc(total, sizeof *made.ids);
     if (j->setup->word_starts) made.starts = cleat_alloc(total, sizeof *made.starts);
     if (!made.offsets || !made.ids || (j->setup->word_starts && !made.starts)) {
-        cleat_encoded_free(&made);
+        cleat_encoded_texts_free(&made);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens of %zu texts", total, n);
     }
     for (size_t i = 0; i < n; ++i)
@@ -220,7 +220,7 @@ static cleat_status check(const cleat_encode_setup *setup, cleat_error *error) {
     return CLEAT_OK;
 }
 
-cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded *encoded, cleat_error *error) {
+cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded_texts *encoded, cleat_error *error) {
     cleat_status status = check(setup, error);
     if (status) return status;
     job j = {.setup = setup, .n_blocks = (setup->n + TEXTS_A_BLOCK - 1) / TEXTS_A_BLOCK};
@@ -246,9 +246,9 @@ cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded *
     return status;
 }
 
-void cleat_encoded_free(cleat_encoded *encoded) {
+void cleat_encoded_texts_free(cleat_encoded_texts *encoded) {
     cleat_free(encoded->offsets);
     cleat_free(encoded->ids);
     cleat_free(encoded->starts);
-    *encoded = (cleat_encoded){0};
+    *encoded = (cleat_encoded_texts){0};
 }

@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_ENCODE_H
 #define CLEAT_SRC_ENCODE_H
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 
 typedef struct cleat_encode_setup {
     const cleat_tokenizer *tokenizer;
@@ -18,16 +18,16 @@ typedef struct cleat_encode_setup {
     void *user;
 } cleat_encode_setup;
 
-typedef struct cleat_encoded {
+typedef struct cleat_encoded_texts {
     size_t n;          /* number of texts */
     uint64_t *offsets; /* [n + 1]; text i has ids[offsets[i]] .. ids[offsets[i + 1] - 1] */
     int32_t *ids;      /* [offsets[n]], without special tokens around the texts */
     uint8_t *starts;   /* [offsets[n]] 1 where a token begins a word; NULL unless requested */
-} cleat_encoded;
+} cleat_encoded_texts;
 
 /* Encodes all texts. The result does not depend on the number of threads. If texts have errors, the error is
- * that of the first of them and gives its index. The caller frees *encoded (cleat_encoded_free). */
-cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded *encoded, cleat_error *error);
-void cleat_encoded_free(cleat_encoded *encoded);
+ * that of the first of them and gives its index. The caller frees *encoded (cleat_encoded_texts_free). */
+cleat_status cleat_encode_texts(const cleat_encode_setup *setup, cleat_encoded_texts *encoded, cleat_error *error);
+void cleat_encoded_texts_free(cleat_encoded_texts *encoded);
 
 #endif

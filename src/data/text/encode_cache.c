@@ -73,7 +73,7 @@ static const char *check_file(const char *data, size_t size, header *head) {
 
 /* Returns false if the numbers cannot be a result of encoding: the checksum is then correct, but the writer
  * was faulty. */
-static bool are_tokens(const cleat_encoded *encoded, uint64_t total, size_t vocabulary_size) {
+static bool are_tokens(const cleat_encoded_texts *encoded, uint64_t total, size_t vocabulary_size) {
     if (encoded->offsets[0] != 0 || encoded->offsets[encoded->n] != total) return false;
     for (size_t i = 0; i < encoded->n; ++i)
         if (encoded->offsets[i] > encoded->offsets[i + 1]) return false;
@@ -82,14 +82,14 @@ static bool are_tokens(const cleat_encoded *encoded, uint64_t total, size_t voca
     return true;
 }
 
-static cleat_status copy_body(const header *head, const char *body, cleat_encoded *encoded) {
-    cleat_encoded made = {.n = (size_t)head->n};
+static cleat_status copy_body(const header *head, const char *body, cleat_encoded_texts *encoded) {
+    cleat_encoded_texts made = {.n = (size_t)head->n};
     size_t total = (size_t)head->total;
     made.offsets = cleat_alloc(made.n + 1, sizeof *made.offsets);
     made.ids = cleat_alloc(total, sizeof *made.ids);
     if (head->starts) made.starts = cleat_alloc(total, sizeof *made.starts);
     if (!made.offsets || !made.ids || (head->starts && !made.starts)) {
-        cleat_encoded_free(&made);
+        cleat_encoded_texts_free(&made);
         return CLEAT_ERR_MEMORY;
     }
     memcpy(made.offsets, body, (made.n + 1) * sizeof *made.offsets);
@@ -101,13 +101,14 @@ static cleat_status copy_body(const header *head, const char *body, cleat_encode
 }
 
 /* Returns true if the file has the requested result. */
-static bool read_file(const char *path, const cleat_encode_setup *setup, const char *key, cleat_encoded *encoded) {
+static bool read_file(const char *path, const cleat_encode_setup *setup, const char *key,
+                      cleat_encoded_texts *encoded) {
     char *data = NULL;
     size_t size = 0;
     header head;
     cleat_error error = {0};
     const char *wrong = NULL;
-    cleat_encoded found = {0};
+    cleat_encoded_texts found = {0};
     if (!cleat_file_exists(path)) return false;
     if (cleat_file_read(path, &data, &size, &error) != CLEAT_OK)
         wrong = error.text;
@@ -121,7 +122,7 @@ static bool read_file(const char *path, const cleat_encode_setup *setup, const c
         wrong = "it contains invalid tokens";
     if (wrong) {
         cleat_log(CLEAT_LOG_WARNING, "tokens: cached file %s is not used: %s; encoding again", path, wrong);
-        cleat_encoded_free(&found);
+        cleat_encoded_texts_free(&found);
     } else if (!same) {
         cleat_log(CLEAT_LOG_INFO, "tokens: texts, vocabulary or settings have changed since %s; encoding again", path);
     }
@@ -133,7 +134,8 @@ static bool read_file(const char *path, const cleat_encode_setup *setup, const c
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-static cleat_status write_file(const char *path, const char *key, const cleat_encoded *encoded, cleat_error *error) {
+static cleat_status write_file(const char *path, const char *key, const cleat_encoded_texts *encoded,
+                               cleat_error *error) {
     header head = {.format = FORMAT, .n = encoded->n, .total = encoded->offsets[encoded->n]};
     size_t total = (size_t)head.total;
     head.starts = encoded->starts != NULL;
@@ -155,7 +157,7 @@ static cleat_status write_file(const char *path, const char *key, const cleat_en
 }
 
 cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *name, bool *reused,
-                                 cleat_encoded *encoded, cleat_error *error) {
+                                 cleat_encoded_texts *encoded, cleat_error *error) {
     char path[PATH], key[HASH];
     cleat_error trouble = {0};
     if (!setup || !setup->tokenizer || !name || (setup->n && !setup->texts))

@@ -10,7 +10,7 @@
  * result replaces the old one of the same name. A damaged file causes a warning and is written again; a
  * missing or full cache folder causes a warning too. *reused (may be NULL): true if nothing was encoded. */
 cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *name, bool *reused,
-                                 cleat_encoded *encoded, cleat_error *error);
+                                 cleat_encoded_texts *encoded, cleat_error *error);
 
 /* Path of the cache file for `name`. */
 cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, cleat_error *error);

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "ini/schema.h"
 
 #include <math.h>
@@ -160,9 +160,9 @@ static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_na
     const char *source = fitted ? "labels.txt of the model" : of_setting ? "data.labels" : "the training split";
     const char *near = cleat_nearest_name(name->name, (const char *const *)list->names, list->count);
     char shown[CLEAT_EXCERPT_SIZE];
-    cleat_text known = {0};
+    cleat_string known = {0};
     for (size_t i = 0; i < list->count && known.size < 400; ++i)
-        cleat_text_add(&known, "%s%s", i ? ", " : "", list->names[i]);
+        cleat_string_add(&known, "%s%s", i ? ", " : "", list->names[i]);
     cleat_status status =
         cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: unknown label '%s': %s has %s%s%s%s", name->path, name->line,
                    cleat_format_excerpt(name->name, strlen(name->name), shown), source,
@@ -171,7 +171,7 @@ static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_na
                    : of_setting ? "; correct it, remove such rows, or name the labels of this data in "
                                   "data.labels: a published network then gets a new output layer"
                                 : "; correct it, or remove such rows");
-    cleat_text_free(&known);
+    cleat_string_free(&known);
     return status;
 }
 
@@ -204,10 +204,10 @@ static cleat_status set_label_names(const names_list *list, cleat_text_task task
     cleat_text_labels made = {.count = tags ? 1 + 2 * list->count : list->count};
     bool failed = !(made.names = cleat_alloc(made.count, sizeof *made.names));
     for (size_t i = 0; i < made.count && !failed; ++i) {
-        cleat_text name = {0};
-        if (tags && i > 0) cleat_text_add(&name, "%c-", i % 2 ? 'B' : 'I');
-        cleat_text_add(&name, "%s", !tags ? list->names[i] : i ? list->names[(i - 1) / 2] : "O");
-        failed = cleat_text_detach(&name, &made.names[i], NULL) != CLEAT_OK;
+        cleat_string name = {0};
+        if (tags && i > 0) cleat_string_add(&name, "%c-", i % 2 ? 'B' : 'I');
+        cleat_string_add(&name, "%s", !tags ? list->names[i] : i ? list->names[(i - 1) / 2] : "O");
+        failed = cleat_string_detach(&name, &made.names[i], NULL) != CLEAT_OK;
     }
     if (failed) {
         cleat_text_labels_free(&made);
@@ -304,20 +304,20 @@ cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, c
 }
 
 /* Writes the text to FOLDER/NAME and frees it. */
-static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+static cleat_status write_file(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
     if (!status) return cleat_file_write_text(path, text, error);
-    cleat_text_free(text);
+    cleat_string_free(text);
     return status;
 }
 
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
-    cleat_text names = {0}, samples = {0};
-    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&names, "%s\n", labels->names[i]);
+    cleat_string names = {0}, samples = {0};
+    for (size_t i = 0; i < labels->count; ++i) cleat_string_add(&names, "%s\n", labels->names[i]);
     cleat_status status = write_file(folder, FILE_NAME, &names, error);
     if (status) return status;
-    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&samples, "%lld\n", (long long)labels->samples[i]);
+    for (size_t i = 0; i < labels->count; ++i) cleat_string_add(&samples, "%lld\n", (long long)labels->samples[i]);
     return write_file(folder, SAMPLES_NAME, &samples, error);
 }
 

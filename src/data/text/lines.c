@@ -127,7 +127,7 @@ static void reserve(cleat_text_set *set, const cleat_source *source) {
     size_t lines = 1;
     for (const char *at = source->at; (at = memchr(at, '\n', (size_t)(source->end - at))); ++at) ++lines;
     if (set->options->task == CLEAT_TEXT_CLASSES)
-        cleat_text_reserve(&set->bytes, (size_t)(source->end - source->at) + NUMBER * lines);
+        cleat_string_reserve(&set->bytes, (size_t)(source->end - source->at) + NUMBER * lines);
 }
 
 static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, stretch line, size_t number,

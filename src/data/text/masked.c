@@ -22,7 +22,7 @@ typedef struct masked_dataset {
     int64_t max_length;
     text_part *parts; /* [base.count]; NULL: each text is a sample */
     size_t capacity;
-    cleat_text ids; /* each followed by a zero */
+    cleat_string ids; /* each followed by a zero */
 } masked_dataset;
 
 enum { TOKENS, LENGTHS, LABELS, TEXT_FIELDS };
@@ -159,7 +159,7 @@ static void masked_destroy(cleat_dataset *dataset) {
     masked_dataset *m = (masked_dataset *)dataset;
     cleat_dataset_destroy(m->texts);
     cleat_free(m->parts);
-    cleat_text_free(&m->ids);
+    cleat_string_free(&m->ids);
     cleat_free(m);
 }
 
@@ -192,8 +192,8 @@ static cleat_status split_text(masked_dataset *m, size_t text, int64_t words, in
                                                 .end = (uint32_t)(words * (p + 1) / parts),
                                                 .id = m->ids.size};
         if (p == 0) continue;
-        cleat_text_add(&m->ids, "%s/%lld", cleat_dataset_id(m->texts, text), (long long)p + 1);
-        cleat_text_add_bytes(&m->ids, "", 1);
+        cleat_string_add(&m->ids, "%s/%lld", cleat_dataset_id(m->texts, text), (long long)p + 1);
+        cleat_string_add_bytes(&m->ids, "", 1);
         if (m->ids.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of parts of texts");
     }
     return status;

@@ -35,8 +35,8 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
 /* Appends a copy of `text` and a zero byte to the set's bytes. */
 static cleat_status keep(cleat_text_set *set, const char *text, size_t size, size_t *start, cleat_error *error) {
     size_t at = set->bytes.size;
-    cleat_text_add_bytes(&set->bytes, text, size);
-    cleat_text_add_bytes(&set->bytes, "", 1);
+    cleat_string_add_bytes(&set->bytes, text, size);
+    cleat_string_add_bytes(&set->bytes, "", 1);
     if (set->bytes.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu bytes of text", at + size + 1);
     *start = at;
     return CLEAT_OK;
@@ -144,6 +144,6 @@ void cleat_text_set_free(cleat_text_set *set) {
     cleat_text_free_names(set);
     cleat_free(set->units);
     cleat_free(set->rows);
-    cleat_text_free(&set->bytes);
+    cleat_string_free(&set->bytes);
     *set = (cleat_text_set){0};
 }

@@ -7,7 +7,7 @@
 
 #include "cleat/texts.h"
 #include "core/name_table.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/common/faults.h"
 #include "data/common/source.h"
 
@@ -42,7 +42,7 @@ typedef struct cleat_text_name {
 
 typedef struct cleat_text_set {
     const cleat_text_options *options;
-    cleat_text bytes;
+    cleat_string bytes;
     cleat_text_unit *units;
     size_t n_units, units_capacity;
     cleat_text_row *rows;

@@ -89,7 +89,7 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
 
 typedef struct row_writer {
     cleat_text_set *set;
-    const cleat_encoded *in;
+    const cleat_encoded_texts *in;
     const cleat_tokenizer *tokenizer;
     cleat_text_tokens *out;
     size_t at;      /* number of tokens written */
@@ -97,12 +97,12 @@ typedef struct row_writer {
     size_t capacity;
 } row_writer;
 
-static cleat_ids ids_of(const cleat_encoded *in, size_t unit) {
+static cleat_ids ids_of(const cleat_encoded_texts *in, size_t unit) {
     return (cleat_ids){in->ids + in->offsets[unit], (size_t)(in->offsets[unit + 1] - in->offsets[unit])};
 }
 
-static cleat_status frame_row(row_writer *w, const cleat_ids *first, const cleat_ids *second, cleat_framed *framed,
-                              cleat_error *error) {
+static cleat_status frame_row(row_writer *w, const cleat_ids *first, const cleat_ids *second,
+                              cleat_token_counts *framed, cleat_error *error) {
     cleat_status status =
         cleat_tokenizer_frame(w->tokenizer, first, second, (size_t)w->set->options->max_length, w->out->ids + w->at,
                               w->out->types ? w->out->types + w->at : NULL, framed, error);
@@ -115,7 +115,7 @@ static cleat_status frame_row(row_writer *w, const cleat_ids *first, const cleat
 static cleat_status write_text(row_writer *w, const cleat_text_row *row, cleat_error *error) {
     cleat_text_unit *unit = &w->set->units[row->first];
     const cleat_ids first = ids_of(w->in, row->first);
-    cleat_framed framed;
+    cleat_token_counts framed;
     cleat_ids second = {0};
     if (row->units > 1) second = ids_of(w->in, row->first + 1);
     cleat_status status = frame_row(w, &first, row->units > 1 ? &second : NULL, &framed, error);
@@ -139,7 +139,7 @@ static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cle
     const int32_t unknown = cleat_tokenizer_is_published(w->tokenizer) ? -1 : cleat_tokenizer_unk(w->tokenizer);
     const size_t end = row->first + row->units, leading = cleat_tokenizer_leading(w->tokenizer);
     cleat_text_unit *units = w->set->units;
-    cleat_framed framed;
+    cleat_token_counts framed;
     size_t count = 0;
     cleat_status status =
         reserve_words(w, (size_t)(w->in->offsets[end] - w->in->offsets[row->first]) + row->units, error);
@@ -160,14 +160,14 @@ static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cle
     return status;
 }
 
-static size_t max_tokens(const cleat_text_set *set, const cleat_encoded *in, const cleat_tokenizer *tokenizer) {
+static size_t max_tokens(const cleat_text_set *set, const cleat_encoded_texts *in, const cleat_tokenizer *tokenizer) {
     /* special tokens of each row, and [UNK] for words without tokens */
     return (size_t)in->offsets[set->n_units] +
            cleat_tokenizer_specials(tokenizer, cleat_text_has_pairs(set->options)) * set->n_rows +
            (set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0);
 }
 
-static cleat_status write_rows(cleat_text_set *set, const cleat_encoded *in, const cleat_tokenizer *tokenizer,
+static cleat_status write_rows(cleat_text_set *set, const cleat_encoded_texts *in, const cleat_tokenizer *tokenizer,
                                cleat_text_tokens *tokens, cleat_error *error) {
     const bool pairs = cleat_text_has_pairs(set->options), tags = set->options->task == CLEAT_TEXT_TAGS;
     const size_t capacity = max_tokens(set, in, tokenizer);
@@ -227,7 +227,7 @@ static cleat_status all_views(const cleat_text_set *set, cleat_text_view **views
 }
 
 static cleat_status encode(const cleat_text_set *set, const char *path, const cleat_tokenizer *tokenizer,
-                           cleat_encoded *encoded, cleat_error *error) {
+                           cleat_encoded_texts *encoded, cleat_error *error) {
     const cleat_text_options *options = set->options;
     cleat_text_view *views = NULL;
     progress said = {.path = path};
@@ -252,10 +252,10 @@ static cleat_status encode(const cleat_text_set *set, const char *path, const cl
 
 cleat_status cleat_text_tokenize(cleat_text_set *set, const char *path, const cleat_tokenizer *tokenizer,
                                  cleat_text_tokens *tokens, cleat_error *error) {
-    cleat_encoded encoded = {0};
+    cleat_encoded_texts encoded = {0};
     cleat_status status = encode(set, path, tokenizer, &encoded, error);
     if (status) return cleat_fail_in(error, status, "%s", path);
     status = write_rows(set, &encoded, tokenizer, tokens, error);
-    cleat_encoded_free(&encoded);
+    cleat_encoded_texts_free(&encoded);
     return status;
 }

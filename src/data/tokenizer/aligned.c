@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-size_t cleat_aligned_most(size_t size) {
+size_t cleat_aligned_text_most(size_t size) {
     return size > (SIZE_MAX - 4096) / 64 ? SIZE_MAX : 64 * size + 4096;
 }
 
-bool cleat_aligned_reserve(cleat_aligned *text, size_t more) {
+bool cleat_aligned_text_reserve(cleat_aligned_text *text, size_t more) {
     if (text->failed || text->size + more <= text->capacity) return !text->failed;
     if (text->most && text->size + more > text->most) {
         text->failed = text->too_long = true;
@@ -37,8 +37,8 @@ bool cleat_aligned_reserve(cleat_aligned *text, size_t more) {
     return true;
 }
 
-void cleat_aligned_add(cleat_aligned *text, const char *bytes, size_t size, uint32_t begin, uint32_t end) {
-    if (!cleat_aligned_reserve(text, size)) return;
+void cleat_aligned_text_add(cleat_aligned_text *text, const char *bytes, size_t size, uint32_t begin, uint32_t end) {
+    if (!cleat_aligned_text_reserve(text, size)) return;
     for (size_t i = 0; i < size; ++i, ++text->size) {
         text->bytes[text->size] = bytes[i];
         text->begin[text->size] = begin;
@@ -46,22 +46,22 @@ void cleat_aligned_add(cleat_aligned *text, const char *bytes, size_t size, uint
     }
 }
 
-void cleat_aligned_add_char(cleat_aligned *text, int32_t character, uint32_t begin, uint32_t end) {
+void cleat_aligned_text_add_char(cleat_aligned_text *text, int32_t character, uint32_t begin, uint32_t end) {
     char bytes[4];
-    cleat_aligned_add(text, bytes, cleat_utf8_encode(character, bytes), begin, end);
+    cleat_aligned_text_add(text, bytes, cleat_utf8_encode(character, bytes), begin, end);
 }
 
-void cleat_aligned_copy(cleat_aligned *text, const cleat_aligned *other, size_t from, size_t size) {
-    if (!size || !cleat_aligned_reserve(text, size)) return;
+void cleat_aligned_text_copy(cleat_aligned_text *text, const cleat_aligned_text *other, size_t from, size_t size) {
+    if (!size || !cleat_aligned_text_reserve(text, size)) return;
     memcpy(text->bytes + text->size, other->bytes + from, size);
     memcpy(text->begin + text->size, other->begin + from, size * sizeof *text->begin);
     memcpy(text->end + text->size, other->end + from, size * sizeof *text->end);
     text->size += size;
 }
 
-void cleat_aligned_free(cleat_aligned *text) {
+void cleat_aligned_text_free(cleat_aligned_text *text) {
     cleat_free(text->begin); /* holds all three arrays */
-    *text = (cleat_aligned){0};
+    *text = (cleat_aligned_text){0};
 }
 
 void cleat_spans_add(cleat_text_spans *spans, size_t start, size_t size) {

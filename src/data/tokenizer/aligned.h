@@ -4,7 +4,7 @@
 
 #include "cleat/core.h"
 
-typedef struct cleat_aligned {
+typedef struct cleat_aligned_text {
     char *bytes; /* [size] */
     /* [size] Byte range in the source of the character to which each byte belongs. */
     uint32_t *begin, *end;
@@ -12,19 +12,19 @@ typedef struct cleat_aligned {
     size_t most;   /* size above which it fails; 0: no limit */
     bool failed;   /* out of memory, or above the limit: later calls do nothing; the caller checks once at the end */
     bool too_long; /* above the limit */
-} cleat_aligned;
+} cleat_aligned_text;
 
 /* Limits texts that are made of one of `size` bytes. Steps of a tokenizer.json are repeated as often as the file says, and
  * each may double a text; Unicode's longest decomposition has eleven times the bytes of its character. */
-size_t cleat_aligned_most(size_t size);
+size_t cleat_aligned_text_most(size_t size);
 
 /* Ensures room for `more` bytes. */
-bool cleat_aligned_reserve(cleat_aligned *text, size_t more);
-void cleat_aligned_add(cleat_aligned *text, const char *bytes, size_t size, uint32_t begin, uint32_t end);
-void cleat_aligned_add_char(cleat_aligned *text, int32_t character, uint32_t begin, uint32_t end);
+bool cleat_aligned_text_reserve(cleat_aligned_text *text, size_t more);
+void cleat_aligned_text_add(cleat_aligned_text *text, const char *bytes, size_t size, uint32_t begin, uint32_t end);
+void cleat_aligned_text_add_char(cleat_aligned_text *text, int32_t character, uint32_t begin, uint32_t end);
 /* Appends bytes from .. from + size - 1 of another text, with their ranges. */
-void cleat_aligned_copy(cleat_aligned *text, const cleat_aligned *other, size_t from, size_t size);
-void cleat_aligned_free(cleat_aligned *text);
+void cleat_aligned_text_copy(cleat_aligned_text *text, const cleat_aligned_text *other, size_t from, size_t size);
+void cleat_aligned_text_free(cleat_aligned_text *text);
 
 /* Parts of a text. */
 typedef struct cleat_text_span {

@@ -135,7 +135,7 @@ static struct cleat_bpe_candidate pop(cleat_subwords_memory *m) {
 
 typedef struct bpe_word {
     const cleat_subwords *model;
-    const cleat_aligned *text;
+    const cleat_aligned_text *text;
     cleat_text_span span;
     cleat_subwords_memory *memory;
     size_t count;               /* number of symbols */
@@ -244,7 +244,7 @@ static cleat_status join_symbols(bpe_word *w, cleat_error *error) {
     return status;
 }
 
-cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                               cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error) {
     bpe_word w = {.model = model, .text = text, .span = word, .memory = memory};
     if (word.size >= INT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a word of %zu bytes", word.size);

@@ -3,7 +3,7 @@
  * up. */
 #include "tokenizer/charsmap.h"
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "core/memory.h"
 #include "tokenizer/unicode.h"
 
@@ -119,18 +119,19 @@ static const char *find(const cleat_charsmap *map, const char *bytes, size_t siz
     return NULL;
 }
 
-static void add_replacement(const cleat_aligned *from, size_t at, size_t size, const char *text, cleat_aligned *to) {
-    cleat_aligned_add(to, text, strlen(text), from->begin[at], from->end[at + size - 1]);
+static void add_replacement(const cleat_aligned_text *from, size_t at, size_t size, const char *text,
+                            cleat_aligned_text *to) {
+    cleat_aligned_text_add(to, text, strlen(text), from->begin[at], from->end[at + size - 1]);
 }
 
-static size_t char_size(const cleat_aligned *text, size_t at) {
+static size_t char_size(const cleat_aligned_text *text, size_t at) {
     int32_t character;
     size_t size = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
     return size ? size : 1;
 }
 
-static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned *from, size_t at, size_t size,
-                              cleat_aligned *to) {
+static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned_text *from, size_t at, size_t size,
+                              cleat_aligned_text *to) {
     const char *text = size <= LONGEST_GRAPHEME ? find(map, from->bytes + at, size) : NULL;
     if (text) {
         add_replacement(from, at, size, text, to);
@@ -142,12 +143,12 @@ static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned *fr
         if (text)
             add_replacement(from, at, length, text, to);
         else
-            cleat_aligned_copy(to, from, at, length);
+            cleat_aligned_text_copy(to, from, at, length);
     }
 }
 
 /* Bytes of the grapheme at `at`. */
-static size_t grapheme_size(const cleat_aligned *text, size_t at) {
+static size_t grapheme_size(const cleat_aligned_text *text, size_t at) {
     int32_t character, next, state = 0;
     size_t start = at, length = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
     for (at += length ? length : 1; length && at < text->size; at += length, character = next) {
@@ -159,7 +160,7 @@ static size_t grapheme_size(const cleat_aligned *text, size_t at) {
     return at - start;
 }
 
-void cleat_charsmap_apply(const cleat_charsmap *map, const cleat_aligned *from, cleat_aligned *to) {
+void cleat_charsmap_apply(const cleat_charsmap *map, const cleat_aligned_text *from, cleat_aligned_text *to) {
     for (size_t at = 0, size; at < from->size; at += size) {
         size = grapheme_size(from, at);
         apply_to_grapheme(map, from, at, size, to);

@@ -16,6 +16,6 @@ typedef struct cleat_charsmap {
 cleat_status cleat_charsmap_read(const char *base64, cleat_charsmap *map, cleat_error *error);
 void cleat_charsmap_free(cleat_charsmap *map);
 /* Appends the normalised text of `from` to `to`. Invalid units of the trie match nothing. */
-void cleat_charsmap_apply(const cleat_charsmap *map, const cleat_aligned *from, cleat_aligned *to);
+void cleat_charsmap_apply(const cleat_charsmap *map, const cleat_aligned_text *from, cleat_aligned_text *to);
 
 #endif

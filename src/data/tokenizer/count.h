@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_COUNT_H
 #define CLEAT_SRC_COUNT_H
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/words.h"
 

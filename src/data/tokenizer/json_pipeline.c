@@ -55,10 +55,10 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
 /* The content as it is searched for; the caller frees it. */
 static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token *token, char **text, size_t *size,
                                 cleat_error *error) {
-    const size_t most = cleat_aligned_most(strlen(token->content));
-    cleat_aligned content = {.most = most}, spare = {.most = most};
+    const size_t most = cleat_aligned_text_most(strlen(token->content));
+    cleat_aligned_text content = {.most = most}, spare = {.most = most};
     cleat_pattern_work work = {.steps = cleat_pattern_steps(strlen(token->content))};
-    cleat_aligned_add(&content, token->content, strlen(token->content), 0, 0);
+    cleat_aligned_text_add(&content, token->content, strlen(token->content), 0, 0);
     cleat_status status = token->normalized ? cleat_pipeline_normalise(p, &content, &spare, &work, error) : CLEAT_OK;
     *size = content.size;
     *text = status ? NULL : cleat_alloc(content.size + 1, 1);
@@ -68,8 +68,8 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
                             token->content, most);
     if (!status && (content.failed || !*text))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");
-    cleat_aligned_free(&content);
-    cleat_aligned_free(&spare);
+    cleat_aligned_text_free(&content);
+    cleat_aligned_text_free(&spare);
     cleat_pattern_work_free(&work);
     return status;
 }

@@ -1,7 +1,7 @@
 /* Members of JSON objects with checked types. */
 #include "tokenizer/json_read.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t a
 cleat_status cleat_member_choice(const cJSON *object, const char *name, const char *const *names, int absent,
                                  int *value, cleat_error *error) {
     const char *text = NULL;
-    cleat_text known = {0};
+    cleat_string known = {0};
     cleat_status status = cleat_member_string(object, name, NULL, &text, error);
     if (status) return status;
     *value = absent;
@@ -42,10 +42,10 @@ cleat_status cleat_member_choice(const cJSON *object, const char *name, const ch
         *value = i;
         if (strcmp(text, names[i]) == 0) return CLEAT_OK;
     }
-    for (int i = 0; names[i]; ++i) cleat_text_add(&known, "%s%s", i ? ", " : "", names[i]);
+    for (int i = 0; names[i]; ++i) cleat_string_add(&known, "%s%s", i ? ", " : "", names[i]);
     status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "unknown %s '%.60s'; known are: %s", name, text,
                         known.data ? known.data : "");
-    cleat_text_free(&known);
+    cleat_string_free(&known);
     return status;
 }
 

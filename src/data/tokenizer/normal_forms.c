@@ -86,14 +86,14 @@ static void compose(form *f) {
 
 /* Number of bytes from `at` on that no normal form changes: ASCII, except its last character if the next one is not
  * ASCII. */
-static size_t plain_size(const cleat_aligned *text, size_t at) {
+static size_t plain_size(const cleat_aligned_text *text, size_t at) {
     size_t end = at;
     while (end < text->size && (unsigned char)text->bytes[end] < 0x80) ++end;
     return end < text->size && end > at ? end - at - 1 : end - at;
 }
 
 /* Decomposes characters from `at` on up to ASCII that follows ASCII; returns the offset where it ends. */
-static size_t decompose_run(const cleat_aligned *text, size_t at, bool compatible, form *f) {
+static size_t decompose_run(const cleat_aligned_text *text, size_t at, bool compatible, form *f) {
     bool ascii = false;
     for (size_t length; at < text->size; at += length) {
         int32_t character = 0xFFFD;
@@ -106,11 +106,11 @@ static size_t decompose_run(const cleat_aligned *text, size_t at, bool compatibl
     return at;
 }
 
-void cleat_normal_form(const cleat_aligned *from, bool compatible, bool compose_too, cleat_aligned *to) {
+void cleat_normal_form(const cleat_aligned_text *from, bool compatible, bool compose_too, cleat_aligned_text *to) {
     form f = {0};
     for (size_t at = 0; at < from->size;) {
         size_t plain = plain_size(from, at);
-        cleat_aligned_copy(to, from, at, plain);
+        cleat_aligned_text_copy(to, from, at, plain);
         at += plain;
         if (at == from->size) break;
         f.count = 0;
@@ -118,7 +118,7 @@ void cleat_normal_form(const cleat_aligned *from, bool compatible, bool compose_
         sort_marks(&f);
         if (compose_too) compose(&f);
         for (size_t i = 0; i < f.count; ++i)
-            cleat_aligned_add_char(to, f.chars[i].character, f.chars[i].begin, f.chars[i].end);
+            cleat_aligned_text_add_char(to, f.chars[i].character, f.chars[i].begin, f.chars[i].end);
     }
     if (f.failed) to->failed = true;
     cleat_free(f.chars);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Reads the character at `at` and sets its length; text here is always UTF-8. */
-static int32_t char_at(const cleat_aligned *text, size_t at, size_t *length) {
+static int32_t char_at(const cleat_aligned_text *text, size_t at, size_t *length) {
     int32_t character = 0xFFFD;
     *length = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
     if (!*length) *length = 1;
@@ -17,38 +17,38 @@ static int32_t char_at(const cleat_aligned *text, size_t at, size_t *length) {
 
 /* --- filters and maps of characters --------------------------------------------------------------------------- */
 
-static void put_lower(cleat_aligned *to, int32_t character, uint32_t begin, uint32_t end) {
+static void put_lower(cleat_aligned_text *to, int32_t character, uint32_t begin, uint32_t end) {
     if (character == 0x130) { /* the only character whose lower case has two */
-        cleat_aligned_add_char(to, 'i', begin, end);
-        cleat_aligned_add_char(to, 0x307, begin, end);
+        cleat_aligned_text_add_char(to, 'i', begin, end);
+        cleat_aligned_text_add_char(to, 0x307, begin, end);
     } else {
-        cleat_aligned_add_char(to, cleat_char_lower(character), begin, end);
+        cleat_aligned_text_add_char(to, cleat_char_lower(character), begin, end);
     }
 }
 
-static void lowercase(const cleat_aligned *from, cleat_aligned *to) {
-    if (!cleat_aligned_reserve(to, from->size)) return;
+static void lowercase(const cleat_aligned_text *from, cleat_aligned_text *to) {
+    if (!cleat_aligned_text_reserve(to, from->size)) return;
     for (size_t at = 0, length; at < from->size; at += length) {
         char byte = from->bytes[at];
         if (byte >= 'A' && byte <= 'Z') {
             length = 1;
             byte += 'a' - 'A';
-            cleat_aligned_add(to, &byte, 1, from->begin[at], from->end[at]);
+            cleat_aligned_text_add(to, &byte, 1, from->begin[at], from->end[at]);
         } else if ((unsigned char)byte < 0x80) {
             length = 1;
-            cleat_aligned_copy(to, from, at, 1);
+            cleat_aligned_text_copy(to, from, at, 1);
         } else {
             put_lower(to, char_at(from, at, &length), from->begin[at], from->end[at]);
         }
     }
 }
 
-static void filter(const cleat_aligned *from, bool (*removes)(int32_t character), cleat_aligned *to) {
+static void filter(const cleat_aligned_text *from, bool (*removes)(int32_t character), cleat_aligned_text *to) {
     for (size_t at = 0, length; at < from->size; at += length)
-        if (!removes(char_at(from, at, &length))) cleat_aligned_copy(to, from, at, length);
+        if (!removes(char_at(from, at, &length))) cleat_aligned_text_copy(to, from, at, length);
 }
 
-static bool is_ascii(const cleat_aligned *text) {
+static bool is_ascii(const cleat_aligned_text *text) {
     unsigned char all = 0;
     for (size_t i = 0; i < text->size; ++i) all |= (unsigned char)text->bytes[i];
     return all < 0x80;
@@ -57,8 +57,8 @@ static bool is_ascii(const cleat_aligned *text) {
 /* --- BertNormalizer ------------------------------------------------------------------------------------------- */
 
 /* BertNormalizer on ASCII, which has no accents and no ideographs. */
-static void bert_ascii(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to) {
-    if (!cleat_aligned_reserve(to, from->size)) return;
+static void bert_ascii(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
+    if (!cleat_aligned_text_reserve(to, from->size)) return;
     for (size_t i = 0; i < from->size; ++i) {
         char byte = from->bytes[i];
         if (n->clean && cleat_class_bert_control((unsigned char)byte)) continue;
@@ -71,30 +71,30 @@ static void bert_ascii(const cleat_normaliser *n, const cleat_aligned *from, cle
 }
 
 /* Removes control characters, makes spaces of other white space, and puts spaces around ideographs. */
-static void bert_clean(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to) {
+static void bert_clean(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     for (size_t at = 0, length; at < from->size; at += length) {
         int32_t character = char_at(from, at, &length);
         uint32_t begin = from->begin[at], end = from->end[at];
         bool ideograph = n->ideographs && cleat_class_bert_ideograph(character);
         if (n->clean && cleat_class_bert_control(character)) continue;
-        if (ideograph) cleat_aligned_add(to, " ", 1, begin, begin);
+        if (ideograph) cleat_aligned_text_add(to, " ", 1, begin, begin);
         if (n->clean && cleat_class_space(character))
-            cleat_aligned_add(to, " ", 1, begin, end);
+            cleat_aligned_text_add(to, " ", 1, begin, end);
         else
-            cleat_aligned_copy(to, from, at, length);
-        if (ideograph) cleat_aligned_add(to, " ", 1, end, end);
+            cleat_aligned_text_copy(to, from, at, length);
+        if (ideograph) cleat_aligned_text_add(to, " ", 1, end, end);
     }
 }
 
-static void swap(cleat_aligned *a, cleat_aligned *b) {
-    cleat_aligned other = *a;
+static void swap(cleat_aligned_text *a, cleat_aligned_text *b) {
+    cleat_aligned_text other = *a;
     *a = *b;
     *b = other;
     b->size = 0;
     a->failed = b->failed = a->failed || b->failed;
 }
 
-static void bert(const cleat_normaliser *n, cleat_aligned *text, cleat_aligned *spare) {
+static void bert(const cleat_normaliser *n, cleat_aligned_text *text, cleat_aligned_text *spare) {
     if (is_ascii(text)) {
         bert_ascii(n, text, spare);
         swap(text, spare);
@@ -125,52 +125,52 @@ static bool nmt_is_space(int32_t c) {
            c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
 }
 
-static void nmt(const cleat_aligned *from, cleat_aligned *to) {
+static void nmt(const cleat_aligned_text *from, cleat_aligned_text *to) {
     for (size_t at = 0, length; at < from->size; at += length) {
         int32_t character = char_at(from, at, &length);
         if (nmt_removes(character)) continue;
         if (nmt_is_space(character))
-            cleat_aligned_add(to, " ", 1, from->begin[at], from->end[at]);
+            cleat_aligned_text_add(to, " ", 1, from->begin[at], from->end[at]);
         else
-            cleat_aligned_copy(to, from, at, length);
+            cleat_aligned_text_copy(to, from, at, length);
     }
 }
 
 /* --- texts ---------------------------------------------------------------------------------------------------- */
 
 /* Offset of the last character that begins before `end`. */
-static size_t previous_char(const cleat_aligned *text, size_t end) {
+static size_t previous_char(const cleat_aligned_text *text, size_t end) {
     size_t at = end - 1;
     while (at && ((unsigned char)text->bytes[at] & 0xC0) == 0x80) --at;
     return at;
 }
 
-static void strip(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to) {
+static void strip(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     size_t start = 0, end = from->size, length;
     while (n->left && start < end && cleat_class_space(char_at(from, start, &length))) start += length;
     while (n->right && end > start && cleat_class_space(char_at(from, previous_char(from, end), &length)))
         end = previous_char(from, end);
-    cleat_aligned_copy(to, from, start, end - start);
+    cleat_aligned_text_copy(to, from, start, end - start);
 }
 
-static cleat_status replace(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to,
+static cleat_status replace(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to,
                             cleat_pattern_work *work, cleat_error *error) {
     size_t at = 0, start, end, size = strlen(n->content);
     cleat_pattern_result found;
     while ((found = cleat_pattern_find(&n->pattern, from->bytes, from->size, at, work, &start, &end)) ==
            CLEAT_PATTERN_FOUND) {
-        cleat_aligned_copy(to, from, at, start - at);
-        cleat_aligned_add(to, n->content, size, from->begin[start], from->end[end - 1]);
+        cleat_aligned_text_copy(to, from, at, start - at);
+        cleat_aligned_text_add(to, n->content, size, from->begin[start], from->end[end - 1]);
         at = end;
     }
-    cleat_aligned_copy(to, from, at, from->size - at);
+    cleat_aligned_text_copy(to, from, at, from->size - at);
     return found == CLEAT_PATTERN_FAILED ? cleat_pattern_failure("Replace", error) : CLEAT_OK;
 }
 
-static void prepend(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to) {
+static void prepend(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     if (!from->size) return;
-    cleat_aligned_add(to, n->content, strlen(n->content), from->begin[0], from->begin[0]);
-    cleat_aligned_copy(to, from, 0, from->size);
+    cleat_aligned_text_add(to, n->content, strlen(n->content), from->begin[0], from->begin[0]);
+    cleat_aligned_text_copy(to, from, 0, from->size);
 }
 
 /* Printable bytes stand for themselves; the others, in order, are the characters from U+0100 on. */
@@ -180,15 +180,15 @@ int32_t cleat_byte_char(unsigned char byte) {
     return byte == 0xAD ? 0x143 : 0x100 + 33 + (byte - 0x7F);
 }
 
-void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, cleat_aligned *to) {
-    if (!cleat_aligned_reserve(to, 2 * size)) return;
+void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t size, cleat_aligned_text *to) {
+    if (!cleat_aligned_text_reserve(to, 2 * size)) return;
     for (size_t i = from; i < from + size; ++i)
-        cleat_aligned_add_char(to, cleat_byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
+        cleat_aligned_text_add_char(to, cleat_byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
 }
 
 /* --- public --------------------------------------------------------------------------------------------------- */
 
-static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, cleat_aligned *to,
+static cleat_status apply(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to,
                           cleat_pattern_work *work, cleat_error *error) {
     switch (n->kind) {
     case CLEAT_NORMALISE_BERT: /* see bert */
@@ -232,7 +232,7 @@ static cleat_status apply(const cleat_normaliser *n, const cleat_aligned *from, 
     return CLEAT_OK;
 }
 
-cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *text, cleat_aligned *spare,
+cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned_text *text, cleat_aligned_text *spare,
                              cleat_pattern_work *work, cleat_error *error) {
     spare->size = 0;
     if (normaliser->kind == CLEAT_NORMALISE_BERT) {

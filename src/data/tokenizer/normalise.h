@@ -32,16 +32,16 @@ typedef struct cleat_normaliser {
 
 /* Applies a step to *text; `spare` holds intermediate texts, `work` is as for cleat_pattern_find. Out of memory sets
  * text->failed. CLEAT_ERR_FORMAT: no step is left. */
-cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned *text, cleat_aligned *spare,
+cleat_status cleat_normalise(const cleat_normaliser *normaliser, cleat_aligned_text *text, cleat_aligned_text *spare,
                              cleat_pattern_work *work, cleat_error *error);
 void cleat_normaliser_free(cleat_normaliser *normaliser);
 
 /* The character that stands for a byte in GPT-2's byte-level vocabulary. */
 int32_t cleat_byte_char(unsigned char byte);
 /* Appends the characters that stand for the bytes of text from .. from + size - 1, one for each byte. */
-void cleat_add_byte_chars(const cleat_aligned *text, size_t from, size_t size, cleat_aligned *to);
+void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t size, cleat_aligned_text *to);
 
 /* By normal_forms.c: the normal forms of Unicode. */
-void cleat_normal_form(const cleat_aligned *from, bool compatible, bool compose, cleat_aligned *to);
+void cleat_normal_form(const cleat_aligned_text *from, bool compatible, bool compose, cleat_aligned_text *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* What a piece of a vocabulary stands for in a text. */
-#include "core/text.h"
+#include "core/string.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
 

@@ -14,8 +14,8 @@ typedef struct encoding {
     const cleat_pipeline *pipeline;
     const char *text; /* [size] UTF-8 */
     size_t size;
-    cleat_aligned repaired; /* the text with U+FFFD for bytes that are not UTF-8; else empty */
-    cleat_aligned part, spare;
+    cleat_aligned_text repaired; /* the text with U+FFFD for bytes that are not UTF-8; else empty */
+    cleat_aligned_text part, spare;
     cleat_split_state split;
     cleat_subwords_memory memory;
     cleat_token_sink *sink;
@@ -26,22 +26,22 @@ static cleat_status check_memory(const encoding *e, cleat_error *error) {
                   e->split.spare.failed || e->split.words.failed || e->split.spare_words.failed;
     if (e->part.too_long || e->spare.too_long || e->split.text.too_long || e->split.spare.too_long)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the tokenizer's steps lengthen a text of %zu bytes above %zu",
-                          e->size, cleat_aligned_most(e->size));
+                          e->size, cleat_aligned_text_most(e->size));
     return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a text of %zu bytes", e->size) : CLEAT_OK;
 }
 
 /* Writes the zero bytes of the words as models know them. */
 static void rewrite_zeros(cleat_split_state *s) {
-    cleat_aligned text = s->text;
+    cleat_aligned_text text = s->text;
     s->spare.size = 0;
     for (size_t w = 0; w < s->words.count; ++w) {
         cleat_text_span *word = &s->words.items[w];
         const size_t start = s->spare.size;
         for (size_t at = word->start; at < word->start + word->size; ++at)
             if (text.bytes[at])
-                cleat_aligned_copy(&s->spare, &text, at, 1);
+                cleat_aligned_text_copy(&s->spare, &text, at, 1);
             else
-                cleat_aligned_add(&s->spare, CLEAT_ZERO, 2, text.begin[at], text.end[at]);
+                cleat_aligned_text_add(&s->spare, CLEAT_ZERO, 2, text.begin[at], text.end[at]);
         *word = (cleat_text_span){start, s->spare.size - start};
     }
     s->text = s->spare;
@@ -56,11 +56,11 @@ static cleat_status encode_words(encoding *e, size_t start, size_t end, cleat_er
     if (start == end) return CLEAT_OK;
     s->text.size = s->words.count = 0;
     if (start == 0 && end == e->part.size) { /* the usual case needs no copy */
-        cleat_aligned whole = e->part;
+        cleat_aligned_text whole = e->part;
         e->part = s->text;
         s->text = whole;
     } else {
-        cleat_aligned_copy(&s->text, &e->part, start, end - start);
+        cleat_aligned_text_copy(&s->text, &e->part, start, end - start);
     }
     cleat_spans_add(&s->words, 0, s->text.size);
     for (size_t i = 0; i < p->n_splitters && !status; ++i) status = cleat_split_words(&p->splitters[i], s, error);
@@ -83,14 +83,14 @@ static void add_token(encoding *e, int32_t id, uint32_t begin, uint32_t end) {
 
 /* Copies text[start, end), each character with its range. */
 static void read_part(encoding *e, size_t start, size_t end) {
-    cleat_aligned *part = &e->part;
+    cleat_aligned_text *part = &e->part;
     part->size = 0;
-    part->most = e->spare.most = e->split.text.most = e->split.spare.most = cleat_aligned_most(end - start);
+    part->most = e->spare.most = e->split.text.most = e->split.spare.most = cleat_aligned_text_most(end - start);
     if (e->repaired.size) {
-        cleat_aligned_copy(part, &e->repaired, start, end - start);
+        cleat_aligned_text_copy(part, &e->repaired, start, end - start);
         return;
     }
-    if (!cleat_aligned_reserve(part, end - start)) return;
+    if (!cleat_aligned_text_reserve(part, end - start)) return;
     memcpy(part->bytes, e->text + start, end - start);
     for (size_t at = start, length; at < end; at += length) {
         const unsigned char first = (unsigned char)e->text[at];
@@ -110,7 +110,7 @@ typedef struct bert_words {
 static void encode_bert_word(void *user, const cleat_word *word) {
     const bert_words *b = user;
     /* an unknown word has the range of all its characters, also of those that `bytes` leaves out */
-    const cleat_aligned text = {
+    const cleat_aligned_text text = {
         .bytes = (char *)word->bytes, .begin = (uint32_t *)word->begin, .end = (uint32_t *)word->end};
     const cleat_subwords *model = &b->pipeline->model;
     cleat_token_sink *sink = b->sink;
@@ -155,8 +155,8 @@ static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_err
     return status ? status : encode_words(e, at, e->part.size, error);
 }
 
-cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      cleat_pattern_work *work, cleat_error *error) {
+cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned_text *text,
+                                      cleat_aligned_text *spare, cleat_pattern_work *work, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < pipeline->n_normalisers && !status; ++i)
         status = cleat_normalise(&pipeline->normalisers[i], text, spare, work, error);
@@ -169,9 +169,9 @@ static void repair(encoding *e, const char *text, size_t size) {
         int32_t character;
         length = cleat_utf8_decode(text + at, size - at, &character);
         if (length)
-            cleat_aligned_add(&e->repaired, text + at, length, (uint32_t)at, (uint32_t)(at + length));
+            cleat_aligned_text_add(&e->repaired, text + at, length, (uint32_t)at, (uint32_t)(at + length));
         else
-            cleat_aligned_add(&e->repaired, "\xEF\xBF\xBD", 3, (uint32_t)at, (uint32_t)(at + 1));
+            cleat_aligned_text_add(&e->repaired, "\xEF\xBF\xBD", 3, (uint32_t)at, (uint32_t)(at + 1));
         length += !length;
     }
     e->text = e->repaired.bytes;
@@ -202,9 +202,9 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
         at = match.end;
     }
     if (!status) status = encode_part(&e, at, e.size, error);
-    cleat_aligned_free(&e.repaired);
-    cleat_aligned_free(&e.part);
-    cleat_aligned_free(&e.spare);
+    cleat_aligned_text_free(&e.repaired);
+    cleat_aligned_text_free(&e.part);
+    cleat_aligned_text_free(&e.spare);
     cleat_split_state_free(&e.split);
     cleat_subwords_memory_free(&e.memory);
     return status;

@@ -50,7 +50,7 @@ const char *cleat_pipeline_piece(const cleat_pipeline *pipeline, int32_t id);
 cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *text, size_t size, bool in_sentence,
                                    cleat_token_sink *sink, cleat_error *error);
 /* Applies the normalisers to the text; `work` as for cleat_pattern_find. */
-cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned *text, cleat_aligned *spare,
-                                      cleat_pattern_work *work, cleat_error *error);
+cleat_status cleat_pipeline_normalise(const cleat_pipeline *pipeline, cleat_aligned_text *text,
+                                      cleat_aligned_text *spare, cleat_pattern_work *work, cleat_error *error);
 
 #endif

@@ -145,7 +145,7 @@ cleat_status cleat_tokenizer_expect(const char *class, const char *names, const 
 /* Writes the tokenizer.json of a folder's older files into `files`. `place` is the path that messages name. */
 static cleat_status write_json(const char *folder, const char *place, const char *class, bool lowercase,
                                cleat_tokenizer_file *files, cleat_error *error) {
-    cleat_text json = {0};
+    cleat_string json = {0};
     char path[4096];
     cleat_vocabulary vocabulary = {0};
     const cleat_bert_rules rules = {.lowercase = lowercase, .accents = lowercase, .ideographs = true};
@@ -171,8 +171,8 @@ static cleat_status write_json(const char *folder, const char *place, const char
                             folder);
     }
     if (!status) files[TOKENIZER].size = json.size;
-    if (!status) status = cleat_text_detach(&json, &files[TOKENIZER].data, error);
-    cleat_text_free(&json);
+    if (!status) status = cleat_string_detach(&json, &files[TOKENIZER].data, error);
+    cleat_string_free(&json);
     cleat_vocabulary_free(&vocabulary);
     return status;
 }
@@ -250,18 +250,18 @@ cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *
 
 /* Replaces the text of a tokenizer.json. */
 static cleat_status print_json(const cJSON *root, cleat_tokenizer_file *file, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     if (strstr(file->data, "\\u0000")) /* which ends cJSON's strings */
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "a token contains \\u0000, and tokenizer_config.json contradicts tokenizer.json");
     char *printed = cJSON_PrintUnformatted(root);
-    if (printed) cleat_text_add_bytes(&text, printed, strlen(printed));
+    if (printed) cleat_string_add_bytes(&text, printed, strlen(printed));
     cJSON_free(printed);
     if (!printed || text.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer.json");
     cleat_free(file->data);
     file->data = NULL;
     file->size = text.size;
-    return cleat_text_detach(&text, &file->data, error);
+    return cleat_string_detach(&text, &file->data, error);
 }
 
 /* Changes tokenizer.json where the class takes these settings from the configuration, so that the file alone says how

@@ -6,7 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pattern.h"
 
-#include "core/text.h"
+#include "core/string.h"
 #include "tokenizer/classes.h"
 #include "tokenizer/unicode.h"
 
@@ -17,7 +17,7 @@ enum { LONGEST_CHAR = 4, HEAP_KIB = 1 << 18 };
 
 typedef struct translation {
     const char *source, *at;
-    cleat_text out;
+    cleat_string out;
     cleat_status status;
     cleat_error *error;
 } translation;
@@ -63,25 +63,25 @@ static int32_t read_escape(translation *t) {
     return control ? meanings[control - controls] : c;
 }
 
-static void add_range(cleat_text *members, int32_t first, int32_t last) {
-    cleat_text_add(members, first == last ? "\\x{%X}" : "\\x{%X}-\\x{%X}", (unsigned)first, (unsigned)last);
+static void add_range(cleat_string *members, int32_t first, int32_t last) {
+    cleat_string_add(members, first == last ? "\\x{%X}" : "\\x{%X}-\\x{%X}", (unsigned)first, (unsigned)last);
 }
 
 /* A general category ("L" or "Lu"), also of characters that PCRE2 may not know. */
-static void add_category(cleat_text *members, const char *category) {
-    cleat_text_add(members, "\\p{%s}", category);
+static void add_category(cleat_string *members, const char *category) {
+    cleat_string_add(members, "\\p{%s}", category);
     for (const cleat_new_chars *c = cleat_class_new; c < cleat_class_new + CLEAT_NEW_CHARS; ++c)
         if (strncmp(c->category, category, strlen(category)) == 0)
             for (size_t i = 0; i < c->count; ++i) add_range(members, c->ranges[i].first, c->ranges[i].last);
 }
 
-static void add_categories(cleat_text *members, const char *const *categories) {
+static void add_categories(cleat_string *members, const char *const *categories) {
     for (; *categories; ++categories) add_category(members, *categories);
 }
 
 /* \p{L}, \p{^Lu}. Returns whether the members are those that are not in the class: what is not assigned depends on the
  * tables. */
-static bool read_category(translation *t, cleat_text *members) {
+static bool read_category(translation *t, cleat_string *members) {
     static const char *const assigned[] = {"L", "M", "N", "P", "S", "Z", NULL};
     static const char *const others[] = {"Cc", "Cf", "Co", "Cs", NULL};
     char name[3] = {0};
@@ -108,38 +108,38 @@ static bool is_class(char c) {
 }
 
 /* The class after a backslash: its members, as between brackets. Returns whether it is their complement. */
-static bool read_class(translation *t, cleat_text *members) {
+static bool read_class(translation *t, cleat_string *members) {
     static const char *const digits[] = {"Nd", NULL}, *const words[] = {"L", "M", "Nd", "Nl", "Pc", NULL};
     const char c = *t->at++;
     bool complement = c == 'S' || c == 'D' || c == 'W' || c == 'P';
     if (c == 's' || c == 'S')
-        cleat_text_add(members,
-                       "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}"
-                       "\\x{205F}\\x{3000}");
+        cleat_string_add(members,
+                         "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}"
+                         "\\x{205F}\\x{3000}");
     else if (c == 'd' || c == 'D')
         add_categories(members, digits);
     else if (c == 'p' || c == 'P')
         return read_category(t, members) != complement;
     else {
         add_categories(members, words);
-        cleat_text_add(members, "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}"
-                                "\\x{1F170}-\\x{1F189}");
+        cleat_string_add(members, "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}"
+                                  "\\x{1F170}-\\x{1F189}");
     }
     return complement;
 }
 
 /* --- sets, groups, quantifiers -------------------------------------------------------------------------------- */
 
-static void add_set(cleat_text *out, bool complement, const cleat_text *members) {
+static void add_set(cleat_string *out, bool complement, const cleat_string *members) {
     out->failed = out->failed || members->failed;
     if (!members->size) return;
-    cleat_text_add(out, complement ? "[^" : "[");
-    cleat_text_add_bytes(out, members->data, members->size);
-    cleat_text_add(out, "]");
+    cleat_string_add(out, complement ? "[^" : "[");
+    cleat_string_add_bytes(out, members->data, members->size);
+    cleat_string_add(out, "]");
 }
 
 /* A character, or a range of them, between brackets. */
-static void read_range(translation *t, cleat_text *members) {
+static void read_range(translation *t, cleat_string *members) {
     int32_t ends[2] = {0};
     for (int i = 0; i < 2; ++i) {
         const bool escape = *t->at == '\\';
@@ -156,7 +156,7 @@ static void read_range(translation *t, cleat_text *members) {
 
 /* The characters after an opening bracket. Complements of classes are alternatives: PCRE2 may not know all members. */
 static void read_set(translation *t) {
-    cleat_text members = {0}, class = {0}, others = {0}, *out = &t->out;
+    cleat_string members = {0}, class = {0}, others = {0}, *out = &t->out;
     const bool negated = *t->at == '^';
     if (negated) ++t->at;
     for (const char *first = t->at; !t->status && (t->at == first || *t->at != ']');) {
@@ -167,23 +167,23 @@ static void read_set(translation *t) {
         }
         ++t->at;
         const bool complement = read_class(t, &class);
-        if (complement && others.size) cleat_text_add(&others, "|");
+        if (complement && others.size) cleat_string_add(&others, "|");
         if (complement)
             add_set(&others, true, &class);
         else
-            cleat_text_add_bytes(&members, class.data, class.size);
+            cleat_string_add_bytes(&members, class.data, class.size);
         members.failed = members.failed || class.failed;
-        cleat_text_free(&class);
+        cleat_string_free(&class);
     }
     t->at += !t->status;
-    if (others.size) cleat_text_add(out, negated ? "(?:(?!" : "(?:");
+    if (others.size) cleat_string_add(out, negated ? "(?:(?!" : "(?:");
     add_set(out, negated && !others.size, &members);
-    if (others.size && members.size) cleat_text_add(out, "|");
-    cleat_text_add_bytes(out, others.data, others.size);
-    if (others.size) cleat_text_add(out, negated ? ")\\p{Any})" : ")");
+    if (others.size && members.size) cleat_string_add(out, "|");
+    cleat_string_add_bytes(out, others.data, others.size);
+    if (others.size) cleat_string_add(out, negated ? ")\\p{Any})" : ")");
     out->failed = out->failed || others.failed;
-    cleat_text_free(&members);
-    cleat_text_free(&others);
+    cleat_string_free(&members);
+    cleat_string_free(&others);
 }
 
 static void read_group(translation *t) {
@@ -192,7 +192,7 @@ static void read_group(translation *t) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !length; ++i)
         if (strncmp(t->at, kinds[i], strlen(kinds[i])) == 0) length = strlen(kinds[i]);
     if (!length) fail(t, "a group of a kind that is not known");
-    cleat_text_add_bytes(&t->out, t->at, length);
+    cleat_string_add_bytes(&t->out, t->at, length);
     t->at += length;
 }
 
@@ -205,19 +205,19 @@ static void read_counts(translation *t) {
     const char *high = low + low_size + comma;
     const size_t high_size = comma ? strspn(high, digits) : 0;
     if (high[high_size] != '}' || (!low_size && !high_size)) {
-        cleat_text_add(&t->out, "\\{");
+        cleat_string_add(&t->out, "\\{");
         ++t->at;
         return;
     }
-    cleat_text_add(&t->out, "{%s", low_size ? "" : "0");
-    cleat_text_add_bytes(&t->out, low, (size_t)(high + high_size + 1 - low));
+    cleat_string_add(&t->out, "{%s", low_size ? "" : "0");
+    cleat_string_add_bytes(&t->out, low, (size_t)(high + high_size + 1 - low));
     t->at = high + high_size + 1;
     if (*t->at == '+') fail(t, "a quantifier after another");
     if (*t->at == '?' && !comma) fail(t, "a lazy quantifier with one number");
 }
 
 static void read_item(translation *t) {
-    cleat_text class = {0};
+    cleat_string class = {0};
     const char c = *t->at;
     if (c == '[' || c == '\\') ++t->at;
     if (c == '[') {
@@ -228,21 +228,21 @@ static void read_item(translation *t) {
         read_counts(t);
     } else if (c == '\\' && is_class(*t->at)) {
         const bool word = *t->at == 'w' || *t->at == 'W', complement = read_class(t, &class);
-        if (word) cleat_text_add(&class, "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"); /* not within brackets */
+        if (word) cleat_string_add(&class, "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"); /* not within brackets */
         add_set(&t->out, complement, &class);
-        cleat_text_free(&class);
+        cleat_string_free(&class);
     } else if (c == '\\') {
         const int32_t character = read_escape(t);
         add_range(&t->out, character, character);
     } else {
-        cleat_text_add_bytes(&t->out, t->at++, 1);
+        cleat_string_add_bytes(&t->out, t->at++, 1);
     }
 }
 
 /* Writes the expression for PCRE2, or the part of it that gives `stop` bytes; its end is t->at. */
 static cleat_status translate(translation *t, const char *source, size_t stop, cleat_error *error) {
     *t = (translation){.source = source, .at = source, .error = error};
-    cleat_text_add(&t->out, "(*LF)");
+    cleat_string_add(&t->out, "(*LF)");
     while (!t->status && *t->at && t->out.size < stop) read_item(t);
     if (!t->status && t->out.failed) t->status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
     return t->status;
@@ -264,7 +264,7 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
         if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_SIZE, &pattern->size);
         if (pattern->regex) (void)pcre2_pattern_info(pattern->regex, PCRE2_INFO_MATCHEMPTY, &empty);
     }
-    cleat_text_free(&t.out);
+    cleat_string_free(&t.out);
     if (empty) {
         fail(&t, "it can match the empty text, where Hugging Face's tokenizers split, but cleat does not;");
         pcre2_code_free(pattern->regex);
@@ -276,7 +276,7 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
     (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)what, sizeof what);
     status = translate(&t, source, offset, error); /* to the place of the error */
     if (!status) fail(&t, what);
-    cleat_text_free(&t.out);
+    cleat_string_free(&t.out);
     return t.status;
 }
 

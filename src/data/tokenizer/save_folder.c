@@ -14,11 +14,11 @@ static cleat_status write_file(const char *folder, const char *name, const void 
     return status ? status : cleat_file_write(path, data, size, error);
 }
 
-static cleat_status write_text(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+static cleat_status write_text(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
     if (!status) return cleat_file_write_text(path, text, error);
-    cleat_text_free(text);
+    cleat_string_free(text);
     return status;
 }
 
@@ -63,7 +63,7 @@ static cleat_status write_loaded(const cleat_tokenizer *tokenizer, const char *f
 
 cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
     char path[4096];
-    cleat_text json = {0};
+    cleat_string json = {0};
     if (!tokenizer || !folder) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "saving requires a tokenizer and a folder");
     if (tokenizer->pipeline) return write_loaded(tokenizer, folder, error);
     const bool lowercase = tokenizer->rules.lowercase;
@@ -72,6 +72,6 @@ cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const
     if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
     if (!status) status = cleat_wordpiece_json(&tokenizer->vocabulary, &rules, &json, error);
     if (!status) status = write_text(folder, "tokenizer.json", &json, error);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     return status ? status : write_config(tokenizer, folder, error);
 }

@@ -21,7 +21,7 @@ static int32_t find_piece(const spm_model *model, const char *name) {
     return -1;
 }
 
-static void add_base64(cleat_text *json, const uint8_t *bytes, size_t size) {
+static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t at = 0; at < size; at += 3) {
         const size_t left = size - at;
@@ -29,25 +29,25 @@ static void add_base64(cleat_text *json, const uint8_t *bytes, size_t size) {
             (uint32_t)bytes[at] << 16 | (left > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) | (left > 2 ? bytes[at + 2] : 0);
         const char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], left > 1 ? digits[bits >> 6 & 63] : '=',
                               left > 2 ? digits[bits & 63] : '='};
-        cleat_text_add_bytes(json, four, 4);
+        cleat_string_add_bytes(json, four, 4);
     }
 }
 
-static void add_charsmap(cleat_text *json, const spm_model *model) {
+static void add_charsmap(cleat_string *json, const spm_model *model) {
     const Cleat__Sentencepiece__Model__Normalizer *normalizer = model->normalizer;
     if (!normalizer || !normalizer->precompiled_charsmap.len) return;
-    cleat_text_add(json, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
+    cleat_string_add(json, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
     add_base64(json, normalizer->precompiled_charsmap.data, normalizer->precompiled_charsmap.len);
-    cleat_text_add(json, "\"},");
+    cleat_string_add(json, "\"},");
 }
 
-static void add_pieces(cleat_text *json, const spm_model *model, size_t first) {
+static void add_pieces(cleat_string *json, const spm_model *model, size_t first) {
     for (size_t i = first; i < model->n_pieces; ++i) {
         char score[32];
         cleat_number_print((double)model->pieces[i]->score, score);
-        cleat_text_add(json, "%s[", i > first ? ",\n" : "");
+        cleat_string_add(json, "%s[", i > first ? ",\n" : "");
         cleat_json_add_string(json, model->pieces[i]->piece);
-        cleat_text_add(json, ",%s]", score);
+        cleat_string_add(json, ",%s]", score);
     }
 }
 
@@ -57,28 +57,30 @@ static const char metaspace[] =
 /* --- the two layouts ------------------------------------------------------------------------------------------ */
 
 /* XLM-RoBERTa: its own four special tokens, the pieces after <unk> <s> </s>, and <mask>. */
-static void write_roberta(const spm_model *model, cleat_text *json) {
+static void write_roberta(const spm_model *model, cleat_string *json) {
     static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
     const int32_t mask = (int32_t)model->n_pieces + 1;
     for (int i = 0; i < 4; ++i)
         cleat_json_add_token(json, &(cleat_added_token){(char *)specials[i], i, .special = true}, i == 0);
     cleat_json_add_token(json, &(cleat_added_token){"<mask>", mask, .special = true}, false);
-    cleat_text_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    cleat_string_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
     add_charsmap(json, model);
-    cleat_text_add(json, "{\"type\":\"Sequence\",\"normalizers\":[]}]},\n"
-                         "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},");
-    cleat_text_add(json,
-                   "%s]},\n\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0],"
-                   "\"trim_offsets\":true,\"add_prefix_space\":true},\n\"decoder\":%s,\n"
-                   "\"model\":{\"type\":\"Unigram\",\"unk_id\":3,\"byte_fallback\":false,\"vocab\":[\n",
-                   metaspace, metaspace);
-    for (int i = 0; i < 4; ++i) cleat_text_add(json, "[\"%s\",0.0],\n", specials[i]);
+    cleat_string_add(json,
+                     "{\"type\":\"Sequence\",\"normalizers\":[]}]},\n"
+                     "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},");
+    cleat_string_add(
+        json,
+        "%s]},\n\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0],"
+        "\"trim_offsets\":true,\"add_prefix_space\":true},\n\"decoder\":%s,\n"
+        "\"model\":{\"type\":\"Unigram\",\"unk_id\":3,\"byte_fallback\":false,\"vocab\":[\n",
+        metaspace, metaspace);
+    for (int i = 0; i < 4; ++i) cleat_string_add(json, "[\"%s\",0.0],\n", specials[i]);
     add_pieces(json, model, 3);
-    cleat_text_add(json, ",\n[\"<mask>\",0.0]]}}\n");
+    cleat_string_add(json, ",\n[\"<mask>\",0.0]]}}\n");
 }
 
 /* DeBERTa-v2 and v3: the pieces as they are, and [MASK] after them. */
-static void write_deberta(const spm_model *model, bool lowercase, bool punctuation, cleat_text *json) {
+static void write_deberta(const spm_model *model, bool lowercase, bool punctuation, cleat_string *json) {
     const int32_t cls = find_piece(model, "[CLS]"), sep = find_piece(model, "[SEP]");
     const int32_t unk = model->trainer ? model->trainer->unk_id : 0;
     bool first = true;
@@ -91,19 +93,19 @@ static void write_deberta(const spm_model *model, bool lowercase, bool punctuati
     }
     if (find_piece(model, "[MASK]") < 0)
         cleat_json_add_token(json, &(cleat_added_token){"[MASK]", (int32_t)model->n_pieces, .special = true}, first);
-    cleat_text_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":\"Strip\"},",
-                   lowercase ? "{\"type\":\"Lowercase\"}," : "");
+    cleat_string_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":\"Strip\"},",
+                     lowercase ? "{\"type\":\"Lowercase\"}," : "");
     add_charsmap(json, model);
-    cleat_text_add(json,
-                   "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}]},\n"
-                   "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[%s%s]},\n"
-                   "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",%d],\"cls\":[\"[CLS]\",%d]},\n"
-                   "\"decoder\":%s,\n"
-                   "\"model\":{\"type\":\"Unigram\",\"unk_id\":%d,\"byte_fallback\":false,\"vocab\":[\n",
-                   punctuation ? "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}," : "", metaspace, (int)sep,
-                   (int)cls, metaspace, (int)unk);
+    cleat_string_add(json,
+                     "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}]},\n"
+                     "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[%s%s]},\n"
+                     "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",%d],\"cls\":[\"[CLS]\",%d]},\n"
+                     "\"decoder\":%s,\n"
+                     "\"model\":{\"type\":\"Unigram\",\"unk_id\":%d,\"byte_fallback\":false,\"vocab\":[\n",
+                     punctuation ? "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}," : "", metaspace, (int)sep,
+                     (int)cls, metaspace, (int)unk);
     add_pieces(json, model, 0);
-    cleat_text_add(json, "]}}\n");
+    cleat_string_add(json, "]}}\n");
 }
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
@@ -125,7 +127,7 @@ static cleat_status check_model(const spm_model *model, const char *place, cleat
 }
 
 static cleat_status write_model(const spm_model *model, const cJSON *config, const char *class, const char *place,
-                                cleat_text *json, cleat_error *error) {
+                                cleat_string *json, cleat_error *error) {
     bool lowercase = false, punctuation = false;
     const bool deberta = find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     cleat_status status = check_model(model, place, error);
@@ -137,7 +139,7 @@ static cleat_status write_model(const spm_model *model, const cJSON *config, con
                      : cleat_tokenizer_expect(class, " xlmroberta xlmrobertaxl xmod ",
                                               "the model is read as that of an XLMRobertaTokenizer", error);
     if (status) return status;
-    cleat_text_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
+    cleat_string_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     if (deberta)
         write_deberta(model, lowercase, punctuation, json);
     else if (find_piece(model, "<unk>") == 0 && find_piece(model, "<s>") == 1 && find_piece(model, "</s>") == 2)
@@ -151,7 +153,7 @@ static cleat_status write_model(const spm_model *model, const cJSON *config, con
 }
 
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
-                                      const char *class, const char *place, cleat_text *json, cleat_error *error) {
+                                      const char *class, const char *place, cleat_string *json, cleat_error *error) {
     spm_model *model = cleat__sentencepiece__model__unpack(NULL, file->size, (const uint8_t *)file->data);
     if (!model)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a model of SentencePiece; the file is damaged", place);

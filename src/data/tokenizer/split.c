@@ -15,7 +15,7 @@ static int32_t char_at(const char *text, size_t size, size_t *length) {
 }
 
 static void swap_texts(cleat_split_state *state) {
-    cleat_aligned text = state->text;
+    cleat_aligned_text text = state->text;
     state->text = state->spare;
     state->spare = text;
     state->text.failed = state->text.failed || state->spare.failed;
@@ -195,13 +195,13 @@ static size_t gpt2_word(const char *text, size_t size) {
 }
 
 static void split_byte_level(const cleat_splitter *splitter, cleat_split_state *state) {
-    cleat_aligned *text = &state->text, *spare = &state->spare;
+    cleat_aligned_text *text = &state->text, *spare = &state->spare;
     for (size_t w = 0; w < state->words.count; ++w) { /* the space before */
         const cleat_text_span word = state->words.items[w];
         size_t start = spare->size;
         if ((splitter->prefix_space || state->in_sentence) && text->bytes[word.start] != ' ')
-            cleat_aligned_add(spare, " ", 1, text->begin[word.start], text->begin[word.start]);
-        cleat_aligned_copy(spare, text, word.start, word.size);
+            cleat_aligned_text_add(spare, " ", 1, text->begin[word.start], text->begin[word.start]);
+        cleat_aligned_text_copy(spare, text, word.start, word.size);
         cleat_spans_add(&state->spare_words, start, spare->size - start);
     }
     swap_texts(state);
@@ -223,8 +223,8 @@ static void split_byte_level(const cleat_splitter *splitter, cleat_split_state *
 
 /* Adds a word with its spaces replaced; adds words that begin with the replacement, if they are to be split. */
 static void add_metaspaced(const cleat_splitter *splitter, cleat_split_state *state, cleat_text_span word) {
-    const cleat_aligned *from = &state->text;
-    cleat_aligned *to = &state->spare;
+    const cleat_aligned_text *from = &state->text;
+    cleat_aligned_text *to = &state->spare;
     const size_t mark = strlen(splitter->replacement), end = word.start + word.size;
     size_t start = to->size, part = start;
     bool has_mark = from->bytes[word.start] == ' ' ||
@@ -232,7 +232,7 @@ static void add_metaspaced(const cleat_splitter *splitter, cleat_split_state *st
     bool prepends = splitter->prepend == CLEAT_PREPEND_ALWAYS ||
                     (splitter->prepend == CLEAT_PREPEND_FIRST && from->begin[word.start] == 0);
     if (prepends && !has_mark)
-        cleat_aligned_add(to, splitter->replacement, mark, from->begin[word.start], from->begin[word.start]);
+        cleat_aligned_text_add(to, splitter->replacement, mark, from->begin[word.start], from->begin[word.start]);
     for (size_t at = word.start, length; at < end; at += length) {
         bool space = from->bytes[at] == ' ';
         bool marked = space || (end - at >= mark && memcmp(from->bytes + at, splitter->replacement, mark) == 0);
@@ -242,9 +242,9 @@ static void add_metaspaced(const cleat_splitter *splitter, cleat_split_state *st
             part = to->size;
         }
         if (space)
-            cleat_aligned_add(to, splitter->replacement, mark, from->begin[at], from->end[at]);
+            cleat_aligned_text_add(to, splitter->replacement, mark, from->begin[at], from->end[at]);
         else
-            cleat_aligned_copy(to, from, at, length);
+            cleat_aligned_text_copy(to, from, at, length);
     }
     cleat_spans_add(&state->spare_words, part, to->size - part);
 }
@@ -288,8 +288,8 @@ cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state
 }
 
 void cleat_split_state_free(cleat_split_state *state) {
-    cleat_aligned_free(&state->text);
-    cleat_aligned_free(&state->spare);
+    cleat_aligned_text_free(&state->text);
+    cleat_aligned_text_free(&state->spare);
     cleat_spans_free(&state->words);
     cleat_spans_free(&state->spare_words);
     cleat_pattern_work_free(&state->work);

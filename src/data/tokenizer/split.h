@@ -43,7 +43,7 @@ typedef struct cleat_splitter {
 } cleat_splitter;
 
 typedef struct cleat_split_state {
-    cleat_aligned text, spare;
+    cleat_aligned_text text, spare;
     cleat_text_spans words, spare_words; /* of `text` */
     cleat_pattern_work work;             /* of patterns */
     bool in_sentence;                    /* the text is a word of a sentence: byte-level words begin with a space */

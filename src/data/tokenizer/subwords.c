@@ -84,7 +84,8 @@ size_t cleat_subwords_char(const char *text, size_t size) {
 
 /* --- tokens --------------------------------------------------------------------------------------------------- */
 
-void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned *text, int32_t id, size_t start, size_t size) {
+void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned_text *text, int32_t id, size_t start,
+                          size_t size) {
     if (sink->count < sink->capacity) {
         cleat_token token = {id, text->begin[start], text->end[start], sink->words};
         for (size_t i = start + 1; i < start + size; ++i)
@@ -94,7 +95,7 @@ void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned *text, int
     ++sink->count;
 }
 
-cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                    cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error) {
     switch (model->kind) {
     case CLEAT_SUBWORDS_WORDPIECE:

@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_SUBWORDS_H
 #define CLEAT_SRC_SUBWORDS_H
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "tokenizer/aligned.h"
 #include "tokenizer/trie.h"
 #include "tokenizer/vocabulary.h"
@@ -85,7 +85,8 @@ typedef struct cleat_token_sink {
 } cleat_token_sink;
 
 /* Adds a token for bytes start .. start + size - 1 of `text`. */
-void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned *text, int32_t id, size_t start, size_t size);
+void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned_text *text, int32_t id, size_t start,
+                          size_t size);
 
 /* A zero byte is written as these two in names of pieces and in texts that models get: names end at a zero byte, and
  * UTF-8 has no such character. */
@@ -99,16 +100,16 @@ bool cleat_has_byte_pieces(const cleat_subwords *model, const char *text, size_t
 
 /* Encode a word, a part of `text`, of size > 0. CLEAT_ERR_FORMAT: an unknown character where the model has no token
  * for that. */
-cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                    cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
-cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                     cleat_token_sink *sink, cleat_error *error);
 /* Emits the pieces of a word. Returns false and emits nothing if it cannot be composed of pieces. */
-bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                           cleat_token_sink *sink);
-cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_bpe_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                               cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
-cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                   cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
 
 #endif

@@ -67,7 +67,7 @@ size_t cleat_tokenizer_leading(const cleat_tokenizer *tokenizer) {
 }
 
 cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat_ids *first, const cleat_ids *second,
-                                   size_t max_length, int32_t *ids, int32_t *types, cleat_framed *framed,
+                                   size_t max_length, int32_t *ids, int32_t *types, cleat_token_counts *framed,
                                    cleat_error *error) {
     if (!tokenizer || !first || !framed)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "framing requires a tokenizer, tokens, and a result");
@@ -76,7 +76,7 @@ cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat
     if (max_length < specials)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu tokens cannot hold the %zu special tokens", max_length,
                           specials);
-    cleat_framed made = {.first = first->count, .second = second ? second->count : 0};
+    cleat_token_counts made = {.first = first->count, .second = second ? second->count : 0};
     const size_t room = max_length - specials;
     if (second)
         shorten_longest(room, &made.first, &made.second);

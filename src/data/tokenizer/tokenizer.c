@@ -4,7 +4,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "tokenizer/unicode.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->rules.lowercase = lowercase;
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
-        const char *name = cleat_special_name((cleat_special)i);
+        const char *name = cleat_special_token_name((cleat_special_token)i);
         int32_t id = cleat_vocabulary_find(vocabulary, name, strlen(name));
         if (id < 0 && i != CLEAT_SPECIAL_MASK) {
             cleat_free(made);
@@ -129,17 +129,17 @@ cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokeni
 }
 
 /* Writes the pieces as in vocab.txt, one per line. */
-static cleat_status print_pieces(const cleat_tokenizer *tokenizer, cleat_text *text) {
+static cleat_status print_pieces(const cleat_tokenizer *tokenizer, cleat_string *text) {
     for (size_t id = 0; id < tokenizer->vocabulary.count; ++id) {
         const char *piece = cleat_vocabulary_piece(&tokenizer->vocabulary, (int32_t)id);
-        cleat_text_add_bytes(text, piece, strlen(piece));
-        cleat_text_add_bytes(text, "\n", 1);
+        cleat_string_add_bytes(text, piece, strlen(piece));
+        cleat_string_add_bytes(text, "\n", 1);
     }
     return text->failed ? CLEAT_ERR_MEMORY : CLEAT_OK;
 }
 
 cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     if (tokenizer->pipeline)
         return cleat_file_write(path, tokenizer->pipeline->files[0].data, tokenizer->pipeline->files[0].size, error);
     cleat_status status = print_pieces(tokenizer, &text);
@@ -147,7 +147,7 @@ cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *
         status = cleat_file_write(path, text.data, text.size, error);
     else
         cleat_fail(error, status, "%s: no memory to write the vocabulary", path);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }
 

@@ -2,9 +2,9 @@
 #ifndef CLEAT_SRC_TOKENIZER_H
 #define CLEAT_SRC_TOKENIZER_H
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "core/json_member.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/words.h"
@@ -50,21 +50,21 @@ cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *
 cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error);
 
 /* By published_json.c: appends an entry of "added_tokens", with a comma unless it is the first. */
-void cleat_json_add_token(cleat_text *json, const cleat_added_token *token, bool first);
+void cleat_json_add_token(cleat_string *json, const cleat_added_token *token, bool first);
 
 /* By published_json.c: the text of a tokenizer.json. */
 typedef struct cleat_bert_rules {
     bool lowercase, accents, ideographs; /* accents: strip them */
     bool basic;                          /* the rules of words.h: without unassigned characters; NFC for cased text */
 } cleat_bert_rules;
-cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_text *json,
+cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_string *json,
                                   cleat_error *error);
 /* By sentencepiece.c: of a model file of SentencePiece, with what a tokenizer_config.json (data NULL: none) says.
  * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa, or of another `class` (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
-                                      const char *class, const char *place, cleat_text *json, cleat_error *error);
+                                      const char *class, const char *place, cleat_string *json, cleat_error *error);
 /* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
-cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_text *json,
+cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_string *json,
                                  cleat_error *error);
 
 #endif

@@ -283,7 +283,7 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
 static cleat_status add_specials(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < CLEAT_SPECIALS && !status; ++i) {
-        const char *name = cleat_special_name((cleat_special)i);
+        const char *name = cleat_special_token_name((cleat_special_token)i);
         int32_t id;
         status = cleat_vocabulary_add(&t->vocabulary, name, strlen(name), &id, error);
     }

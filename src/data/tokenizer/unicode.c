@@ -1,7 +1,7 @@
 /* UTF-8, and character classes from the tables of utf8proc. */
 #include "tokenizer/unicode.h"
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 
 #include <utf8proc.h>
 

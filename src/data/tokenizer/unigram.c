@@ -82,7 +82,7 @@ static void link_forward(struct cleat_unigram_node *nodes, size_t size) {
 }
 
 /* Emits the token of a part that is unknown as a whole, or those of its bytes. */
-static void emit_unknown(const cleat_subwords *model, const cleat_aligned *text, size_t start, size_t size,
+static void emit_unknown(const cleat_subwords *model, const cleat_aligned_text *text, size_t start, size_t size,
                          cleat_token_sink *sink) {
     const char *bytes = text->bytes + start;
     int32_t id = cleat_piece_table_find(&model->pieces, bytes, size);
@@ -97,7 +97,7 @@ static void emit_unknown(const cleat_subwords *model, const cleat_aligned *text,
     }
 }
 
-cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_unigram_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                   cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error) {
     if (word.size >= UINT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a word of %zu bytes", word.size);
     cleat_status status = reserve(memory, word.size + 1, error);

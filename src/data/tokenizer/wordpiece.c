@@ -31,7 +31,7 @@ static size_t count_characters(const char *bytes, size_t size) {
     return count;
 }
 
-bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                           cleat_token_sink *sink) {
     const size_t before = sink->count, end = word.start + word.size;
     for (size_t at = word.start, length = 0; at < end; at += length) {
@@ -46,7 +46,7 @@ bool cleat_wordpiece_emit(const cleat_subwords *model, const cleat_aligned *text
     return true;
 }
 
-cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned *text, cleat_text_span word,
+cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                     cleat_token_sink *sink, cleat_error *error) {
     bool fits = word.size <= model->max_characters ||
                 count_characters(text->bytes + word.start, word.size) <= model->max_characters;

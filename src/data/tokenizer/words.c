@@ -41,7 +41,7 @@ typedef struct splitter {
     placed few[CLUSTER];
 } splitter;
 
-const char *cleat_special_name(cleat_special special) {
+const char *cleat_special_token_name(cleat_special_token special) {
     static const char *const names[CLEAT_SPECIALS] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
     return names[special];
 }
@@ -222,7 +222,7 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
 /* If a special token begins at s->at, emits it as a word. */
 static bool match_special(splitter *s) {
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
-        const char *name = cleat_special_name((cleat_special)i);
+        const char *name = cleat_special_token_name((cleat_special_token)i);
         size_t length = strlen(name);
         if (!s->rules->special[i] || s->size - s->at < length || memcmp(s->text + s->at, name, length) != 0) continue;
         end_word(s);

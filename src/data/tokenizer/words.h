@@ -1,5 +1,5 @@
 /* BERT's basic tokenizer: splits a text into normalised words; each character refers to the bytes of the text
- * from which it comes. There are two forms: the old one (BertTokenizer of Python, see cleat/text.h), and the one that
+ * from which it comes. There are two forms: the old one (BertTokenizer of Python, see cleat/tokenizer.h), and the one that
  * tokenizer.json names, BertNormalizer and BertPreTokenizer. */
 #ifndef CLEAT_SRC_WORDS_H
 #define CLEAT_SRC_WORDS_H
@@ -8,20 +8,20 @@
 
 enum { CLEAT_WORD_CHARACTERS = 100, CLEAT_WORD_BYTES = 4 * CLEAT_WORD_CHARACTERS };
 
-typedef enum cleat_special {
+typedef enum cleat_special_token {
     CLEAT_SPECIAL_PAD,
     CLEAT_SPECIAL_UNK,
     CLEAT_SPECIAL_CLS,
     CLEAT_SPECIAL_SEP,
     CLEAT_SPECIAL_MASK,
     CLEAT_SPECIALS
-} cleat_special;
+} cleat_special_token;
 
 /* "[PAD]", ... */
-const char *cleat_special_name(cleat_special special);
+const char *cleat_special_token_name(cleat_special_token special);
 
 typedef struct cleat_word {
-    /* A cleat_special that occurs literally in the text, `bytes` is then not set; or -1. */
+    /* A cleat_special_token that occurs literally in the text, `bytes` is then not set; or -1. */
     int special;
     /* Number of characters; if it exceeds CLEAT_WORD_CHARACTERS, `bytes` contains only the first
      * CLEAT_WORD_CHARACTERS. */

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-typedef struct cleat_embedded {
+typedef struct cleat_embedded_file {
     const char *name; /* "layer_norm.cl" */
     const char *text; /* zero-terminated */
     size_t size;      /* bytes without the terminating zero */
-} cleat_embedded;
+} cleat_embedded_file;
 
 #endif

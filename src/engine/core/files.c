@@ -199,10 +199,10 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
     return cleat_file_writer_close(&writer, status, NULL, error);
 }
 
-cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error) {
+cleat_status cleat_file_write_text(const char *path, cleat_string *text, cleat_error *error) {
     char *data = NULL;
     size_t size = text->size;
-    cleat_status status = cleat_text_detach(text, &data, error);
+    cleat_status status = cleat_string_detach(text, &data, error);
     if (!status) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;

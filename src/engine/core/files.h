@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_FILES_H
 #define CLEAT_SRC_FILES_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 /* Reads the whole file and appends a zero byte that *size does not count. The caller frees *data
  * (cleat_free). */
@@ -27,7 +27,7 @@ cleat_status cleat_file_writer_close(cleat_file_writer *writer, cleat_status sta
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error);
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
-cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
+cleat_status cleat_file_write_text(const char *path, cleat_string *text, cleat_error *error);
 /* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole; it may be
  * a symbolic link only with `links`. */
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, bool links, cleat_error *error);

@@ -2,14 +2,14 @@
 #ifndef CLEAT_SRC_JSON_H
 #define CLEAT_SRC_JSON_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 /* Appends `value` in quotes, escaped. Bytes from 0x80 on are copied unchanged, since all text is UTF-8. */
-void cleat_json_add_string(cleat_text *text, const char *value);
+void cleat_json_add_string(cleat_string *text, const char *value);
 /* The same of a text whose encoding is not known, such as a driver's name: bytes that are not UTF-8 become U+FFFD. */
-void cleat_json_add_clean(cleat_text *text, const char *value);
+void cleat_json_add_clean(cleat_string *text, const char *value);
 /* Appends a number with at most 9 digits (a whole number with all of its digits); null if it is not finite. */
-void cleat_json_add_number(cleat_text *text, double value);
+void cleat_json_add_number(cleat_string *text, double value);
 
 /* A value with the name of its member; NULL: an element of an array, or the document itself. */
 typedef struct cleat_json_value {
@@ -32,7 +32,7 @@ typedef struct cleat_json_value {
     int64_t count;    /* digits, bracket */
 } cleat_json_value;
 
-void cleat_json_add_values(cleat_text *json, const cleat_json_value *values, size_t count);
+void cleat_json_add_values(cleat_string *json, const cleat_json_value *values, size_t count);
 /* Appends values: json_add(&json, json_open(NULL, '{'), json_text("name", name), ..., json_close('}')). */
 #define json_add(json, ...)                                                                                            \
     cleat_json_add_values(json, (const cleat_json_value[]){__VA_ARGS__},                                               \

@@ -1,7 +1,7 @@
 /* Members of JSON objects, and which of them nobody reads. */
 #include "core/json_member.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void apply_rule(const cJSON *object, const char *place, const cleat_json_
 
 void cleat_json_name_unread(const cJSON *object, const char *place, const char *known, const cleat_json_rule *rules,
                             cleat_log_level level) {
-    cleat_text names = {0};
+    cleat_string names = {0};
     const cJSON *member;
     if (!cJSON_IsObject(object)) return;
     for (const cleat_json_rule *rule = rules; rule && rule->key; ++rule) apply_rule(object, place, rule, level);
@@ -41,9 +41,9 @@ void cleat_json_name_unread(const cJSON *object, const char *place, const char *
         snprintf(key, sizeof key, " %.*s ", LONGEST_KEY - 1, member->string);
         while (rule && rule->key && strcmp(rule->key, member->string) != 0) ++rule;
         if (!(rule && rule->key) && !strstr(known, key) && !is_default(member))
-            cleat_text_add(&names, "%s%.60s", names.size ? ", " : "", member->string);
+            cleat_string_add(&names, "%s%.60s", names.size ? ", " : "", member->string);
     }
     if (names.data && !names.failed)
         cleat_log(CLEAT_LOG_INFO, "%s: not used: %.400s; they may change what the network computes", place, names.data);
-    cleat_text_free(&names);
+    cleat_string_free(&names);
 }

@@ -102,15 +102,15 @@ typedef struct cleat_st_source {
     void *user;
 } cleat_st_source;
 /* What was written. */
-typedef struct cleat_st_written {
+typedef struct cleat_st_digest {
     size_t size;   /* bytes */
     char hash[33]; /* cleat_hash_text */
-} cleat_st_written;
+} cleat_st_digest;
 /* Writes the file atomically, tensor by tensor: the same bytes as cleat_safetensors_encode, without a copy of the data.
  * `source` (NULL: the tensors' own data) and `written` (NULL: not wanted) are as above. */
 cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tensor *tensors, size_t count,
                                           const cleat_st_source *source, const cleat_st_metadata *metadata,
-                                          size_t metadata_count, cleat_st_written *written, cleat_error *error);
+                                          size_t metadata_count, cleat_st_digest *written, cleat_error *error);
 /* The same with the tensors' own data. */
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
                                      const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error);

@@ -31,38 +31,39 @@ static cleat_status check_names(const cleat_st_tensor *tensors, size_t count, cl
     return status;
 }
 
-static void add_metadata(cleat_text *header, const cleat_st_metadata *metadata, size_t count) {
-    cleat_text_add(header, "\"__metadata__\":{");
+static void add_metadata(cleat_string *header, const cleat_st_metadata *metadata, size_t count) {
+    cleat_string_add(header, "\"__metadata__\":{");
     for (size_t i = 0; i < count; ++i) {
-        if (i) cleat_text_add(header, ",");
+        if (i) cleat_string_add(header, ",");
         cleat_json_add_string(header, metadata[i].key);
-        cleat_text_add(header, ":");
+        cleat_string_add(header, ":");
         cleat_json_add_string(header, metadata[i].value);
     }
-    cleat_text_add(header, "}");
+    cleat_string_add(header, "}");
 }
 
-static void add_tensor(cleat_text *header, const cleat_st_tensor *tensor, size_t begin) {
+static void add_tensor(cleat_string *header, const cleat_st_tensor *tensor, size_t begin) {
     cleat_json_add_string(header, tensor->name);
-    cleat_text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
-    for (int i = 0; i < tensor->rank; ++i) cleat_text_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
-    cleat_text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
+    cleat_string_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->rank; ++i)
+        cleat_string_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
+    cleat_string_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
 }
 
 /* Writes the header and its length in front of it, padded with spaces so that the data start aligned. */
-static void make_header(cleat_text *file, const cleat_st_tensor *tensors, size_t count,
+static void make_header(cleat_string *file, const cleat_st_tensor *tensors, size_t count,
                         const cleat_st_metadata *metadata, size_t metadata_count) {
     size_t begin = 0;
-    cleat_text_add_bytes(file, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
-    cleat_text_add(file, "{");
+    cleat_string_add_bytes(file, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
+    cleat_string_add(file, "{");
     if (metadata_count) add_metadata(file, metadata, metadata_count);
     for (size_t i = 0; i < count; ++i) {
-        if (i || metadata_count) cleat_text_add(file, ",");
+        if (i || metadata_count) cleat_string_add(file, ",");
         add_tensor(file, &tensors[i], begin);
         begin += cleat_st_bytes(&tensors[i]);
     }
-    cleat_text_add(file, "}");
-    while (file->size % ALIGNMENT && !file->failed) cleat_text_add(file, " ");
+    cleat_string_add(file, "}");
+    while (file->size % ALIGNMENT && !file->failed) cleat_string_add(file, " ");
     if (file->failed) return;
     uint64_t length = file->size - LENGTH_BYTES;
     memcpy(file->data, &length, sizeof length);
@@ -70,7 +71,7 @@ static void make_header(cleat_text *file, const cleat_st_tensor *tensors, size_t
 
 cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
                                       size_t metadata_count, char **data, size_t *size, cleat_error *error) {
-    cleat_text header = {0};
+    cleat_string header = {0};
     cleat_status status = check_names(tensors, count, error);
     if (status) return status;
     make_header(&header, tensors, count, metadata, metadata_count);
@@ -78,7 +79,7 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
     for (size_t i = 0; i < count; ++i) total += cleat_st_bytes(&tensors[i]);
     char *bytes = header.failed ? NULL : cleat_alloc(total, 1);
     if (!bytes) {
-        cleat_text_free(&header);
+        cleat_string_free(&header);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory for a file of %zu bytes", total);
     }
     memcpy(bytes, header.data, header.size);
@@ -88,13 +89,13 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
         if (part) memcpy(at, tensors[i].data, part);
         at += part;
     }
-    cleat_text_free(&header);
+    cleat_string_free(&header);
     *data = bytes;
     *size = total;
     return CLEAT_OK;
 }
 
-static cleat_status write_file(cleat_file_writer *file, const cleat_text *header, const cleat_st_tensor *tensors,
+static cleat_status write_file(cleat_file_writer *file, const cleat_string *header, const cleat_st_tensor *tensors,
                                size_t count, const cleat_st_source *source, cleat_error *error) {
     cleat_status status = cleat_file_writer_add(file, header->data, header->size, error);
     for (size_t i = 0; i < count && !status; ++i) {
@@ -108,8 +109,8 @@ static cleat_status write_file(cleat_file_writer *file, const cleat_text *header
 
 cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tensor *tensors, size_t count,
                                           const cleat_st_source *source, const cleat_st_metadata *metadata,
-                                          size_t metadata_count, cleat_st_written *written, cleat_error *error) {
-    cleat_text header = {0};
+                                          size_t metadata_count, cleat_st_digest *written, cleat_error *error) {
+    cleat_string header = {0};
     cleat_file_writer file;
     cleat_status status = check_names(tensors, count, error);
     if (status) return cleat_fail_in(error, status, "%s", path);
@@ -121,7 +122,7 @@ cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tenso
         status = cleat_file_writer_close(&file, status, written ? written->hash : NULL, error);
         if (!status && written) written->size = file.size;
     }
-    cleat_text_free(&header);
+    cleat_string_free(&header);
     return status;
 }
 

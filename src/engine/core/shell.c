@@ -1,7 +1,7 @@
 /* Words of shell commands: a path in a command that the user is told to type may contain any byte. */
 #include "core/shell.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <string.h>

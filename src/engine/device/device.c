@@ -19,7 +19,7 @@ static cleat_status create_queue(cleat_device *device, cl_command_queue *queue, 
     return CLEAT_OK;
 }
 
-static cleat_status open_found(const cleat_found *found, cleat_device **device, cleat_error *error) {
+static cleat_status open_found(const cleat_found_device *found, cleat_device **device, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     cleat_device *opened = cleat_alloc(1, sizeof *opened);
     if (!opened) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a device");
@@ -45,7 +45,7 @@ static cleat_status open_found(const cleat_found *found, cleat_device **device, 
 }
 
 cleat_status cleat_device_open(const char *selector, cleat_device **device, cleat_error *error) {
-    cleat_found *found = NULL;
+    cleat_found_device *found = NULL;
     size_t count = 0, index = 0;
     cleat_status status = cleat_find_devices(&found, &count, error);
     if (status) return status;

@@ -5,6 +5,6 @@
 #include "core/embedded.h"
 
 /* cl/NAME, sorted by name; ends with a NULL name. */
-extern const cleat_embedded cleat_embedded_kernels[];
+extern const cleat_embedded_file cleat_embedded_kernels[];
 
 #endif

@@ -3,7 +3,7 @@
  * file. */
 #include "core/memory.h"
 #include "core/name_table.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "device/device.h"
 
 #include <stdio.h>
@@ -200,7 +200,7 @@ static void find_names(const char *text, bool with_kernels, names *found) {
 
 /* --- one part ------------------------------------------------------------------------------------------------- */
 
-static void add_defines(cleat_text *text, const char *options) {
+static void add_defines(cleat_string *text, const char *options) {
     char word[OPTION];
     for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
         const size_t size = strcspn(at, " ");
@@ -209,19 +209,19 @@ static void add_defines(cleat_text *text, const char *options) {
         if (strncmp(word, "-D", 2) != 0) continue;
         char *value = strchr(word, '=');
         if (value) *value++ = 0;
-        cleat_text_add(text, "#define %s %s\n", word + 2, value ? value : "1");
+        cleat_string_add(text, "#define %s %s\n", word + 2, value ? value : "1");
     }
 }
 
-static void add_renamed(cleat_text *out, const char *text, const names *renamed, const char *prefix) {
+static void add_renamed(cleat_string *out, const char *text, const names *renamed, const char *prefix) {
     const char *kept = text;
     for (token t = token_at(text); t.kind != END; t = token_at(t.at + t.size)) {
         if (t.kind != WORD || !has_name(renamed, &t)) continue;
-        cleat_text_add_bytes(out, kept, (size_t)(t.at - kept));
-        cleat_text_add_bytes(out, prefix, strlen(prefix));
+        cleat_string_add_bytes(out, kept, (size_t)(t.at - kept));
+        cleat_string_add_bytes(out, prefix, strlen(prefix));
         kept = t.at;
     }
-    cleat_text_add_bytes(out, kept, strlen(kept));
+    cleat_string_add_bytes(out, kept, strlen(kept));
 }
 
 static void print_prefix(size_t number, char prefix[PREFIX]) {
@@ -234,17 +234,17 @@ static bool repeats_file(const cleat_program_key *parts, size_t index) {
     return false;
 }
 
-static cleat_status add_part(cleat_text *out, const cleat_program_key *parts, size_t index, cleat_error *error) {
-    cleat_text text = {0};
+static cleat_status add_part(cleat_string *out, const cleat_program_key *parts, size_t index, cleat_error *error) {
+    cleat_string text = {0};
     names defined = {.error = error};
     char prefix[PREFIX], *source = NULL, *whole = NULL;
     cleat_status status = cleat_kernel_source_of(parts[index].file, parts[index].source, &source, error);
     if (status) return status;
     add_defines(&text, parts[index].options);
-    cleat_text_add_bytes(&text, source, strlen(source));
+    cleat_string_add_bytes(&text, source, strlen(source));
     cleat_free(source);
-    status = cleat_text_detach(&text, &whole, error);
-    cleat_text_free(&text);
+    status = cleat_string_detach(&text, &whole, error);
+    cleat_string_free(&text);
     if (status) return status;
     find_names(whole, repeats_file(parts, index), &defined);
     print_prefix(index, prefix);
@@ -257,11 +257,11 @@ static cleat_status add_part(cleat_text *out, const cleat_program_key *parts, si
 /* --- all of them ---------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_kernel_join(const cleat_program_key *parts, size_t count, char **source, cleat_error *error) {
-    cleat_text out = {0};
+    cleat_string out = {0};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && !status; ++i) status = add_part(&out, parts, i, error);
-    if (!status) return cleat_text_detach(&out, source, error);
-    cleat_text_free(&out);
+    if (!status) return cleat_string_detach(&out, source, error);
+    cleat_string_free(&out);
     return status;
 }
 

@@ -2,7 +2,7 @@
  * inserted, because clBuildProgram does not find files next to the source. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "device/device.h"
 #include "device/embedded.h"
 
@@ -13,13 +13,13 @@
 enum { MAX_FILES = 64, MAX_NAME = 128, PATH = 1024 };
 
 typedef struct assembly {
-    cleat_text text;
+    cleat_string text;
     char seen[MAX_FILES][MAX_NAME]; /* each file is included only once */
     int seen_count;
 } assembly;
 
 static void append_line_marker(assembly *out, const char *file, int line) {
-    cleat_text_add(&out->text, "#line %d \"%s\"\n", line, file);
+    cleat_string_add(&out->text, "#line %d \"%s\"\n", line, file);
 }
 
 bool cleat_kernels_are_embedded(void) {
@@ -28,7 +28,7 @@ bool cleat_kernels_are_embedded(void) {
 }
 
 static const char *find_embedded(const char *file) {
-    for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
+    for (const cleat_embedded_file *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
         if (strcmp(kernel->name, file) == 0) return kernel->text;
     return NULL;
 }
@@ -93,10 +93,10 @@ static cleat_status append_text(assembly *out, const char *file, const char *tex
         if (parse_include(at, (size_t)((line_end ? line_end : end) - at), name))
             status = append_include(out, name, file, line, error);
         else
-            cleat_text_add_bytes(&out->text, at, (size_t)(next - at));
+            cleat_string_add_bytes(&out->text, at, (size_t)(next - at));
     }
-    const cleat_text *all = &out->text;
-    if (!status && !all->failed && all->data[all->size - 1] != '\n') cleat_text_add_bytes(&out->text, "\n", 1);
+    const cleat_string *all = &out->text;
+    if (!status && !all->failed && all->data[all->size - 1] != '\n') cleat_string_add_bytes(&out->text, "\n", 1);
     return status;
 }
 
@@ -112,8 +112,8 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
 cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error) {
     assembly out = {0};
     cleat_status status = text ? append_text(&out, file, text, error) : append_file(&out, file, error);
-    if (!status) return cleat_text_detach(&out.text, source, error);
-    cleat_text_free(&out.text);
+    if (!status) return cleat_string_detach(&out.text, source, error);
+    cleat_string_free(&out.text);
     return status;
 }
 

@@ -19,14 +19,14 @@ static cleat_status fail_no_driver(cleat_error *error) {
         "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1); `cleat doctor` says why");
 }
 
-static void complete_facts(cleat_found *found) {
+static void complete_facts(cleat_found_device *found) {
     cleat_read_locality(found->id, &found->facts);
     cleat_read_free_memory(found->id, &found->facts);
 }
 
-static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_found **found, size_t *count,
+static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_found_device **found, size_t *count,
                                size_t *capacity, cleat_error *error) {
-    cleat_found device = {.platform = platform, .id = id};
+    cleat_found_device device = {.platform = platform, .id = id};
     cleat_error reason;
     if (cleat_read_facts(platform, id, &device.facts, &reason)) {
         cleat_log(CLEAT_LOG_WARNING, "device skipped: %s", reason.text);
@@ -38,7 +38,7 @@ static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_f
     return status;
 }
 
-static cleat_status add_platform(cl_platform_id platform, cleat_found **found, size_t *count, size_t *capacity,
+static cleat_status add_platform(cl_platform_id platform, cleat_found_device **found, size_t *count, size_t *capacity,
                                  cleat_error *error) {
     cl_uint n = 0;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0) return CLEAT_OK;
@@ -51,9 +51,9 @@ static cleat_status add_platform(cl_platform_id platform, cleat_found **found, s
     return status;
 }
 
-cleat_status cleat_find_devices(cleat_found **found, size_t *count, cleat_error *error) {
+cleat_status cleat_find_devices(cleat_found_device **found, size_t *count, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    cleat_found *list = NULL;
+    cleat_found_device *list = NULL;
     size_t n = 0, capacity = 0;
     cl_uint platforms = 0;
     cleat_use_own_cpu_driver();
@@ -77,7 +77,7 @@ done:
 }
 
 cleat_status cleat_device_list(cleat_device_facts **facts, size_t *count, cleat_error *error) {
-    cleat_found *found = NULL;
+    cleat_found_device *found = NULL;
     size_t n = 0;
     cleat_status status = cleat_find_devices(&found, &n, error);
     if (status) return status;

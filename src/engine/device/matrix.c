@@ -13,7 +13,7 @@
 #include "core/kernel_shape.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "device/probe.h"
 
 #include <stdio.h>
@@ -86,12 +86,12 @@ static int32_t read_capability(const cleat_device *device) {
 /* Hashes everything that the result depends on. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
     char *source = NULL, *text = NULL;
-    cleat_text joined = {0};
+    cleat_string joined = {0};
     cleat_status status = cleat_kernel_source("lib/mma_probe.cl", &source, error);
     if (status) return status;
-    cleat_text_add(&joined, "matrix %d\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, device->facts.name,
-                   device->facts.driver, source);
-    status = cleat_text_detach(&joined, &text, error);
+    cleat_string_add(&joined, "matrix %d\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, device->facts.name,
+                     device->facts.driver, source);
+    status = cleat_string_detach(&joined, &text, error);
     if (!status) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);
     cleat_free(source);

@@ -5,15 +5,15 @@
 
 #include "device/device.h"
 
-typedef struct cleat_found {
+typedef struct cleat_found_device {
     cl_platform_id platform;
     cl_device_id id;
     cleat_device_facts facts;
-} cleat_found;
+} cleat_found_device;
 
 /* All usable devices of all platforms, in the order of cleat_device_list. The caller frees *found
  * (cleat_free). */
-cleat_status cleat_find_devices(cleat_found **found, size_t *count, cleat_error *error);
+cleat_status cleat_find_devices(cleat_found_device **found, size_t *count, cleat_error *error);
 
 /* Finds the index of the device that `selector` denotes (see cleat_device_open). */
 cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t count, const char *selector,

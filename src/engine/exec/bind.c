@@ -30,7 +30,7 @@ static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, s
     return CLEAT_OK;
 }
 
-static cleat_status describe_nodes(cleat_bound *bound, cleat_error *error) {
+static cleat_status describe_nodes(cleat_bound_graph *bound, cleat_error *error) {
     const cleat_graph *graph = bound->layout->graph;
     for (size_t i = 0; i < graph->node_count; ++i) {
         const cleat_variant *variant = bound->layout->variants[i];
@@ -43,7 +43,7 @@ static cleat_status describe_nodes(cleat_bound *bound, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+static cleat_status describe_graph(cleat_exec *exec, cleat_bound_graph *bound, cleat_error *error) {
     cleat_binder_init(&bound->binder, &exec->plan->facts);
     bound->first = cleat_alloc(bound->layout->graph->node_count + 1, sizeof *bound->first);
     if (!bound->first) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the launches of a graph");
@@ -119,27 +119,27 @@ static cl_int set_pair(cl_kernel kernel, cl_uint *index, const cl_mem *slab, int
 
 /* The slab of a place, or NULL, which callers report as an error: a kernel without the buffer of a required
  * tensor would write to arbitrary memory. */
-static const cl_mem *slab_of(const cleat_exec *exec, cleat_place place) {
+static const cl_mem *slab_of(const cleat_exec *exec, cleat_slab_place place) {
     return place.slab >= 0 && exec->slabs[place.slab] ? &exec->slabs[place.slab] : NULL;
 }
 
-static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound *bound, cl_kernel kernel, cl_uint *index,
+static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound_graph *bound, cl_kernel kernel, cl_uint *index,
                                const cleat_arg *arg, cl_int *code, cleat_error *error) {
     if (!arg->tensor) {
         *code = set_pair(kernel, index, NULL, 0);
         return CLEAT_OK;
     }
-    cleat_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
+    cleat_slab_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
     const cl_mem *slab = slab_of(exec, place);
     if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for '%s'", arg->tensor->name);
     *code = set_pair(kernel, index, slab, place.offset / cleat_dtype_size(arg->tensor->dtype) + arg->offset);
     return CLEAT_OK;
 }
 
-static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
+static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound_graph *bound, const cleat_launch *launch,
                                   cl_kernel kernel, cl_uint *index, const cleat_arg *arg, cl_int *code,
                                   cleat_error *error) {
-    cleat_place place = bound->layout->workspaces[launch->node->index];
+    cleat_slab_place place = bound->layout->workspaces[launch->node->index];
     const cl_mem *slab = slab_of(exec, place);
     if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for this node");
     *code = set_pair(kernel, index, slab, (place.offset + arg->offset) / arg->size);
@@ -148,14 +148,14 @@ static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bou
 
 static cleat_status set_counters(const cleat_exec *exec, cl_kernel kernel, cl_uint *index, cl_int *code,
                                  cleat_error *error) {
-    const cleat_place place = exec->plan->counters;
+    const cleat_slab_place place = exec->plan->counters;
     const cl_mem *slab = slab_of(exec, place);
     if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no counters");
     *code = set_pair(kernel, index, slab, place.offset / (int64_t)sizeof(cl_int));
     return CLEAT_OK;
 }
 
-static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
+static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound_graph *bound, const cleat_launch *launch,
                                   cl_kernel kernel, cleat_error *error) {
     cl_uint index = 0;
     for (int i = 0; i < launch->n_args; ++i) {
@@ -187,7 +187,7 @@ static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *l
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, but the launch provides %u", has, given);
 }
 
-static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+static cleat_status create_kernel(cleat_exec *exec, cleat_bound_graph *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     cl_int code = CL_SUCCESS;
     cl_program program = NULL;
@@ -206,7 +206,7 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i
  * at offset 0, and takes no offset at all for its workspace. A sub-buffer begins at a multiple of the
  * device's alignment; *offset is the number of bytes from there to the place (a parameter may begin anywhere
  * in its flat buffer). */
-static cleat_status create_region(const cleat_exec *exec, cleat_place place, int64_t bytes, cl_mem *region,
+static cleat_status create_region(const cleat_exec *exec, cleat_slab_place place, int64_t bytes, cl_mem *region,
                                   int64_t *offset, cleat_error *error) {
     const cl_mem *slab = slab_of(exec, place);
     if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for it");
@@ -222,9 +222,9 @@ static cleat_status create_region(const cleat_exec *exec, cleat_place place, int
 }
 
 /* Creates a sub-buffer for `elements` elements of `tensor` from element `at` on; *offset is in elements. */
-static cleat_status create_operand(const cleat_exec *exec, const cleat_bound *bound, const cleat_tensor *tensor,
+static cleat_status create_operand(const cleat_exec *exec, const cleat_bound_graph *bound, const cleat_tensor *tensor,
                                    int64_t at, int64_t elements, cl_mem *region, int64_t *offset, cleat_error *error) {
-    cleat_place place = cleat_plan_place(exec->plan, bound->layout, tensor);
+    cleat_slab_place place = cleat_plan_place(exec->plan, bound->layout, tensor);
     int64_t size = cleat_dtype_size(tensor->dtype), bytes = 0;
     place.offset += at * size;
     cleat_status status = create_region(exec, place, elements * size, region, &bytes, error);
@@ -246,7 +246,7 @@ static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_
                       (long long)needed, (long long)planned, exec->plan->facts.name);
 }
 
-static cleat_status create_gemm(const cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+static cleat_status create_gemm(const cleat_exec *exec, cleat_bound_graph *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     const cleat_sgemm *g = &launch->sgemm;
     cleat_clblast_gemm *p = &bound->gemms[i];
@@ -272,7 +272,7 @@ static void release_gemm(cleat_clblast_gemm *gemm) {
 
 /* --- graphs --- */
 
-cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
         if (bound->gemms[i].a) return CLEAT_OK;
@@ -289,7 +289,7 @@ cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t i, cle
     return cleat_fail_in(error, status, "kernel '%s' of %s", launch->kernel, launch->node->name);
 }
 
-static void unbind_graph(cleat_bound *bound) {
+static void unbind_graph(cleat_bound_graph *bound) {
     for (size_t i = 0; i < bound->binder.count; ++i) {
         if (bound->kernels && bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
         if (bound->gemms) release_gemm(&bound->gemms[i]);

@@ -6,7 +6,7 @@
 #include "core/cpus.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "exec/compile_jobs.h"
 
 #include <stdio.h>
@@ -54,10 +54,10 @@ static cleat_status find_record(const cleat_exec *exec, cleat_compile_help *help
     const cleat_device_facts *facts = &exec->device->facts;
     const char *cache = getenv("POCL_CACHE_DIR"), *home = getenv("XDG_CACHE_HOME");
     cleat_job_list *list = help->list;
-    cleat_text text = {0};
+    cleat_string text = {0};
     char hash[HASH], folder[PATH];
-    cleat_text_add(&text, "compiled %d\n%s\n%s\n%s\n%s\n%s\n", (int)FORMAT, facts->platform, facts->name, facts->driver,
-                   cache ? cache : "", home ? home : "");
+    cleat_string_add(&text, "compiled %d\n%s\n%s\n%s\n%s\n%s\n", (int)FORMAT, facts->platform, facts->name,
+                     facts->driver, cache ? cache : "", home ? home : "");
     cleat_status status = CLEAT_OK;
     for (uint32_t p = 0; p < list->program_count && !status; ++p) {
         const cleat_job_program *program = &cleat_job_programs(list)[p];
@@ -65,19 +65,19 @@ static cleat_status find_record(const cleat_exec *exec, cleat_compile_help *help
         status = cleat_kernel_source_of(program->file, program->source ? (const char *)list + program->source : NULL,
                                         &source, error);
         if (status) break;
-        cleat_text_add(&text, "%s\n%s\n", source, program->options);
+        cleat_string_add(&text, "%s\n%s\n", source, program->options);
         cleat_free(source);
     }
     for (uint32_t j = 0; j < list->job_count; ++j) {
         const cleat_job *job = &cleat_jobs(list)[j];
-        cleat_text_add(&text, "%u %s", job->program, job->kernel);
+        cleat_string_add(&text, "%u %s", job->program, job->kernel);
         for (int d = 0; d < job->dims; ++d)
-            cleat_text_add(&text, " %llu %d", (unsigned long long)job->local[d], job->global[d] != job->local[d]);
-        cleat_text_add(&text, "\n");
+            cleat_string_add(&text, " %llu %d", (unsigned long long)job->local[d], job->global[d] != job->local[d]);
+        cleat_string_add(&text, "\n");
     }
     if (!status && text.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a record");
     if (!status) cleat_hash_text(text.data, text.size, hash);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
     if (!status && snprintf(help->record, sizeof help->record, "%s/%s.compiled", folder, hash) >= PATH)
         status = cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);

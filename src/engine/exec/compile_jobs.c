@@ -35,12 +35,12 @@ static void shrink_grid(cleat_job *job) {
         if (job->global[d] < LARGE_GRID) job->global[d] = job->local[d];
 }
 
-static cleat_job_arg describe_place(cleat_place place, int64_t element, int64_t offset) {
+static cleat_job_arg describe_place(cleat_slab_place place, int64_t element, int64_t offset) {
     return (cleat_job_arg){.slab = place.slab, .value = place.offset / element + offset};
 }
 
-static cleat_job_arg describe_argument(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
-                                       const cleat_arg *arg) {
+static cleat_job_arg describe_argument(const cleat_exec *exec, const cleat_bound_graph *bound,
+                                       const cleat_launch *launch, const cleat_arg *arg) {
     cleat_job_arg made = {.slab = -2, .size = arg->size};
     switch (arg->kind) {
     case CLEAT_ARG_TENSOR:
@@ -57,7 +57,7 @@ static cleat_job_arg describe_argument(const cleat_exec *exec, const cleat_bound
     }
 }
 
-static void describe_job(const cleat_exec *exec, const cleat_bound *bound, size_t i, cleat_job *job) {
+static void describe_job(const cleat_exec *exec, const cleat_bound_graph *bound, size_t i, cleat_job *job) {
     const cleat_launch *launch = &bound->binder.launches[i];
     *job = (cleat_job){
         .program = (uint32_t)bound->program[i], .dims = launch->dims, .n_args = launch->n_args, .kernel = ""};
@@ -76,7 +76,7 @@ static bool is_same(const cleat_job *a, const cleat_job *b) {
            memcmp(a->local, b->local, sizeof a->local) == 0 && is_large(a) == is_large(b);
 }
 
-static cleat_status add(collection *all, const cleat_bound *bound, size_t i, cleat_error *error) {
+static cleat_status add(collection *all, const cleat_bound_graph *bound, size_t i, cleat_error *error) {
     cleat_job job;
     describe_job(all->exec, bound, i, &job);
     for (size_t j = 0; j < all->count; ++j)
@@ -97,7 +97,7 @@ static cleat_status collect(collection *all, cleat_error *error) {
     const cleat_exec *exec = all->exec;
     cleat_status status = CLEAT_OK;
     for (size_t g = 0; g < exec->plan->layout_count; ++g) {
-        const cleat_bound *bound = &exec->graphs[g];
+        const cleat_bound_graph *bound = &exec->graphs[g];
         if (!comes_first(exec->plan, bound->layout->graph)) continue;
         for (size_t i = 0; i < bound->binder.count && !status; ++i) {
             const cleat_launch *launch = &bound->binder.launches[i];

@@ -108,7 +108,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
                               int64_t *offset, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
-    cleat_place place = cleat_plan_place(exec->plan, &exec->plan->layouts[graph], tensor);
+    cleat_slab_place place = cleat_plan_place(exec->plan, &exec->plan->layouts[graph], tensor);
     if (place.slab < 0)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "tensor '%s' has no memory in graph '%s'", tensor->name,
                           exec->plan->layouts[graph].graph->name);

@@ -21,7 +21,7 @@ typedef struct cleat_slot {
 } cleat_slot;
 
 /* The launches of one graph as OpenCL objects. */
-typedef struct cleat_bound {
+typedef struct cleat_bound_graph {
     const cleat_layout *layout;
     cleat_binder binder;
     size_t *first;      /* [nodes + 1] node i has the launches first[i] .. first[i + 1] - 1 */
@@ -31,7 +31,7 @@ typedef struct cleat_bound {
     cleat_clblast_gemm *gemms; /* [launches] for sgemm; the sub-buffers are released with it */
     cl_event ended;            /* of the last launch of the last run; NULL: none, or it has been read */
     cleat_slot *pending;       /* contains the inputs of the next run; NULL if nothing was uploaded */
-} cleat_bound;
+} cleat_bound_graph;
 
 /* A kernel file with options. */
 typedef struct cleat_program_part {
@@ -54,12 +54,12 @@ struct cleat_exec {
     struct cleat_compile_help *help; /* processes that compile; NULL: none */
     cleat_programs *programs;        /* programs of keys [program_count] */
     size_t program_count, program_capacity;
-    cleat_bound *graphs; /* [plan->layout_count] */
+    cleat_bound_graph *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
-    int slot_count, next_slot;   /* slots are used in turn */
-    bool waits;                  /* CLEAT_LAUNCH_BLOCKING: for each launch, so that the one that fails is known */
-    const cleat_bound *last_run; /* the graph whose activations are in memory; NULL: none has run */
-    cleat_error failure;         /* the first kernel failure since the last cleat_exec_finish */
+    int slot_count, next_slot;         /* slots are used in turn */
+    bool waits;                        /* CLEAT_LAUNCH_BLOCKING: for each launch, so that the one that fails is known */
+    const cleat_bound_graph *last_run; /* the graph whose activations are in memory; NULL: none has run */
+    cleat_error failure;               /* the first kernel failure since the last cleat_exec_finish */
 };
 
 /* The buffer and byte offset of a tensor as seen from graph `graph`. */
@@ -103,13 +103,13 @@ void cleat_exec_flush(cleat_exec *exec);
  * build them; bind creates the kernel of a launch unless it exists; unbind releases everything that all three created. */
 cleat_status cleat_exec_list_programs(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
-cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t launch, cleat_error *error);
+cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 void cleat_exec_unbind(cleat_exec *exec);
 
 /* staging.c: find_slots takes the slots from the plan's slabs; consume_upload enqueues the copy of a waiting
  * upload into the graph's inputs. */
 void cleat_exec_find_slots(cleat_exec *exec);
-cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
+cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound_graph *bound, cleat_error *error);
 void cleat_exec_release_slots(cleat_exec *exec);
 
 #endif

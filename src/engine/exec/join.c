@@ -28,7 +28,7 @@ bool cleat_exec_is_evaluation(const cleat_graph *graph) {
 /* Parts in the order of their numbers. */
 static void find_evaluated(const cleat_exec *exec) {
     for (size_t g = 0; g < exec->plan->layout_count; ++g) {
-        const cleat_bound *bound = &exec->graphs[g];
+        const cleat_bound_graph *bound = &exec->graphs[g];
         if (!cleat_exec_is_evaluation(bound->layout->graph)) continue;
         for (size_t i = 0; i < bound->binder.count; ++i)
             if (bound->binder.launches[i].kind == CLEAT_LAUNCH_KERNEL) exec->parts[bound->program[i]].evaluates = true;
@@ -140,7 +140,7 @@ static cleat_status name_kernels(cleat_exec *exec, size_t number, const cleat_pr
                                  cleat_error *error) {
     char name[CLEAT_NAME];
     for (size_t g = 0; g < exec->plan->layout_count; ++g) {
-        cleat_bound *bound = &exec->graphs[g];
+        cleat_bound_graph *bound = &exec->graphs[g];
         for (size_t i = 0; i < bound->binder.count; ++i) {
             const cleat_launch *launch = &bound->binder.launches[i];
             if (launch->kind != CLEAT_LAUNCH_KERNEL || bound->program[i] != number) continue;

@@ -19,7 +19,7 @@ static cleat_status fail_kernel(const cleat_launch *launch, cl_int code, cleat_e
 }
 
 /* Releases the event of a graph's last run; records a failure before. */
-static void collect_event(cleat_exec *exec, cleat_bound *bound) {
+static void collect_event(cleat_exec *exec, cleat_bound_graph *bound) {
     cl_int state = CL_COMPLETE;
     if (!bound->ended) return;
     clGetEventInfo(bound->ended, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
@@ -40,7 +40,8 @@ static cl_int wait_for(const cleat_device *device, cl_event event) {
 }
 
 /* Enqueues launch i. `event` (may be NULL) receives its event, which the caller releases, if that succeeds. */
-static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cl_event *event, cleat_error *error) {
+static cleat_status run_launch(cleat_exec *exec, cleat_bound_graph *bound, size_t i, cl_event *event,
+                               cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     const bool is_product = launch->kind == CLEAT_LAUNCH_SGEMM;
     cleat_device *device = exec->device;
@@ -71,7 +72,7 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
 cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
-    cleat_bound *bound = &exec->graphs[graph];
+    cleat_bound_graph *bound = &exec->graphs[graph];
     size_t nodes = bound->layout->node_count;
     if (bound->layout->graph->node_count != nodes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,

@@ -52,7 +52,7 @@ static cleat_slot *free_slot(cleat_exec *exec) {
     return NULL;
 }
 
-cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound_graph *bound, cleat_error *error) {
     const cleat_layout *layout = bound->layout;
     cleat_slot *slot = bound->pending;
     if (!slot) return CLEAT_OK;
@@ -159,7 +159,7 @@ int64_t cleat_exec_input_bytes(const cleat_exec *exec, size_t graph) {
 int64_t cleat_exec_input_offset(const cleat_exec *exec, size_t graph, const cleat_tensor *input) {
     if (graph >= exec->plan->layout_count || input->role != CLEAT_ROLE_INPUT) return -1;
     const cleat_layout *layout = &exec->plan->layouts[graph];
-    cleat_place place = cleat_plan_place(exec->plan, layout, input);
+    cleat_slab_place place = cleat_plan_place(exec->plan, layout, input);
     return place.slab < 0 ? -1 : place.offset - layout->inputs.offset;
 }
 
@@ -181,7 +181,7 @@ static cleat_status check_upload(const cleat_exec *exec, size_t graph, const cle
 cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *staging, cleat_error *error) {
     cleat_status status = check_upload(exec, graph, staging, error);
     if (status) return status;
-    cleat_bound *bound = &exec->graphs[graph];
+    cleat_bound_graph *bound = &exec->graphs[graph];
     int64_t bytes = bound->layout->input_bytes;
     if (bytes == 0) return CLEAT_OK;
     cleat_slot *slot = free_slot(exec);

@@ -392,7 +392,7 @@ static void merge_slabs(const search *s, cleat_arena *merged) {
 }
 
 cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count, int64_t alignment,
-                                int64_t max_slab, cleat_place *places, cleat_error *error) {
+                                int64_t max_slab, cleat_slab_place *places, cleat_error *error) {
     search s = {.blocks = blocks, .times = count_times(blocks, count)};
     cleat_status status = size_slabs(&s, arena, count, alignment, max_slab, error);
     if (status) return status;
@@ -407,7 +407,7 @@ cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, s
     hill_climb(&s);
     merge_slabs(&s, &merged);
     for (size_t i = 0; i < count; ++i) {
-        places[i] = (cleat_place){.slab = -1};
+        places[i] = (cleat_slab_place){.slab = -1};
         if (s.sizes[i] == 0) continue;
         places[i].slab = (int32_t)(s.best_begins[i] / s.slab_limit);
         places[i].offset = s.best_begins[i] % s.slab_limit;

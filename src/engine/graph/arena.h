@@ -44,6 +44,6 @@ cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t 
  *
  * CLEAT_ERR_FIT: a block is larger than a slab may be. On failure, `arena` and `places` are unchanged. */
 cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count, int64_t alignment,
-                                int64_t max_slab, cleat_place *places, cleat_error *error);
+                                int64_t max_slab, cleat_slab_place *places, cleat_error *error);
 
 #endif

@@ -121,8 +121,8 @@ int64_t cleat_store_trained(const cleat_store *store) {
 
 /* --- views --- */
 
-cleat_status cleat_store_view(cleat_store *store, cleat_flat flat, int64_t first, int64_t elements, cleat_tensor **view,
-                              cleat_error *error) {
+cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_t first, int64_t elements,
+                              cleat_tensor **view, cleat_error *error) {
     cleat_tensor *whole = &store->flat[flat], *made = first == 0 && elements == whole->shape[0] ? whole : NULL;
     for (size_t i = 0; !made && i < store->view_count; ++i) {
         cleat_tensor *known = store->views[i];

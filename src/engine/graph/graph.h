@@ -68,7 +68,7 @@ struct cleat_tensor {
 /* The flat buffers of a store, in the order of cleat_store.flat and cleat_plan.flat. Every trained parameter has a
  * place in the first CLEAT_FLATS_ALWAYS of them; it has one in CLEAT_FLAT_HALF_WEIGHTS only if a graph asked
  * for its half weight. Frozen parameters come after the trained ones (cleat_store_arrange). */
-typedef enum cleat_flat {
+typedef enum cleat_flat_buffer {
     CLEAT_FLAT_PARAMETERS,
     CLEAT_FLAT_GRADIENTS,
     CLEAT_FLAT_MOMENTS1,
@@ -76,7 +76,7 @@ typedef enum cleat_flat {
     CLEAT_FLAT_HALF_WEIGHTS,
     CLEAT_FLATS,
     CLEAT_FLATS_ALWAYS = CLEAT_FLAT_HALF_WEIGHTS
-} cleat_flat;
+} cleat_flat_buffer;
 
 struct cleat_store {
     /* [count], same index; gradient and moments of a frozen parameter are NULL */

@@ -163,7 +163,7 @@ static cleat_status place_states(planner *p, cleat_error *error) {
             cleat_status status = add_slab(p, 0, CLEAT_BYTES_STATE, &slab, error);
             if (status) return status;
         }
-        plan->states[i] = (cleat_place){slab, plan->slabs[slab].bytes};
+        plan->states[i] = (cleat_slab_place){slab, plan->slabs[slab].bytes};
         plan->slabs[slab].bytes += bytes;
         plan->category_bytes[CLEAT_BYTES_STATE] += bytes;
     }
@@ -173,7 +173,7 @@ static cleat_status place_states(planner *p, cleat_error *error) {
 /* Devices without them have no such slab. */
 static cleat_status place_counters(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
-    plan->counters = (cleat_place){.slab = -1};
+    plan->counters = (cleat_slab_place){.slab = -1};
     if (!cleat_has_last_group(&plan->facts)) return CLEAT_OK;
     const int64_t bytes = cleat_align_up(CLEAT_COUNTERS * (int64_t)sizeof(int32_t), plan->facts.alignment);
     return add_slab(p, bytes, CLEAT_BYTES_STATE, &plan->counters.slab, error);
@@ -219,7 +219,7 @@ static cleat_status place_inputs(planner *p, cleat_error *error) {
     }
     for (size_t g = 0; g < plan->layout_count; ++g) {
         cleat_layout *layout = &plan->layouts[g];
-        layout->inputs = (cleat_place){layout->input_bytes > 0 ? slab : -1, 0};
+        layout->inputs = (cleat_slab_place){layout->input_bytes > 0 ? slab : -1, 0};
         for (size_t i = 0; i < layout->graph->tensor_count; ++i)
             if (layout->graph->tensors[i]->role == CLEAT_ROLE_INPUT && !layout->graph->tensors[i]->base)
                 layout->tensors[i].slab = slab;
@@ -289,7 +289,7 @@ static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     cleat_layout *layout = &p->plan->layouts[g];
     const cleat_lifetimes *lifetimes = &p->drafts[g].lifetimes;
     size_t tensors = layout->graph->tensor_count, nodes = layout->graph->node_count;
-    cleat_place *places = cleat_alloc(lifetimes->count, sizeof *places);
+    cleat_slab_place *places = cleat_alloc(lifetimes->count, sizeof *places);
     if (!places) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", layout->graph->name);
     cleat_status status = cleat_arena_assign(&p->arena, lifetimes->blocks, lifetimes->count, p->plan->facts.alignment,
                                              p->plan->facts.max_allocation, places, error);
@@ -299,7 +299,8 @@ static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     for (size_t i = 0; i < tensors && !status; ++i) {
         const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);
         if (root->role == CLEAT_ROLE_ACTIVATION)
-            layout->tensors[i] = lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_place){.slab = -1};
+            layout->tensors[i] =
+                lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_slab_place){.slab = -1};
     }
     for (size_t i = 0; i < nodes && !status; ++i) layout->workspaces[i] = places[tensors + i];
     cleat_free(places);
@@ -401,13 +402,13 @@ void cleat_plan_destroy(cleat_plan *plan) {
     cleat_free(plan);
 }
 
-cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor) {
-    const cleat_place none = {.slab = -1};
+cleat_slab_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor) {
+    const cleat_slab_place none = {.slab = -1};
     const cleat_tensor *root = cleat_root(tensor);
     int flat = cleat_flat_index(root->role);
     if (flat >= 0) {
         if (root->flat_offset >= plan->flat_elements[flat]) return none;
-        cleat_place place = plan->flat[flat];
+        cleat_slab_place place = plan->flat[flat];
         place.offset += root->flat_offset * cleat_dtype_size(root->dtype);
         return place.slab < 0 ? none : place;
     }

@@ -4,10 +4,10 @@
 
 #include "graph/graph.h"
 
-typedef struct cleat_place {
+typedef struct cleat_slab_place {
     int32_t slab;   /* -1: not placed (no bytes) */
     int64_t offset; /* bytes from the start of the slab; a multiple of facts->alignment */
-} cleat_place;
+} cleat_slab_place;
 
 typedef struct cleat_slab {
     int64_t bytes;
@@ -21,13 +21,13 @@ typedef struct cleat_layout {
     /* [graph->tensor_count], indexed by tensor->index: activations that keep their bytes until the end of the run. */
     bool *retained;
     /* [graph->tensor_count], indexed by tensor->index; a reshape has the place of its base. */
-    cleat_place *tensors;
-    cleat_place *workspaces;        /* [graph->node_count], indexed by node->index */
+    cleat_slab_place *tensors;
+    cleat_slab_place *workspaces;   /* [graph->node_count], indexed by node->index */
     const cleat_variant **variants; /* [graph->node_count]; NULL for nodes without launches */
     /* Inputs lie side by side in one slab, in order of creation, each aligned, so that one transfer fills
      * them all: `input_bytes` bytes from `inputs` on. */
     int64_t input_bytes;
-    cleat_place inputs;
+    cleat_slab_place inputs;
 } cleat_layout;
 
 struct cleat_plan {
@@ -37,11 +37,11 @@ struct cleat_plan {
     size_t slab_count;
     /* The store's flat buffers: each is a slab by itself and exists only if a graph uses it. A parameter lies
      * at its flat_offset (in elements) in its flat buffer. */
-    cleat_place flat[CLEAT_FLATS];
+    cleat_slab_place flat[CLEAT_FLATS];
     int64_t flat_elements[CLEAT_FLATS]; /* of each flat buffer */
-    cleat_place *states;                /* [state_count] the states that the store had when the plan was made */
+    cleat_slab_place *states;           /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
-    cleat_place
+    cleat_slab_place
         counters; /* i32 [CLEAT_COUNTERS]; slab -1 where the device has no use for them (cleat_has_last_group) */
     /* Slabs of the size of the input slab, to which uploads go while a graph runs; -1 without inputs. */
     int32_t staging[2];
@@ -60,6 +60,6 @@ cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, co
 const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, const cleat_device_facts *facts);
 
 /* The place of a tensor as seen from the graph of `layout`. */
-cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor);
+cleat_slab_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor);
 
 #endif

@@ -24,7 +24,7 @@ static bool overlap(const claim *a, const claim *b) {
     return a->slab == b->slab && a->begin < b->end && b->begin < a->end;
 }
 
-static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int64_t bytes, cleat_category category,
+static cleat_status check_bounds(const cleat_plan *plan, cleat_slab_place place, int64_t bytes, cleat_category category,
                                  const char *name, cleat_error *error) {
     if (place.slab < 0 || (size_t)place.slab >= plan->slab_count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' has no slab", name);
@@ -68,7 +68,7 @@ static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, co
 
 static claim claim_of(const memory *m, const cleat_tensor *tensor) {
     const cleat_tensor *root = cleat_root(tensor);
-    cleat_place place = cleat_plan_place(m->plan, m->layout, tensor);
+    cleat_slab_place place = cleat_plan_place(m->plan, m->layout, tensor);
     return (claim){root, place.slab, place.offset, place.offset + cleat_tensor_bytes(root)};
 }
 
@@ -120,14 +120,14 @@ static cleat_status run_node(memory *m, size_t index, cleat_error *error) {
     for (int i = 0; i < node->n_out && !status; ++i) {
         if (!is_activation(node->out[i])) continue;
         claim result = claim_of(m, node->out[i]);
-        status = check_bounds(m->plan, (cleat_place){result.slab, result.begin}, result.end - result.begin,
+        status = check_bounds(m->plan, (cleat_slab_place){result.slab, result.begin}, result.end - result.begin,
                               CLEAT_BYTES_ARENA, node->out[i]->name, error);
         if (!status) status = check_against_inputs(m, node, &result, i, error);
         if (!status) status = claim_bytes(m, &fresh_count, fresh, &result, node, error);
     }
     int64_t bytes = variant->workspace ? variant->workspace(node, &m->plan->facts) : 0;
     if (status || bytes == 0) return status;
-    cleat_place place = m->layout->workspaces[index];
+    cleat_slab_place place = m->layout->workspaces[index];
     claim scratch = {NULL, place.slab, place.offset, place.offset + bytes};
     status = check_bounds(m->plan, place, bytes, CLEAT_BYTES_ARENA, "workspace", error);
     if (!status) status = check_against_inputs(m, node, &scratch, -1, error);
@@ -150,7 +150,7 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
 static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
     for (size_t i = 0; i < layout->graph->tensor_count; ++i) {
         const cleat_tensor *tensor = layout->graph->tensors[i];
-        cleat_place place = cleat_plan_place(plan, layout, cleat_root(tensor)), own = layout->tensors[i];
+        cleat_slab_place place = cleat_plan_place(plan, layout, cleat_root(tensor)), own = layout->tensors[i];
         if (own.slab != place.slab || own.offset != place.offset)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' is not at the location of its base", tensor->name);
     }
@@ -175,7 +175,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *input = graph->tensors[i];
         if (input->role != CLEAT_ROLE_INPUT || input->base) continue;
-        cleat_place place = cleat_plan_place(plan, layout, input);
+        cleat_slab_place place = cleat_plan_place(plan, layout, input);
         int64_t bytes = cleat_tensor_bytes(input);
         cleat_status status = check_bounds(plan, place, bytes, CLEAT_BYTES_INPUTS, input->name, error);
         if (status) return status;
@@ -186,7 +186,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
     if (end > layout->inputs.offset + layout->input_bytes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: inputs of '%s' exceed their region", graph->name);
     for (int i = 0; i < 2 && layout->input_bytes > 0; ++i) {
-        cleat_place place = {plan->staging[i], 0};
+        cleat_slab_place place = {plan->staging[i], 0};
         cleat_status status = check_bounds(plan, place, layout->input_bytes, CLEAT_BYTES_INPUTS, "staging", error);
         if (status) return status;
     }
@@ -254,7 +254,7 @@ cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error) {
 /* --- printing --- */
 
 static void dump_tensor(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor, FILE *file) {
-    cleat_place place = cleat_plan_place(plan, layout, tensor);
+    cleat_slab_place place = cleat_plan_place(plan, layout, tensor);
     const char *kind = tensor->base ? "reshape" : tensor->role == CLEAT_ROLE_INPUT ? "input" : "activation";
     fprintf(file, "%s,%s,%s,%" PRId64 ",%d,%" PRId64 ",%d\n", layout->graph->name, kind, tensor->name,
             cleat_tensor_bytes(tensor), place.slab, place.offset, tensor->producer ? tensor->producer->index : -1);

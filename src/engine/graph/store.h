@@ -33,8 +33,8 @@ const cleat_param_group *cleat_store_groups(const cleat_store *store, size_t *co
 
 /* `elements` elements of a flat buffer from `first` on, as a tensor of the store; the whole buffer if these are all of
  * it. Borrowed. CLEAT_ERR_MEMORY. */
-cleat_status cleat_store_view(cleat_store *store, cleat_flat flat, int64_t first, int64_t elements, cleat_tensor **view,
-                              cleat_error *error);
+cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_t first, int64_t elements,
+                              cleat_tensor **view, cleat_error *error);
 
 /* Finds or declares the half weight of a parameter. All half weights of a store have one type, f16 or
  * bf16. */

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,42 +227,42 @@ cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const 
 
 /* --- formatting ----------------------------------------------------------------------------------------------- */
 
-static void print_clblast(const cleat_tuning_table *tuning, cleat_text *text) {
+static void print_clblast(const cleat_tuning_table *tuning, cleat_string *text) {
     if (!tuning->has_clblast) return;
-    cleat_text_add(text, "[clblast]\n");
+    cleat_string_add(text, "[clblast]\n");
     for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
-        cleat_text_add(text, "%s = %d\n", cleat_clblast_names[i], (int)tuning->clblast.values[i]);
-    cleat_text_add(text, "\n");
+        cleat_string_add(text, "%s = %d\n", cleat_clblast_names[i], (int)tuning->clblast.values[i]);
+    cleat_string_add(text, "\n");
 }
 
-static void print_lines(const cleat_tuning_table *tuning, cleat_text *text) {
+static void print_lines(const cleat_tuning_table *tuning, cleat_string *text) {
     for (size_t i = 0; i < tuning->count; ++i)
-        cleat_text_add(text, "%s = %s\n", tuning->items[i].key, tuning->items[i].variant);
+        cleat_string_add(text, "%s = %s\n", tuning->items[i].key, tuning->items[i].variant);
 }
 
 cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, cleat_error *error) {
-    cleat_text made = {0};
-    cleat_text_add(
+    cleat_string made = {0};
+    cleat_string_add(
         &made,
         "; The fastest kernels of a device, as measured by `cleat tune`. Removing a line of [choices], the whole "
         "section\n; [clblast], or this file restores the defaults.\n[tuned]\ndevice = %s\nkernels = %s\ndate = %s\n",
         tuning->device, tuning->kernels, tuning->date);
-    if (tuning->match[0]) cleat_text_add(&made, "match = %s\n", tuning->match);
-    if (tuning->shape[0]) cleat_text_add(&made, "shape = %s\n", tuning->shape);
-    cleat_text_add(&made, "\n");
+    if (tuning->match[0]) cleat_string_add(&made, "match = %s\n", tuning->match);
+    if (tuning->shape[0]) cleat_string_add(&made, "shape = %s\n", tuning->shape);
+    cleat_string_add(&made, "\n");
     print_clblast(tuning, &made);
-    cleat_text_add(&made, "[choices]\n");
+    cleat_string_add(&made, "[choices]\n");
     print_lines(tuning, &made);
-    return cleat_text_detach(&made, text, error);
+    return cleat_string_detach(&made, text, error);
 }
 
 cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], cleat_error *error) {
-    cleat_text lines = {0};
+    cleat_string lines = {0};
     char *text = NULL, whole[33];
-    cleat_text_add(&lines, "choices\n");
+    cleat_string_add(&lines, "choices\n");
     print_clblast(tuning, &lines);
     print_lines(tuning, &lines);
-    cleat_status status = cleat_text_detach(&lines, &text, error);
+    cleat_status status = cleat_string_detach(&lines, &text, error);
     if (status) return status;
     cleat_hash_text(text, strlen(text), whole);
     cleat_free(text);

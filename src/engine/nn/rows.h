@@ -9,7 +9,7 @@
 #include "cleat/ops.h"
 
 typedef struct cleat_read_row {
-    cleat_row row;
+    cleat_end_row row;
     cleat_tensor *lengths; /* i32 [B], for the last row; may be NULL */
 } cleat_read_row;
 

@@ -33,9 +33,9 @@ static void bind_sum(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "arithmetic.cl", "add_elements", tensors, 3);
 }
 
-static cleat_defined define_sum(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     (void)node, (void)output;
-    cleat_defined sum = cleat_define_begin(values, 0, element);
+    cleat_expected_value sum = cleat_define_begin(values, 0, element);
     cleat_define_add(&sum, cleat_host_value(values, 1, element));
     return sum;
 }
@@ -94,17 +94,18 @@ static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
     launch_difference(binder, node, cleat_accum(node, 1, 0), node->in[0]);
 }
 
-static cleat_defined define_difference(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_difference(const cleat_node *node, cleat_host_values *values, int output,
+                                              int64_t element) {
     (void)node, (void)output;
-    cleat_defined difference = cleat_define_begin(values, 0, element);
+    cleat_expected_value difference = cleat_define_begin(values, 0, element);
     cleat_define_add(&difference, -cleat_host_value(values, 1, element));
     return difference;
 }
 
-static cleat_defined define_difference_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element) {
+static cleat_expected_value define_difference_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                                   int64_t element) {
     (void)node, (void)output;
-    cleat_defined db = cleat_define_begin(values, 1, element);
+    cleat_expected_value db = cleat_define_begin(values, 1, element);
     cleat_define_add(&db, -cleat_host_value(values, 0, element));
     return db;
 }
@@ -156,8 +157,9 @@ static void bind_product_grad(const cleat_node *node, cleat_binder *binder) {
     launch_product(binder, node, cleat_accum(node, PRODUCT_GRAD_IN, 0));
 }
 
-static cleat_defined define_product(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    cleat_defined product = {.value = 0};
+static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int output,
+                                           int64_t element) {
+    cleat_expected_value product = {.value = 0};
     (void)output;
     if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN, element);
     cleat_define_add(&product, cleat_host_value(values, 0, element) * cleat_host_value(values, 1, element));

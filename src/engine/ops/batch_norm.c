@@ -172,24 +172,24 @@ static moments moments_of(cleat_host_values *values, int64_t c, int64_t channels
 }
 
 /* A mean that is off by a rounding, of values far from 0, shifts all of them. */
-static cleat_defined define_moment(const moments *of, bool variance, double count) {
+static cleat_expected_value define_moment(const moments *of, bool variance, double count) {
     const double value = of->squares / fmax(count, 1);
-    if (variance) return (cleat_defined){.value = value, .size = value + fabs(of->mean) * sqrt(value)};
-    return (cleat_defined){.value = of->mean, .size = fabs(of->mean) + sqrt(value)};
+    if (variance) return (cleat_expected_value){.value = value, .size = value + fabs(of->mean) * sqrt(value)};
+    return (cleat_expected_value){.value = of->mean, .size = fabs(of->mean) + sqrt(value)};
 }
 
-static cleat_defined define_normalized(const cleat_node *node, cleat_host_values *values, const moments *of,
-                                       int64_t rows, int64_t element) {
+static cleat_expected_value define_normalized(const cleat_node *node, cleat_host_values *values, const moments *of,
+                                              int64_t rows, int64_t element) {
     const int64_t c = element % cleat_width(node->in[X]);
     const double variance = of->squares / fmax((double)rows, 1), beta = cleat_host_value(values, BETA, c),
                  residual = cleat_host_value(values, RESIDUAL, element), x = cleat_host_value(values, X, element);
     const double scale = cleat_host_value(values, GAMMA, c) / sqrt(variance + (double)attr_of(node)->eps);
     const double value = (x - of->mean) * scale + beta + residual;
-    return (cleat_defined){.value = attr_of(node)->relu ? fmax(value, 0) : value,
-                           .size = 2 * (fabs(x) + fabs(of->mean)) * fabs(scale) + fabs(beta) + fabs(residual)};
+    return (cleat_expected_value){.value = attr_of(node)->relu ? fmax(value, 0) : value,
+                                  .size = 2 * (fabs(x) + fabs(of->mean)) * fabs(scale) + fabs(beta) + fabs(residual)};
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *x = node->in[X];
     const int64_t channels = cleat_width(x), rows = counted_rows(x, values, SAMPLES);
     const moments of = moments_of(values, element % channels, channels, rows);
@@ -301,22 +301,22 @@ static channel channel_of(const cleat_node *node, const cleat_host_values *value
 }
 
 /* d: what relu passes of dy at element i. */
-static cleat_defined passed(const cleat_host_values *values, const channel *of, int64_t i) {
+static cleat_expected_value passed(const cleat_host_values *values, const channel *of, int64_t i) {
     const double dy = (double)values->in[G_DY].f[i];
-    const cleat_defined all = {.value = dy, .size = fabs(dy)};
-    if (values->in[G_Y].f) return values->in[G_Y].f[i] <= 0 ? (cleat_defined){.value = 0} : all;
+    const cleat_expected_value all = {.value = dy, .size = fabs(dy)};
+    if (values->in[G_Y].f) return values->in[G_Y].f[i] <= 0 ? (cleat_expected_value){.value = 0} : all;
     if (!of->relu) return all;
     const double moved = ((double)values->in[G_X].f[i] - of->mean) * of->scale, y = moved + of->beta;
     const double size = fabs(y) < near * (fabs(moved) + fabs(of->beta)) ? uncertain * fabs(dy) : 0;
-    return y <= 0 ? (cleat_defined){.size = size} : (cleat_defined){.value = dy, .size = fabs(dy) + size};
+    return y <= 0 ? (cleat_expected_value){.size = size} : (cleat_expected_value){.value = dy, .size = fabs(dy) + size};
 }
 
 /* Sums over the rows: of d, and of d xhat. */
 static void sums_of(cleat_host_values *values, const channel *of, int64_t c, int64_t channels, int64_t rows,
-                    cleat_defined *sum, cleat_defined *product) {
-    *sum = *product = (cleat_defined){.value = 0};
+                    cleat_expected_value *sum, cleat_expected_value *product) {
+    *sum = *product = (cleat_expected_value){.value = 0};
     for (int64_t i = c; i < rows * channels; i += channels) {
-        const cleat_defined d = passed(values, of, i);
+        const cleat_expected_value d = passed(values, of, i);
         const double xhat = ((double)values->in[G_X].f[i] - of->mean) * of->rstd;
         sum->value += d.value;
         sum->size += d.size;
@@ -327,28 +327,30 @@ static void sums_of(cleat_host_values *values, const channel *of, int64_t c, int
 }
 
 /* dx[i] without its accumulator */
-static cleat_defined define_dx(cleat_host_values *values, const channel *of, int64_t i, int64_t channels,
-                               int64_t rows) {
-    cleat_defined sum, product;
+static cleat_expected_value define_dx(cleat_host_values *values, const channel *of, int64_t i, int64_t channels,
+                                      int64_t rows) {
+    cleat_expected_value sum, product;
     sums_of(values, of, i % channels, channels, rows, &sum, &product);
-    const cleat_defined d = passed(values, of, i);
+    const cleat_expected_value d = passed(values, of, i);
     const double x = (double)values->in[G_X].f[i], xhat = (x - of->mean) * of->rstd, n = (double)rows;
     const double size = d.size + sum.size / n + (fabs(x) + fabs(of->mean)) * of->rstd * product.size / n;
-    return (cleat_defined){.value = of->scale * (d.value - sum.value / n - xhat * product.value / n),
-                           .size = 2 * fabs(of->scale) * size,
-                           .rounded = fabs(of->scale * d.value)}; /* dresidual may take the place of d */
+    return (cleat_expected_value){.value = of->scale * (d.value - sum.value / n - xhat * product.value / n),
+                                  .size = 2 * fabs(of->scale) * size,
+                                  .rounded = fabs(of->scale * d.value)}; /* dresidual may take the place of d */
 }
 
-static cleat_defined plus(cleat_defined a, cleat_defined b) {
-    return (cleat_defined){.value = a.value + b.value, .size = a.size + b.size, .rounded = a.rounded + b.rounded};
+static cleat_expected_value plus(cleat_expected_value a, cleat_expected_value b) {
+    return (cleat_expected_value){
+        .value = a.value + b.value, .size = a.size + b.size, .rounded = a.rounded + b.rounded};
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const cleat_tensor *x = node->in[G_X];
     const int64_t channels = cleat_width(x), c = element % channels, rows = counted_rows(x, values, G_SAMPLES);
     const channel of = channel_of(node, values, c, channels);
-    const cleat_defined accum = cleat_define_begin(values, GRAD_IN + output, element);
-    cleat_defined sum, product;
+    const cleat_expected_value accum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum, product;
     if (output == DX || output == DRESIDUAL) {
         if (element >= rows * channels) return accum;
         return plus(accum,
@@ -447,7 +449,8 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
 }
 
-static cleat_defined define_inference(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_inference(const cleat_node *node, cleat_host_values *values, int output,
+                                             int64_t element) {
     const int64_t c = element % cleat_width(node->in[X]);
     const moments of = {.mean = cleat_host_value(values, RUNNING_MEAN, c),
                         .squares = cleat_host_value(values, RUNNING_VAR, c)};
@@ -530,18 +533,19 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, 2 * channels);
 }
 
-static cleat_defined define_average(float momentum, double old, cleat_defined found) {
+static cleat_expected_value define_average(float momentum, double old, cleat_expected_value found) {
     const double share = (double)momentum;
-    if (!isfinite(found.value)) return (cleat_defined){.value = old};
-    return (cleat_defined){.value = (1 - share) * old + share * found.value, .size = fabs(old) + found.size};
+    if (!isfinite(found.value)) return (cleat_expected_value){.value = old};
+    return (cleat_expected_value){.value = (1 - share) * old + share * found.value, .size = fabs(old) + found.size};
 }
 
-static cleat_defined define_running(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_running(const cleat_node *node, cleat_host_values *values, int output,
+                                           int64_t element) {
     const double old = cleat_host_value(values, output == MEAN ? F_MEAN : F_VAR, element),
                  found = cleat_host_value(values, F_STATISTICS,
                                           element + (output == MEAN ? 0 : cleat_tensor_elements(node->out[MEAN])));
     return define_average(((const running_attr *)node->attr)->momentum, old,
-                          (cleat_defined){.value = found, .size = fabs(found)});
+                          (cleat_expected_value){.value = found, .size = fabs(found)});
 }
 
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
@@ -560,10 +564,11 @@ void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *sta
 
 /* --- running statistics in the kernels that have the moments ------------------------------------------------ */
 
-static cleat_defined define_following(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_following(const cleat_node *node, cleat_host_values *values, int output,
+                                             int64_t element) {
     const int64_t channels = cleat_width(node->in[X]);
     if (output < NEXT_MEAN) return define(node, values, output, element);
-    const cleat_defined found = define(node, values, STATISTICS, element + (output == NEXT_VAR ? channels : 0));
+    const cleat_expected_value found = define(node, values, STATISTICS, element + (output == NEXT_VAR ? channels : 0));
     return define_average(attr_of(node)->momentum,
                           cleat_host_value(values, output == NEXT_MEAN ? AVERAGE_MEAN : AVERAGE_VAR, element), found);
 }

@@ -57,15 +57,15 @@ static int64_t place_of(const block_attr *attr, int64_t q) {
     return attr->where >> PLACE_BITS * q & ((1 << PLACE_BITS) - 1);
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->in[0]->shape[1], side = node->in[0]->shape[0] / attr->parts;
     const int64_t row = element / (rank * attr->parts), column = element % (rank * attr->parts), q = column / rank;
     (void)output;
-    if (place_of(attr, q) != row / side) return (cleat_defined){.value = 0};
+    if (place_of(attr, q) != row / side) return (cleat_expected_value){.value = 0};
     const int64_t at = (q * side + row % side) * rank + column % rank;
     const double value = (double)attr->factor * cleat_host_value(values, 0, at);
-    return (cleat_defined){.value = value, .size = fabs(value)};
+    return (cleat_expected_value){.value = value, .size = fabs(value)};
 }
 
 /* in = {dy, accum}, out = {dx} */
@@ -86,12 +86,13 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", attr->storage, 2, shape, error);
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
     const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
     const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
     (void)output;
     cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
     return sum;

@@ -95,7 +95,8 @@ static double define_statistics(const cleat_node *node, cleat_host_values *value
     return top;
 }
 
-static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row, cleat_defined *loss) {
+static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row,
+                            cleat_expected_value *loss) {
     const int64_t width = cleat_width(node->in[X]), label = values->in[LABELS].i[row];
     const double smoothing = (double)smoothing_of(node), weight = cleat_host_value(values, SAMPLE_WEIGHT, row);
     double sum, distances = 0, sizes = 0;
@@ -110,22 +111,23 @@ static void define_row_loss(const cleat_node *node, cleat_host_values *values, i
     loss->size += fabs(weight) * (1 + fabs(log(sum)) + sizes);
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t rows = cleat_rows(node->in[X]);
-    cleat_defined loss = {.value = 0};
+    cleat_expected_value loss = {.value = 0};
     double sum;
     for (int64_t row = 0; output == 0 && row < rows; ++row) define_row_loss(node, values, row, &loss);
     if (output == 0) return loss;
     const double top = define_statistics(node, values, element % rows, &sum);
-    if (element < rows) return (cleat_defined){.value = top, .size = fabs(top)};
-    return (cleat_defined){.value = 1 / sum, .size = (1 + fabs(top)) / sum};
+    if (element < rows) return (cleat_expected_value){.value = top, .size = fabs(top)};
+    return (cleat_expected_value){.value = 1 / sum, .size = (1 + fabs(top)) / sum};
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = cleat_width(node->in[X]), row = element / width, label = values->in[LABELS].i[row];
     const double smoothing = (double)smoothing_of(node);
     const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, row);
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
     double sum;
     (void)output;
     if (label < 0 || label >= width) return dx;

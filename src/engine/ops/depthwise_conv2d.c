@@ -91,7 +91,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 /* sum over the window of from[b, h + r, w + s, c] weight[r, s, c], where r and s count from the middle. `turned`: of
  * from[b, h - r, w - s, c]. `element` is one of a tensor [B, H, W, C] like x. */
 static void define_window(const cleat_tensor *x, const cleat_tensor *weight, const float *from, const float *taps,
-                          bool turned, int64_t element, cleat_defined *sum) {
+                          bool turned, int64_t element, cleat_expected_value *sum) {
     const int64_t channels = x->shape[3], pixel = element / channels, column = pixel % x->shape[2];
     const int64_t line = pixel / x->shape[2], row = line % x->shape[1], rows = weight->shape[0],
                   columns = weight->shape[1];
@@ -105,8 +105,8 @@ static void define_window(const cleat_tensor *x, const cleat_tensor *weight, con
     }
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    cleat_defined sum = cleat_define_begin(values, BIAS, element % cleat_width(node->in[X]));
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_expected_value sum = cleat_define_begin(values, BIAS, element % cleat_width(node->in[X]));
     (void)output;
     define_window(node->in[X], node->in[WEIGHT], values->in[X].f, values->in[WEIGHT].f, false, element, &sum);
     return sum;
@@ -183,7 +183,8 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* dweight[r, s, c]: a sum over all pixels. */
-static void define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element, cleat_defined *sum) {
+static void define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element,
+                           cleat_expected_value *sum) {
     const cleat_tensor *x = node->in[GRAD_X], *weight = node->in[GRAD_WEIGHT];
     const int64_t channels = x->shape[3], c = element % channels, tap = element / channels,
                   down = tap / weight->shape[1] - weight->shape[0] / 2,
@@ -201,9 +202,10 @@ static void define_dweight(const cleat_node *node, cleat_host_values *values, in
     values->work += (double)cleat_rows(x);
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const cleat_tensor *x = node->in[GRAD_X];
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     if (output == DX)
         define_window(x, node->in[GRAD_WEIGHT], values->in[DY].f, values->in[GRAD_WEIGHT].f, true, element, &sum);
     else if (output == DWEIGHT)

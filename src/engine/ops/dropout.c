@@ -55,7 +55,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     const uint32_t *rng = values->in[RNG].u;
     const uint64_t before = attr->shared ? 0 : (uint64_t)counters_per_sample(node->out[0]) * rng[3];
@@ -64,7 +64,7 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     uint32_t words[4];
     (void)output;
     cleat_philox(counter, rng, words);
-    cleat_defined y = {.value = 0};
+    cleat_expected_value y = {.value = 0};
     if (node->n_in > ACCUM) y = cleat_define_begin(values, ACCUM, element);
     if ((double)words[element % 4] >= floor((double)attr->rate * 0x1p32))
         cleat_define_add(&y, cleat_host_value(values, X, element) / (1 - (double)attr->rate));

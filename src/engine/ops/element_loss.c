@@ -98,17 +98,17 @@ static double define_loss(const cleat_node *node, double x, double t) {
 }
 
 /* f'(x, t), and the magnitudes of its terms. */
-static cleat_defined define_slope(const cleat_node *node, double x, double t) {
+static cleat_expected_value define_slope(const cleat_node *node, double x, double t) {
     if (attr_of(node)->loss == ELEMENT_LOSS_MSE)
-        return (cleat_defined){.value = 2 * (x - t), .size = 2 * (fabs(x) + fabs(t))};
-    if (!(t >= 0 && t <= 1)) return (cleat_defined){.value = 0};
+        return (cleat_expected_value){.value = 2 * (x - t), .size = 2 * (fabs(x) + fabs(t))};
+    if (!(t >= 0 && t <= 1)) return (cleat_expected_value){.value = 0};
     const double up = (1 - t) / (1 + exp(-x)), down = (double)attr_of(node)->positive_weight * t / (1 + exp(x));
-    return (cleat_defined){.value = up - down, .size = up + down};
+    return (cleat_expected_value){.value = up - down, .size = up + down};
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t width = cleat_width(node->in[X]), count = cleat_tensor_elements(node->in[X]);
-    cleat_defined sum = {.value = 0};
+    cleat_expected_value sum = {.value = 0};
     (void)output, (void)element;
     for (int64_t i = 0; i < count; ++i) {
         const double x = cleat_host_value(values, X, i), t = cleat_host_value(values, TARGET, i),
@@ -121,13 +121,14 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     return sum;
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = cleat_width(node->in[X]);
-    const cleat_defined slope =
+    const cleat_expected_value slope =
         define_slope(node, cleat_host_value(values, X, element), cleat_host_value(values, TARGET, element));
     const double weight =
         cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, element / width) / (double)width;
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
     (void)output;
     dx.value += weight * slope.value;
     dx.size += fabs(weight) * slope.size;

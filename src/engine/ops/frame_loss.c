@@ -193,16 +193,16 @@ static void define_sum(const host_chain *c, cleat_host_values *values, double *s
     }
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t batch = node->in[X]->shape[0];
-    cleat_defined term = {.value = 0};
+    cleat_expected_value term = {.value = 0};
     for (int64_t b = output ? element : 0; b < (output ? element + 1 : batch); ++b) {
         const host_chain chain = define_chain(node, values, b);
         const double weight = cleat_host_value(values, SAMPLE_WEIGHT, term_of(node) * batch + b);
         double sum = 0, size = 0, count = 0;
         define_sum(&chain, values, &sum, &size, &count);
         if (count == 0) continue;
-        if (output) return (cleat_defined){.value = 1 / count, .size = 1 / count};
+        if (output) return (cleat_expected_value){.value = 1 / count, .size = 1 / count};
         term.value += weight * sum / count;
         term.size += fabs(weight) * (sum + size) / count;
     }
@@ -210,10 +210,11 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
 }
 
 /* The derivative of the sum, by central differences. */
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = output ? 9 : 3;
     const int64_t b = element / width / all;
-    cleat_defined gradient = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value gradient = cleat_define_begin(values, GRAD_IN + output, element);
     host_chain chain = define_chain(node, values, b);
     chain.moved = output ? RIGID_FRAMES : X;
     chain.residue = element / width % all;

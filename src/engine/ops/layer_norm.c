@@ -76,14 +76,14 @@ static void define_statistics(const cleat_node *node, cleat_host_values *values,
     values->work += 2.0 * (double)width;
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t width = cleat_width(node->in[X]), column = element % width;
     double mean, rstd;
     define_statistics(node, values, output == Y ? element / width : element, &mean, &rstd);
-    if (output == MEAN) return (cleat_defined){.value = mean, .size = fabs(mean) + 1 / rstd};
-    if (output == RSTD) return (cleat_defined){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
+    if (output == MEAN) return (cleat_expected_value){.value = mean, .size = fabs(mean) + 1 / rstd};
+    if (output == RSTD) return (cleat_expected_value){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
     const double x = cleat_host_value(values, X, element), gamma = cleat_host_value(values, GAMMA, column);
-    cleat_defined y = cleat_define_begin(values, BETA, column);
+    cleat_expected_value y = cleat_define_begin(values, BETA, column);
     y.value += (x - mean) * rstd * gamma;
     y.size += (fabs(x) + fabs(mean)) * rstd * fabs(gamma) * (1 + fabs(mean) * rstd);
     return y;
@@ -149,9 +149,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* dgamma or dbeta: a sum over all rows. */
-static cleat_defined define_parameter(const cleat_node *node, cleat_host_values *values, int output, int64_t column) {
+static cleat_expected_value define_parameter(const cleat_node *node, cleat_host_values *values, int output,
+                                             int64_t column) {
     const int64_t width = cleat_width(node->in[G_X]), rows = cleat_rows(node->in[G_X]);
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, column);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, column);
     for (int64_t row = 0; row < rows; ++row) {
         const double dy = cleat_host_value(values, G_DY, row * width + column);
         const double x = cleat_host_value(values, G_X, row * width + column);
@@ -164,7 +165,8 @@ static cleat_defined define_parameter(const cleat_node *node, cleat_host_values 
 }
 
 /* dx = accum + rstd (g - mean(g) - n mean(g n)), g = dy gamma, n = (x - mean) rstd */
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = cleat_width(node->in[G_X]), row = element / width, column = element % width;
     if (output != DX) return define_parameter(node, values, output, element);
     const double mean = cleat_host_value(values, G_MEAN, row), rstd = cleat_host_value(values, G_RSTD, row);
@@ -178,7 +180,7 @@ static cleat_defined define_grad(const cleat_node *node, cleat_host_values *valu
         if (i == column) own = g, own_n = n;
     }
     values->work += 3.0 * (double)width;
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN + DX, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + DX, element);
     dx.value += rstd * (own - sum - own_n * products);
     dx.size += rstd * (fabs(own) + sizes * (1 + fabs(own_n) + fabs(mean) * rstd));
     return dx;

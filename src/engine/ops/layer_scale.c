@@ -41,8 +41,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    cleat_defined sum = cleat_define_begin(values, RESIDUAL, element);
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+    cleat_expected_value sum = cleat_define_begin(values, RESIDUAL, element);
     (void)output;
     cleat_define_add(&sum, cleat_host_value(values, X, element) *
                                cleat_host_value(values, SCALE, element % cleat_width(node->in[X])));
@@ -123,9 +123,10 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = cleat_width(node->in[G_DY]), elements = cleat_tensor_elements(node->in[G_DY]);
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     if (output == DX) {
         cleat_define_add(&sum,
                          cleat_host_value(values, G_DY, element) * cleat_host_value(values, G_SCALE, element % width));

@@ -56,9 +56,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t terms = node->in[TERMS]->shape[0], rows = node->in[RING]->shape[0], width = node->in[RING]->shape[1];
-    if (output == 0) return (cleat_defined){.value = 0};
+    if (output == 0) return (cleat_expected_value){.value = 0};
     if (output >= 2)
         return cleat_define_scale(&(cleat_scale_inputs){.is_finite = isfinite(cleat_host_value(values, NORM, 0)),
                                                         .scale = cleat_host_value(values, LOSS_SCALE, 0),

@@ -45,17 +45,18 @@ static void bind_unscale(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
-cleat_defined cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element) {
     const double steps = (double)values->in[UPDATES].i[0] + 1,
                  unscaled = norm / cleat_host_value(values, LOSS_SCALE, 0);
-    if (output == 0) return (cleat_defined){.value = unscaled, .size = fabs(unscaled)};
+    if (output == 0) return (cleat_expected_value){.value = unscaled, .size = fabs(unscaled)};
     if (element != HYPER_CORRECTION1 && element != HYPER_CORRECTION2) return cleat_define_begin(values, HYPER, element);
     const double beta = cleat_host_value(values, HYPER, element == HYPER_CORRECTION1 ? HYPER_BETA1 : HYPER_BETA2);
     const double correction = 1 - pow(beta, steps);
-    return (cleat_defined){.value = correction, .size = correction};
+    return (cleat_expected_value){.value = correction, .size = correction};
 }
 
-static cleat_defined define_unscale(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_unscale(const cleat_node *node, cleat_host_values *values, int output,
+                                           int64_t element) {
     (void)node;
     return cleat_define_unscaled(cleat_host_value(values, NORM, 0), values, output, element);
 }
@@ -104,16 +105,17 @@ static void bind_update(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
-cleat_defined cleat_define_scale(const cleat_scale_inputs *in, int output) {
+cleat_expected_value cleat_define_scale(const cleat_scale_inputs *in, int output) {
     const int32_t clean = in->clean_steps + 1;
-    if (output == UPDATES - LOSS_SCALE) return (cleat_defined){.value = in->updates + (in->is_finite ? 1 : 0)};
+    if (output == UPDATES - LOSS_SCALE) return (cleat_expected_value){.value = in->updates + (in->is_finite ? 1 : 0)};
     if (output == CLEAN_STEPS - LOSS_SCALE)
-        return (cleat_defined){.value = in->is_finite && clean < in->interval ? clean : 0};
-    if (!in->is_finite) return (cleat_defined){.value = fmax(in->scale / 2, 1)};
-    return (cleat_defined){.value = clean >= in->interval ? fmin(in->scale * 2, 0x1p40) : in->scale};
+        return (cleat_expected_value){.value = in->is_finite && clean < in->interval ? clean : 0};
+    if (!in->is_finite) return (cleat_expected_value){.value = fmax(in->scale / 2, 1)};
+    return (cleat_expected_value){.value = clean >= in->interval ? fmin(in->scale * 2, 0x1p40) : in->scale};
 }
 
-static cleat_defined define_update(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_update(const cleat_node *node, cleat_host_values *values, int output,
+                                          int64_t element) {
     (void)element;
     return cleat_define_scale(&(cleat_scale_inputs){.is_finite = isfinite(cleat_host_value(values, NORM, 0)),
                                                     .scale = cleat_host_value(values, LOSS_SCALE, 0),

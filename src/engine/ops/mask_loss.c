@@ -151,13 +151,13 @@ static void define_sums(const cleat_node *node, cleat_host_values *values, int64
     values->work += 20 * (double)pixels;
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const double dice_weight = (double)spec_of(node)->dice_weight;
-    cleat_defined loss = {.value = 0};
+    cleat_expected_value loss = {.value = 0};
     double sums[MASK_SUMS];
     if (output == 1) {
         define_sums(node, values, element / MASK_SUMS, sums);
-        return (cleat_defined){.value = sums[element % MASK_SUMS], .size = sums[element % MASK_SUMS]};
+        return (cleat_expected_value){.value = sums[element % MASK_SUMS], .size = sums[element % MASK_SUMS]};
     }
     for (int64_t b = 0; b < batch_of(node); ++b) {
         const double weight = cleat_host_value(values, SAMPLE_WEIGHT, b);
@@ -170,12 +170,13 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     return loss;
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t b = element / pixels_of(node);
     const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
                  factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
     const float *sums = values->in[SAVED].f + b * MASK_SUMS;
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
     pixel at;
     (void)output;
     if (!pixel_of(node, values, element, &at)) return dx;

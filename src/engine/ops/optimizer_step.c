@@ -82,17 +82,18 @@ static double define_gradient(const cleat_node *node, const cleat_host_values *v
 }
 
 /* A norm that is not finite changes nothing but the gradient. */
-static bool define_unchanged(const cleat_host_values *values, int output, int64_t element, cleat_defined *same) {
-    *same = (cleat_defined){.value = 0};
+static bool define_unchanged(const cleat_host_values *values, int output, int64_t element, cleat_expected_value *same) {
+    *same = (cleat_expected_value){.value = 0};
     if (output == GRADIENTS) return true;
     if (isfinite(cleat_host_value(values, NORM, 0))) return false;
     *same = cleat_define_begin(values, output > MOMENT2 ? HALF_WEIGHTS : output, element);
     return true;
 }
 
-static cleat_defined define_adamw(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_adamw(const cleat_node *node, cleat_host_values *values, int output,
+                                         int64_t element) {
     const step_attr *attr = (const void *)node->attr;
-    cleat_defined same;
+    cleat_expected_value same;
     if (define_unchanged(values, output, element, &same)) return same;
     const double g = define_gradient(node, values, element), b1 = cleat_host_value(values, HYPER, HYPER_BETA1),
                  b2 = cleat_host_value(values, HYPER, HYPER_BETA2),
@@ -101,19 +102,19 @@ static cleat_defined define_adamw(const cleat_node *node, cleat_host_values *val
     const double old_m = cleat_host_value(values, MOMENT1, element), old_v = cleat_host_value(values, MOMENT2, element);
     const double m = b1 * old_m + (1 - b1) * g, v = b2 * old_v + (1 - b2) * g * g;
     const double m_size = fabs(b1 * old_m) + fabs((1 - b1) * g);
-    if (output == MOMENT1) return (cleat_defined){.value = m, .size = m_size};
-    if (output == MOMENT2) return (cleat_defined){.value = v, .size = v};
+    if (output == MOMENT1) return (cleat_expected_value){.value = m, .size = m_size};
+    if (output == MOMENT2) return (cleat_expected_value){.value = v, .size = v};
     const double p = cleat_host_value(values, PARAMETERS, element),
                  step = rate / cleat_host_value(values, HYPER, HYPER_CORRECTION1),
                  root = sqrt(v / cleat_host_value(values, HYPER, HYPER_CORRECTION2)),
                  below = root + cleat_host_value(values, HYPER, HYPER_EPS);
-    return (cleat_defined){.value = p * (1 - rate * decay) - step * m / below,
-                           .size = fabs(p) + fabs(step) * m_size / below};
+    return (cleat_expected_value){.value = p * (1 - rate * decay) - step * m / below,
+                                  .size = fabs(p) + fabs(step) * m_size / below};
 }
 
-static cleat_defined define_sgd(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_sgd(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const step_attr *attr = (const void *)node->attr;
-    cleat_defined same;
+    cleat_expected_value same;
     if (define_unchanged(values, output, element, &same)) return same;
     const double p = cleat_host_value(values, PARAMETERS, element), m = cleat_host_value(values, MOMENT1, element),
                  g = define_gradient(node, values, element), momentum = cleat_host_value(values, HYPER, HYPER_MOMENTUM),
@@ -121,12 +122,12 @@ static cleat_defined define_sgd(const cleat_node *node, cleat_host_values *value
                  decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
     const double step = g + decay * p, velocity = momentum * m + step;
     const double size = fabs(g) + fabs(decay * p) + fabs(momentum * m);
-    if (output == MOMENT1) return (cleat_defined){.value = velocity, .size = size};
+    if (output == MOMENT1) return (cleat_expected_value){.value = velocity, .size = size};
     const bool nesterov = cleat_host_value(values, HYPER, HYPER_NESTEROV) > 0;
     const double along = node->in[MOMENT1] && nesterov ? step + momentum * velocity
                          : node->in[MOMENT1]           ? velocity
                                                        : step;
-    return (cleat_defined){.value = p - rate * along, .size = fabs(p) + 2 * fabs(rate) * size};
+    return (cleat_expected_value){.value = p - rate * along, .size = fabs(p) + 2 * fabs(rate) * size};
 }
 
 static const cleat_variant adamw_variants[] = {{.name = "one pass", .bind = bind_adamw}, {0}};
@@ -177,10 +178,10 @@ void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hy
 /* The parts of the flat buffers from `first` on; moments that the optimizer lacks are NULL. */
 static cleat_status find_parts(cleat_store *store, int moments, int64_t first, int64_t elements, cleat_tensor **in,
                                cleat_error *error) {
-    static const cleat_flat flats[] = {[PARAMETERS] = CLEAT_FLAT_PARAMETERS,
-                                       [GRADIENTS] = CLEAT_FLAT_GRADIENTS,
-                                       [MOMENT1] = CLEAT_FLAT_MOMENTS1,
-                                       [MOMENT2] = CLEAT_FLAT_MOMENTS2};
+    static const cleat_flat_buffer flats[] = {[PARAMETERS] = CLEAT_FLAT_PARAMETERS,
+                                              [GRADIENTS] = CLEAT_FLAT_GRADIENTS,
+                                              [MOMENT1] = CLEAT_FLAT_MOMENTS1,
+                                              [MOMENT2] = CLEAT_FLAT_MOMENTS2};
     cleat_status status = CLEAT_OK;
     for (int i = PARAMETERS; i < MOMENT1 + moments && !status; ++i)
         status = cleat_store_view(store, flats[i], first, elements, &in[i], error);

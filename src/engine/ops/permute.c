@@ -155,11 +155,11 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 }
 
 /* Dimension i of the output is dimension axes[i] of the first input, in the gradient, too. */
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
-    cleat_defined sum =
-        node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN, element) : (cleat_defined){.value = 0};
+    cleat_expected_value sum =
+        node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN, element) : (cleat_expected_value){.value = 0};
     (void)output;
     for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
     for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])

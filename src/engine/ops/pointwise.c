@@ -109,15 +109,16 @@ static double size_of(int32_t number, double x, double y) {
     return number == POINTWISE_GELU ? fabs(x) : fabs(y) * (1 + fabs(x));
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     (void)output;
     const double x = cleat_host_value(values, 0, element), y = function_of(node)->value(x);
-    return (cleat_defined){.value = y, .size = size_of(number_of(node), x, y)};
+    return (cleat_expected_value){.value = y, .size = size_of(number_of(node), x, y)};
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     (void)output;
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
     const double dy = cleat_host_value(values, DY, element);
     const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
     if (slope != 0) dx.value += dy * slope; /* dy may be infinite */

@@ -67,11 +67,11 @@ static double define_rows(const cleat_node *node, cleat_host_values *values, int
     return mode == MEAN && n > 0 ? 1 / (double)n : 1;
 }
 
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t width = node->in[X]->shape[2], length = node->in[X]->shape[1], b = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, b, length, &begin, &end);
-    cleat_defined sum = {.value = 0};
+    cleat_expected_value sum = {.value = 0};
     (void)output;
     for (int64_t l = begin; l < end; ++l)
         cleat_define_add(&sum, weight * cleat_host_value(values, X, (b * length + l) * width + element % width));
@@ -79,11 +79,12 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     return sum;
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, row / length, length, &begin, &end);
-    cleat_defined dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
     (void)output;
     if (row % length >= begin && row % length < end)
         cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
@@ -146,6 +147,6 @@ cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor 
     return emit(graph, x, lengths, MEAN);
 }
 
-cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which) {
+cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_end_row which) {
     return emit(graph, x, lengths, which == CLEAT_ROW_FIRST ? FIRST : LAST);
 }

@@ -84,11 +84,11 @@ static void define_read(const cleat_host_values *values, int64_t residue, double
 }
 
 /* Every step's rounding stays in all later residues. */
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int width = output == COORDINATES ? 3 : 9, part = (int)(element % width);
     const int64_t length = node->in[STEPS]->shape[1], b = element / width / length, i = element / width % length;
     rigid at = define_start();
-    if (i >= cleat_define_length(values, LENGTHS, b, length)) return (cleat_defined){.value = 0};
+    if (i >= cleat_define_length(values, LENGTHS, b, length)) return (cleat_expected_value){.value = 0};
     for (int64_t j = 1; j <= i; ++j) {
         double o[STEP_WIDTH];
         define_read(values, b * length + j, o);
@@ -96,7 +96,7 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     }
     values->work += 100.0 * (double)i;
     const double far = sqrt((double)i + 1) * (output == COORDINATES ? 2 * (double)i + 1 : 1);
-    return (cleat_defined){.value = output == COORDINATES ? at.x[part] : at.r[part / 3][part % 3], .size = far};
+    return (cleat_expected_value){.value = output == COORDINATES ? at.x[part] : at.r[part / 3][part % 3], .size = far};
 }
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
@@ -142,11 +142,12 @@ static double define_effect(const cleat_node *node, cleat_host_values *values, i
 }
 
 /* The derivative of that, by central differences. */
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t all = node->in[STEPS]->shape[1], b = element / STEP_WIDTH / all, i = element / STEP_WIDTH % all;
     const int part = (int)(element % STEP_WIDTH);
     const double move = 1e-4;
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
     double size = 0;
     (void)output;
     if (i == 0 || i >= cleat_define_length(values, LENGTHS, b, all)) return sum;

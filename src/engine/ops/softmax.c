@@ -45,7 +45,7 @@ static void bind_backward(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* The exponent is rounded in proportion to its size. */
-static cleat_defined define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     double largest = -INFINITY, sum = 0;
     (void)output;
@@ -53,13 +53,14 @@ static cleat_defined define(const cleat_node *node, cleat_host_values *values, i
     for (int64_t i = 0; i < width; ++i) sum += exp(cleat_host_value(values, 0, first + i) - largest);
     const double below = cleat_host_value(values, 0, element) - largest, value = exp(below) / sum;
     values->work += 8.0 * (double)width;
-    return (cleat_defined){.value = value, .size = value * (1 - below)};
+    return (cleat_expected_value){.value = value, .size = value * (1 - below)};
 }
 
-static cleat_defined define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     const double y = cleat_host_value(values, Y, element);
-    cleat_defined sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
     (void)output;
     cleat_define_add(&sum, y * cleat_host_value(values, DY, element));
     for (int64_t i = first; i < first + width; ++i)

@@ -201,15 +201,17 @@ static double weight_of(const cleat_host_values *values, const host_chain *chain
     return cleat_host_value(values, STRUCTURE_SAMPLE_WEIGHT, chain->a.row * batch + b);
 }
 
-static cleat_defined define_inverse(const cleat_node *node, cleat_host_values *values, int term, int64_t b) {
+static cleat_expected_value define_inverse(const cleat_node *node, cleat_host_values *values, int term, int64_t b) {
     const host_chain chain = chain_of(node, values, term, b);
     const items all = add_all(&chain, values);
-    return all.count > 0 ? (cleat_defined){.value = 1 / all.count, .size = 1 / all.count} : (cleat_defined){.value = 0};
+    return all.count > 0 ? (cleat_expected_value){.value = 1 / all.count, .size = 1 / all.count}
+                         : (cleat_expected_value){.value = 0};
 }
 
-cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output,
+                                            int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0];
-    cleat_defined loss = {.value = 0};
+    cleat_expected_value loss = {.value = 0};
     if (output == node->n_out - 1) return define_inverse(node, values, (int)(element / batch), element % batch);
     for (int64_t b = 0; b < batch; ++b) {
         const host_chain chain = chain_of(node, values, output, b);
@@ -223,7 +225,7 @@ cleat_defined cleat_structure_define(const cleat_node *node, cleat_host_values *
 }
 
 /* Adds the gradient of one term with respect to the moved coordinate. */
-static void add_gradient(host_chain *chain, double factor, cleat_host_values *values, cleat_defined *gradient) {
+static void add_gradient(host_chain *chain, double factor, cleat_host_values *values, cleat_expected_value *gradient) {
     const double move = 1e-5;
     chain->move = move;
     const items after = add_moved(chain, values);
@@ -233,11 +235,11 @@ static void add_gradient(host_chain *chain, double factor, cleat_host_values *va
     gradient->size += fabs(factor) * after.size * (1 + extent(chain));
 }
 
-cleat_defined cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                          int64_t element) {
+cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                                 int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], all = node->in[STRUCTURE_X]->shape[1], b = element / 3 / all;
     const cleat_structure_terms terms = cleat_structure_terms_of(node);
-    cleat_defined gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN, element);
+    cleat_expected_value gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN, element);
     (void)output;
     for (int t = 0; t < cleat_structure_term_count(&terms); ++t) {
         host_chain chain = chain_of(node, values, t, b);

@@ -140,7 +140,7 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
     if (!status) status = measure_peak(request, &made.peak, error);
     if (!status) status = open_job(request, &entry, &job, error);
     if (status) return status;
-    const cleat_repeated what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
+    const cleat_timed_function what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
     bool counted = request->repeats > 0;
     status =
         cleat_time_runs(&what, counted ? 0 : request->seconds, counted ? request->repeats : MIN_STEPS, &times, error);

@@ -4,7 +4,7 @@
 #include "bench/steps.h"
 #include "core/clock.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -80,11 +80,11 @@ cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_
 
 static cleat_status read_all(FILE *pipe, char **output, cleat_error *error) {
     char buffer[4096];
-    cleat_text text = {0};
+    cleat_string text = {0};
     size_t count;
-    cleat_text_add(&text, "%s", "");
-    while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) cleat_text_add_bytes(&text, buffer, count);
-    return cleat_text_detach(&text, output, error);
+    cleat_string_add(&text, "%s", "");
+    while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) cleat_string_add_bytes(&text, buffer, count);
+    return cleat_string_detach(&text, output, error);
 }
 
 static cleat_status check_end(int code, cleat_error *error) {
@@ -113,11 +113,11 @@ static cleat_status run_command(const char *script, cleat_bench_output *parsed, 
 /* Needs no quoting: names of workloads consist of letters, digits and underscores. */
 static cleat_status format_script(const cleat_bench_entry *entry, const char *command, char **script,
                                   cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     const char *name = entry->info.peer[0] ? entry->info.peer : entry->info.name;
-    if (name[0]) cleat_text_add(&text, "WORKLOAD=%s; export WORKLOAD\n", name);
-    cleat_text_add(&text, "%s\n", command);
-    return cleat_text_detach(&text, script, error);
+    if (name[0]) cleat_string_add(&text, "WORKLOAD=%s; export WORKLOAD\n", name);
+    cleat_string_add(&text, "%s\n", command);
+    return cleat_string_detach(&text, script, error);
 }
 
 /* --- alternating rounds --------------------------------------------------------------------------------------- */

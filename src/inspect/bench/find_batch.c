@@ -37,12 +37,12 @@ static int64_t find_fitting(const batch_finder *finder, const cleat_device *devi
     while (bad - low > 1) {
         int64_t middle = low + (bad - low) / 2;
         cleat_fit_request request = request_of(finder, device, middle);
-        cleat_fitted fitted = {0};
+        cleat_fit_result fitted = {0};
         if (cleat_fit_search(&request, &fitted, NULL, NULL, 0, NULL) == CLEAT_OK)
             low = middle;
         else
             bad = middle;
-        cleat_fitted_clear(&fitted);
+        cleat_fit_result_clear(&fitted);
     }
     return low > good ? low : 0;
 }
@@ -52,7 +52,7 @@ static int64_t find_fitting(const batch_finder *finder, const cleat_device *devi
 static void plan_without_limit(const batch_finder *finder, const cleat_device *device, cleat_batch_point *point) {
     cleat_profile *frugal = NULL;
     cleat_fit_request request = request_of(finder, device, point->micro_batch_size);
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     if (cleat_profile_clone(finder->profile, &frugal, NULL)) return;
     if (frugal->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO)
         frugal->train.gradient_checkpointing = CLEAT_CHECKPOINTING_TRUE;
@@ -63,12 +63,12 @@ static void plan_without_limit(const batch_finder *finder, const cleat_device *d
     if (status) return;
     point->planned_bytes = cleat_plan_bytes(fitted.work->plan);
     point->recomputed = fitted.work->recompute != 0;
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
 }
 
 /* Fills the planned values of the point, and `fitted` if the plan fits. */
 static cleat_status plan(const batch_finder *finder, const cleat_device *device, const cleat_batch_trial *trial,
-                         cleat_batch_report *report, cleat_fitted *fitted, cleat_error *error) {
+                         cleat_batch_report *report, cleat_fit_result *fitted, cleat_error *error) {
     cleat_batch_point *point = &report->point;
     cleat_fit_request request = request_of(finder, device, trial->micro_batch_size);
     point->limit_bytes = request.limit;
@@ -110,7 +110,7 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
  * training. */
 static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, const cleat_batch_trial *trial,
                                    cleat_batch_report *report, int out, cleat_error *error) {
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     /* The first attempt says for all of them that a card is not used. */
     cleat_status status =
         (trial->good ? cleat_device_open : cleat_doctor_open_device)(finder->profile->run.device, &run->device, error);

@@ -24,7 +24,7 @@ static const double FED = 0.9; /* the loader suffices if training reaches 90 % o
  * the other is transferred. */
 typedef struct resident_batch {
     cleat_staging *stagings[RESIDENT];
-    cleat_fed fed[RESIDENT];
+    cleat_fed_batch fed[RESIDENT];
     int next;
 } resident_batch;
 
@@ -90,7 +90,7 @@ static cleat_status use_workers(worker_finder *finder, int workers, cleat_error 
 /* --- the loader alone ----------------------------------------------------------------------------------------- */
 
 /* The next batch; after the last one the pass begins again. */
-static cleat_status next_batch(worker_finder *finder, cleat_fed *fed, cleat_error *error) {
+static cleat_status next_batch(worker_finder *finder, cleat_fed_batch *fed, cleat_error *error) {
     cleat_feed *feed = finder->engine.feed;
     cleat_status status = cleat_feed_next(feed, fed, error);
     if (status || fed->micro_batch) return status;
@@ -127,7 +127,7 @@ static cleat_status measure_supply(worker_finder *finder, cleat_worker_point *po
     size_t count = 0;
     cleat_status status = cleat_feed_start(finder->engine.feed, finder->data.pass, 0, &finder->data.rng_key, error);
     for (size_t i = 0; !status && count < MAX_INTERVALS; ++i) {
-        cleat_fed fed;
+        cleat_fed_batch fed;
         status = next_batch(finder, &fed, error);
         if (status) break;
         const double now = cleat_seconds();
@@ -152,13 +152,14 @@ static cleat_status measure_supply(worker_finder *finder, cleat_worker_point *po
 /* --- steps ---------------------------------------------------------------------------------------------------- */
 
 /* Copies a loaded batch into memory that stays. */
-static cleat_status keep_batch(worker_finder *finder, const cleat_fed *fed, resident_batch *kept, cleat_error *error) {
+static cleat_status keep_batch(worker_finder *finder, const cleat_fed_batch *fed, resident_batch *kept,
+                               cleat_error *error) {
     const int64_t bytes = cleat_session_input_bytes(session_of(finder));
     for (int i = 0; i < RESIDENT; ++i) {
         cleat_status status = cleat_staging_create(session_of(finder)->exec, bytes, finder->profile->loader.pin_memory,
                                                    &kept->stagings[i], error);
         if (status) return status;
-        cleat_fed *copy = &kept->fed[i];
+        cleat_fed_batch *copy = &kept->fed[i];
         *copy = *fed;
         copy->bytes = cleat_staging_data(kept->stagings[i]);
         memcpy(copy->bytes, fed->bytes, (size_t)bytes);
@@ -175,7 +176,7 @@ static cleat_status load_resident(worker_finder *finder, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < cleat_batches_count(finder->data.pass) && !status; ++i) {
         resident_batch *kept = &finder->resident[cleat_batches_get(finder->data.pass, i)->bucket];
-        cleat_fed fed;
+        cleat_fed_batch fed;
         if (kept->stagings[0]) continue;
         status = cleat_feed_start(finder->engine.feed, finder->data.pass, i, &finder->data.rng_key, error);
         if (!status) status = cleat_feed_next(finder->engine.feed, &fed, error);
@@ -187,7 +188,7 @@ static cleat_status load_resident(worker_finder *finder, cleat_error *error) {
     return status;
 }
 
-static cleat_status run_graph(worker_finder *finder, const cleat_fed *fed, cleat_staging *staging,
+static cleat_status run_graph(worker_finder *finder, const cleat_fed_batch *fed, cleat_staging *staging,
                               const cleat_global_batch *global_batch, cleat_error *error) {
     cleat_session *session = session_of(finder);
     const cleat_work_graph *graph = &session->work->train[fed->micro_batch->bucket];
@@ -201,7 +202,7 @@ static cleat_status run_graph(worker_finder *finder, const cleat_fed *fed, cleat
 
 static cleat_status run_micro_batch(worker_finder *finder, size_t index, bool resident,
                                     const cleat_global_batch *global_batch, cleat_error *error) {
-    cleat_fed fed;
+    cleat_fed_batch fed;
     cleat_status status;
     if (resident) {
         resident_batch *kept = &finder->resident[cleat_batches_get(finder->data.pass, index)->bucket];

@@ -29,7 +29,8 @@ cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *
 }
 
 /* Milliseconds per run, averaged over `count` runs. */
-static cleat_status time_burst(const cleat_repeated *what, int64_t count, double *milliseconds, cleat_error *error) {
+static cleat_status time_burst(const cleat_timed_function *what, int64_t count, double *milliseconds,
+                               cleat_error *error) {
     double start = cleat_seconds();
     cleat_status status = what->run(what->user, count, error);
     *milliseconds = (cleat_seconds() - start) * 1e3 / (double)count;
@@ -37,7 +38,7 @@ static cleat_status time_burst(const cleat_repeated *what, int64_t count, double
 }
 
 /* The first run creates kernels; the second determines the number of runs per burst. */
-static cleat_status warm_up(const cleat_repeated *what, int64_t *burst, cleat_error *error) {
+static cleat_status warm_up(const cleat_timed_function *what, int64_t *burst, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     double milliseconds = 0;
     for (int i = 0; i < WARM_UPS && !status; ++i) status = time_burst(what, 1, &milliseconds, error);
@@ -46,7 +47,7 @@ static cleat_status warm_up(const cleat_repeated *what, int64_t *burst, cleat_er
     return status;
 }
 
-cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t least, cleat_step_times *times,
+cleat_status cleat_time_runs(const cleat_timed_function *what, double seconds, int64_t least, cleat_step_times *times,
                              cleat_error *error) {
     double *each = cleat_alloc(MAX_TIMINGS, sizeof *each);
     if (!each) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for timings");
@@ -90,7 +91,7 @@ static cleat_status run_steps(void *user, int64_t count, cleat_error *error) {
 cleat_status cleat_time_steps(cleat_trajectory *run, double seconds, int64_t least, cleat_step_times *times,
                               cleat_error *error) {
     stepper steps = {.run = run};
-    const cleat_repeated what = {.run = run_steps, .user = &steps};
+    const cleat_timed_function what = {.run = run_steps, .user = &steps};
     cleat_status status = cleat_time_runs(&what, seconds, least, times, error);
     if (!status) times->loss = steps.loss;
     return status;

@@ -17,18 +17,18 @@ typedef struct cleat_step_times {
 } cleat_step_times;
 
 /* A function to be timed. */
-typedef struct cleat_repeated {
+typedef struct cleat_timed_function {
     /* Runs `count` times and waits for completion. */
     cleat_status (*run)(void *user, int64_t count, cleat_error *error);
     void *user;
     /* Shorter runs are grouped into bursts of this duration between two clock reads, so that the wait at the end
      * is negligible; 0: each run is timed separately. */
     double burst_seconds;
-} cleat_repeated;
+} cleat_timed_function;
 
 /* Runs the function for about `seconds` and at least `least` times, after two warm-up runs that are not
  * counted. */
-cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t least, cleat_step_times *times,
+cleat_status cleat_time_runs(const cleat_timed_function *what, double seconds, int64_t least, cleat_step_times *times,
                              cleat_error *error);
 
 /* One training step: forward, loss and backward for `micro_batches` times the same batch, AdamW, and a read

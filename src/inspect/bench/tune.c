@@ -61,13 +61,13 @@ static int64_t bytes_of(const cleat_node *node) {
     return bytes;
 }
 
-void cleat_kinds_clear(cleat_kinds *k) {
+void cleat_tune_kinds_clear(cleat_tune_kinds *k) {
     for (size_t i = 0; i < k->count; ++i) cleat_free(k->items[i].about.key);
     cleat_free(k->items);
-    *k = (cleat_kinds){0};
+    *k = (cleat_tune_kinds){0};
 }
 
-static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *node, const char *key,
+static cleat_status add_kind(cleat_tuner *t, cleat_tune_kinds *k, const cleat_node *node, const char *key,
                              const cleat_bucket *bucket, int64_t uses, cleat_error *error) {
     const cleat_variant *found[CLEAT_TUNE_CANDIDATES];
     if (cleat_tuning_get(t->seen, key)) return CLEAT_OK;
@@ -76,7 +76,7 @@ static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *n
     if (!status && count < 2) ++t->report->single;
     if (!status && count >= 2) status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
     if (status || count < 2) return status;
-    cleat_kind made = {.node = node, .bytes = bytes_of(node)};
+    cleat_tune_kind made = {.node = node, .bytes = bytes_of(node)};
     made.about = (cleat_tune_node){.key = cleat_strdup(key),
                                    .length = bucket->length,
                                    .micro_batch_size = bucket->micro_batch_size,
@@ -89,7 +89,7 @@ static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *n
 }
 
 /* `uses`: executions of each node of the graph per optimizer step. */
-static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph *graph, const cleat_bucket *bucket,
+static cleat_status add_graph(cleat_tuner *t, cleat_tune_kinds *k, const cleat_graph *graph, const cleat_bucket *bucket,
                               int64_t uses, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; graph && i < graph->node_count && !status; ++i) {
@@ -108,14 +108,14 @@ static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph 
 
 /* Orders by operation, then by size with small shapes first; see skip_slow_variants. */
 static int by_operation(const void *a, const void *b) {
-    const cleat_kind *x = a, *y = b;
+    const cleat_tune_kind *x = a, *y = b;
     int order = strcmp(x->node->op->name, y->node->op->name);
     if (order == 0) order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
     return order ? order : strcmp(x->about.key, y->about.key);
 }
 
 /* Adds long buckets first. */
-cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error *error) {
+cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_tune_kinds *k, cleat_error *error) {
     const cleat_workload *work = t->work;
     cleat_status status = CLEAT_OK;
     for (size_t b = work->n_buckets; b-- > 0 && !status;) {
@@ -186,7 +186,7 @@ static void record_slow_variants(cleat_tuner *t, const cleat_autotune_request *r
     }
 }
 
-cleat_autotune_request cleat_tuner_request(cleat_tuner *t, const cleat_kind *k) {
+cleat_autotune_request cleat_tuner_request(cleat_tuner *t, const cleat_tune_kind *k) {
     const cleat_device_facts *facts = cleat_device_get_facts(t->device);
     cleat_autotune_request request = {.device = t->device,
                                       .node = k->node,
@@ -200,7 +200,7 @@ cleat_autotune_request cleat_tuner_request(cleat_tuner *t, const cleat_kind *k) 
     return request;
 }
 
-static cleat_status measure(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
+static cleat_status measure(cleat_tuner *t, cleat_tune_kind *k, cleat_error *error) {
     cleat_autotune_request request = cleat_tuner_request(t, k);
     skip_slow_variants(t, &request, &k->about);
     cleat_error failure = {0};
@@ -235,7 +235,7 @@ static void log_kind(const cleat_tune_node *about) {
 }
 
 /* Appends the kind to the report. */
-static cleat_status report_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
+static cleat_status report_kind(cleat_tuner *t, cleat_tune_kind *k, cleat_error *error) {
     cleat_tune_report *report = t->report;
     cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
     if (status) return status;
@@ -311,7 +311,7 @@ static cleat_status save_table(cleat_tuner *t, cleat_error *error) {
 /* Plans the workload as training with these selections would. */
 static cleat_status fit(const cleat_tuner *t, const cleat_tuning_table *tuning, cleat_workload **work,
                         cleat_error *error) {
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     cleat_fit_request request = cleat_fit_request_for(t->profile, t->model, CLEAT_FOR_TRAINING, &t->lengths,
                                                       cleat_device_get_facts(t->device), NULL);
     request.tuning = tuning;
@@ -327,7 +327,7 @@ cleat_status cleat_tuner_fit(cleat_tuner *t, cleat_error *error) {
 }
 
 /* The result is saved at once, because a search takes long and may be killed. */
-static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
+static cleat_status tune_kind(cleat_tuner *t, cleat_tune_kind *k, cleat_error *error) {
     cleat_status status = measure(t, k, error);
     if (!status) status = report_kind(t, k, error);
     if (status || !k->about.measured) return status;
@@ -341,12 +341,12 @@ static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool more = true;
     for (int round = 0; round < MAX_ROUNDS && more && !status; ++round) {
-        cleat_kinds found = {0};
+        cleat_tune_kinds found = {0};
         status = cleat_tuner_fit(t, error);
         if (!status) status = cleat_tuner_find_kinds(t, &found, error);
         for (size_t i = 0; i < found.count && !status; ++i) status = tune_kind(t, &found.items[i], error);
         more = found.count > 0;
-        cleat_kinds_clear(&found);
+        cleat_tune_kinds_clear(&found);
     }
     return status;
 }

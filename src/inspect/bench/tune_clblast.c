@@ -27,7 +27,7 @@ enum { MAX_SETS = CLEAT_CLBLAST_SETS };
 
 /* A kind of nodes computed by CLBlast. */
 typedef struct subject {
-    cleat_kind *kind;
+    cleat_tune_kind *kind;
     cleat_autotune_request request; /* CLBlast's variant, and another one as reference */
     cleat_clblast_times times;
 } subject;
@@ -69,7 +69,7 @@ static int by_weight(const void *a, const void *b) {
 
 /* Selects CLBlast's variant and the first of the others; false if CLBlast does not support the kind, or is
  * the only one. */
-static bool init_subject(search *all, cleat_kind *kind, subject *made) {
+static bool init_subject(search *all, cleat_tune_kind *kind, subject *made) {
     const cleat_device_facts *facts = cleat_device_get_facts(all->tuner->device);
     cleat_autotune_request request = cleat_tuner_request(all->tuner, kind);
     const cleat_variant *clblast = NULL, *other = NULL;
@@ -93,7 +93,7 @@ static bool init_subject(search *all, cleat_kind *kind, subject *made) {
     return true;
 }
 
-static cleat_status find_subjects(search *all, cleat_kinds *kinds, cleat_error *error) {
+static cleat_status find_subjects(search *all, cleat_tune_kinds *kinds, cleat_error *error) {
     size_t count = 0;
     subject *found = cleat_alloc(kinds->count + 1, sizeof *found);
     if (!found) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kinds of nodes", kinds->count);
@@ -309,7 +309,7 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
 static cleat_status search_here(cleat_tuner *t, cleat_clblast_answer *answer, cleat_error *error) {
     double seconds = t->options->seconds > 0 ? t->options->seconds : CLEAT_TUNE_SECONDS;
     search all = {.tuner = t, .seconds = seconds / 4, .budget = BUDGET * seconds};
-    cleat_kinds kinds = {0};
+    cleat_tune_kinds kinds = {0};
     bool near = false;
     *answer = (cleat_clblast_answer){
         .why = "not searched: CLBlast runs none of the profile's matrix products on this device"};
@@ -319,7 +319,7 @@ static cleat_status search_here(cleat_tuner *t, cleat_clblast_answer *answer, cl
     if (!status && all.count > 0) status = compare_variants(&all, &near, answer, error);
     if (near) status = try_all(&all, answer, error);
     if (status) answer->found = false;
-    cleat_kinds_clear(&kinds);
+    cleat_tune_kinds_clear(&kinds);
     return status;
 }
 

@@ -14,16 +14,16 @@ enum { CLEAT_TUNE_RECORDS = 64 };
 #define CLEAT_TUNE_BY_FAR 8.0  /* times slower than another variant: excluded */
 
 /* Nodes with the same key in a planned workload. */
-typedef struct cleat_kind {
+typedef struct cleat_tune_kind {
     cleat_tune_node about;
     const cleat_node *node; /* one of the nodes */
     int64_t bytes;          /* total size of its tensors */
-} cleat_kind;
+} cleat_tune_kind;
 
-typedef struct cleat_kinds {
-    cleat_kind *items; /* [count]; freed by cleat_kinds_clear */
+typedef struct cleat_tune_kinds {
+    cleat_tune_kind *items; /* [count]; freed by cleat_tune_kinds_clear */
     size_t count, capacity;
-} cleat_kinds;
+} cleat_tune_kinds;
 
 /* Record of a variant that was slower by far, from small shapes to large ones. */
 typedef struct cleat_variant_record {
@@ -57,11 +57,11 @@ void cleat_tuner_close(cleat_tuner *tuner);
 /* Replans tuner->work with the current table. */
 cleat_status cleat_tuner_fit(cleat_tuner *tuner, cleat_error *error);
 /* Lists the kinds of nodes in tuner->work that were not examined before and have several variants. */
-cleat_status cleat_tuner_find_kinds(cleat_tuner *tuner, cleat_kinds *kinds, cleat_error *error);
-void cleat_kinds_clear(cleat_kinds *kinds);
+cleat_status cleat_tuner_find_kinds(cleat_tuner *tuner, cleat_tune_kinds *kinds, cleat_error *error);
+void cleat_tune_kinds_clear(cleat_tune_kinds *kinds);
 /* Returns a request for all variants that support the kind's node. Kinds must be processed one after
  * another. */
-cleat_autotune_request cleat_tuner_request(cleat_tuner *tuner, const cleat_kind *kind);
+cleat_autotune_request cleat_tuner_request(cleat_tuner *tuner, const cleat_tune_kind *kind);
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
 

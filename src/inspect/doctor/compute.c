@@ -113,7 +113,7 @@ static void send_step(const probe *p, const char *step) {
     cleat_child_send(p->out, &record, sizeof record);
 }
 
-static cleat_status open_queue(probe *p, const cleat_found *found, cleat_error *error) {
+static cleat_status open_queue(probe *p, const cleat_found_device *found, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform, 0};
     send_step(p, "opening the device");
@@ -124,7 +124,7 @@ static cleat_status open_queue(probe *p, const cleat_found *found, cleat_error *
     return code == CL_SUCCESS ? CLEAT_OK : cleat_cl_fail(error, code, "opening the device");
 }
 
-static cleat_status build(probe *p, const cleat_found *found, cleat_error *error) {
+static cleat_status build(probe *p, const cleat_found_device *found, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     const char *source = kernel_source;
     char options[32], log[600] = "";
@@ -202,7 +202,7 @@ static void send_matrix_unit(const compute_task *task, int out) {
 /* Nothing is released: the child ends, and some drivers hang when they release. */
 static void compute(void *user, int out) {
     const compute_task *task = user;
-    cleat_found *found = NULL;
+    cleat_found_device *found = NULL;
     size_t count = 0;
     cleat_error error = {0};
     use_vendors(task->doctor);

@@ -24,7 +24,7 @@ static void lower_others(cleat_doctor *doctor) {
     bool certain = !is_automatic(doctor->request.device);
     if (!certain && doctor->report->device.kind != CLEAT_DEVICE_GPU) return;
     for (size_t s = 0; s < doctor->report->count; ++s) {
-        cleat_check_section *section = &doctor->report->sections[s];
+        cleat_doctor_subject *section = &doctor->report->sections[s];
         bool device = strcmp(section->name, "device") == 0;
         if (strcmp(section->name, "card") != 0 && strcmp(section->name, "driver") != 0 && !(device && certain))
             continue;

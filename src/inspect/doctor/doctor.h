@@ -4,7 +4,7 @@
 #define CLEAT_SRC_DOCTOR_H
 
 #include "cleat/doctor.h"
-#include "core/text.h"
+#include "core/string.h"
 
 enum { DOCTOR_PATH = 512, DOCTOR_CARDS = 16, DOCTOR_DRIVERS = 16, DOCTOR_DEVICES = 16, DOCTOR_PLATFORMS = 4 };
 
@@ -144,13 +144,14 @@ void cleat_doctor_ok(cleat_doctor *doctor, const char *code, const char *evidenc
 void cleat_doctor_skip(cleat_doctor *doctor, const char *code, const char *evidence, ...) CLEAT_PRINTF(3, 4);
 /* A fault of the table in faults.c. `variant`: the row for this vendor or situation, or NULL; `argument` takes the
  * place of {} in causes and commands. Returns the check, or NULL after a failure. */
-cleat_check *cleat_doctor_fault(cleat_doctor *doctor, const char *code, const char *variant, const char *argument,
-                                const char *evidence, ...) CLEAT_PRINTF(5, 6);
+cleat_doctor_check *cleat_doctor_fault(cleat_doctor *doctor, const char *code, const char *variant,
+                                       const char *argument, const char *evidence, ...) CLEAT_PRINTF(5, 6);
 /* The same as a warning, whatever the table says. */
-void cleat_check_lower(cleat_check *check);
+void cleat_check_lower(cleat_doctor_check *check);
 
 /* Fills cause, commands and severity of a fault. */
-void cleat_fault_describe(const cleat_system *system, const char *variant, const char *argument, cleat_check *check);
+void cleat_fault_describe(const cleat_system *system, const char *variant, const char *argument,
+                          cleat_doctor_check *check);
 /* Number of rows of the table of faults, and the code of a row: for tests. */
 size_t cleat_fault_count(void);
 const char *cleat_fault_code(size_t row);

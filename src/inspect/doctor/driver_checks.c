@@ -23,7 +23,7 @@ static const cleat_card_slot *waiting_card(const cleat_doctor *doctor, const cle
 }
 
 /* A broken driver does no harm if its cards are absent or another driver supports them. */
-static void lower_if_unneeded(const cleat_doctor *doctor, const cleat_driver *driver, cleat_check *check) {
+static void lower_if_unneeded(const cleat_doctor *doctor, const cleat_driver *driver, cleat_doctor_check *check) {
     if (is_for_cards(driver) && !waiting_card(doctor, driver)) cleat_check_lower(check);
 }
 
@@ -36,7 +36,7 @@ static bool is_missing(const cleat_driver *driver) {
 /* Returns true if the library is loaded and looks like a driver. */
 static bool check_loads(cleat_doctor *doctor, const cleat_driver *driver) {
     const char *file = driver->file[0] ? driver->file : driver->library;
-    cleat_check *check = NULL;
+    cleat_doctor_check *check = NULL;
     if (!driver->readable)
         check = cleat_doctor_fault(doctor, "icd-file-unreadable", NULL, file, "%s", file);
     else if (!driver->library[0])
@@ -86,7 +86,7 @@ static void check_driver(cleat_doctor *doctor, const cleat_driver *driver) {
     cleat_doctor_section(doctor, "driver", "driver %s", driver->file[0] ? driver->file : driver->library);
     if (!check_loads(doctor, driver)) return;
     if (driver->refused[0]) {
-        cleat_check *check = cleat_doctor_fault(doctor, "device-refused", NULL, NULL, "%s", driver->refused);
+        cleat_doctor_check *check = cleat_doctor_fault(doctor, "device-refused", NULL, NULL, "%s", driver->refused);
         if (driver->n_devices > 0) cleat_check_lower(check);
         lower_if_unneeded(doctor, driver, check);
     }

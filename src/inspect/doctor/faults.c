@@ -18,7 +18,7 @@ typedef struct fault_command {
 typedef struct fault {
     const char *code;
     const char *variant; /* NULL: used if no variant of the code matches */
-    cleat_check_result result;
+    cleat_doctor_result result;
     const char *cause;
     fault_command commands[FAULT_COMMANDS];
 } fault;
@@ -450,7 +450,8 @@ static void expand(const char *template, const char *argument, char *text, size_
     }
 }
 
-void cleat_fault_describe(const cleat_system *system, const char *variant, const char *argument, cleat_check *check) {
+void cleat_fault_describe(const cleat_system *system, const char *variant, const char *argument,
+                          cleat_doctor_check *check) {
     const fault *row = find_fault(check->code, variant);
     if (!row) return;
     check->result = row->result;
@@ -464,6 +465,6 @@ void cleat_fault_describe(const cleat_system *system, const char *variant, const
                    CLEAT_CHECK_COMMAND);
 }
 
-void cleat_check_lower(cleat_check *check) {
+void cleat_check_lower(cleat_doctor_check *check) {
     if (check && check->result == CLEAT_CHECK_FAIL) check->result = CLEAT_CHECK_WARN;
 }

@@ -184,21 +184,21 @@ static void check_run_folder(cleat_doctor *doctor) {
 static int add_library(struct dl_phdr_info *info, size_t size, void *user) {
     static const char *const wanted[] = {"libOpenCL.", "libclblast.", "libhwloc."};
     char path[PATH_MAX];
-    cleat_text *text = user;
+    cleat_string *text = user;
     (void)size;
     for (int i = 0; i < 3; ++i) {
         if (!strstr(info->dlpi_name, wanted[i]) || !realpath(info->dlpi_name, path)) continue;
         const char *slash = strrchr(path, '/');
-        cleat_text_add(text, "%s%s", text->size ? ", " : "", slash ? slash + 1 : path);
+        cleat_string_add(text, "%s%s", text->size ? ", " : "", slash ? slash + 1 : path);
     }
     return 0;
 }
 
 static void check_versions(cleat_doctor *doctor) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     dl_iterate_phdr(add_library, &text);
     cleat_doctor_ok(doctor, "versions", "cleat %s, %s", cleat_version(), text.data ? text.data : "no shared libraries");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
 }
 
 void cleat_check_host(cleat_doctor *doctor) {

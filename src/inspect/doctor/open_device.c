@@ -10,7 +10,7 @@
 /* --- the reason ------------------------------------------------------------------------------------------------ */
 
 /* The first fault in the sections of this name; NULL: none. */
-static const cleat_check *first_fault(const cleat_check_section *sections, size_t count, const char *name) {
+static const cleat_doctor_check *first_fault(const cleat_doctor_subject *sections, size_t count, const char *name) {
     for (size_t s = 0; s < count; ++s)
         for (size_t c = 0; c < sections[s].count && strcmp(sections[s].name, name) == 0; ++c)
             if (sections[s].checks[c].result >= CLEAT_CHECK_WARN) return &sections[s].checks[c];
@@ -18,10 +18,10 @@ static const cleat_check *first_fault(const cleat_check_section *sections, size_
 }
 
 /* What keeps the card of a section from being used; NULL: nothing, or it was given to a virtual machine on purpose. */
-static const cleat_check *reason_of(const cleat_doctor_report *report, const cleat_check_section *card) {
-    const cleat_check *fault = first_fault(card, 1, "card");
+static const cleat_doctor_check *reason_of(const cleat_doctor_report *report, const cleat_doctor_subject *card) {
+    const cleat_doctor_check *fault = first_fault(card, 1, "card");
     if (!fault || strcmp(fault->code, "reserved-for-guest") == 0) return NULL;
-    const cleat_check *driver = first_fault(report->sections, report->count, "driver");
+    const cleat_doctor_check *driver = first_fault(report->sections, report->count, "driver");
     return driver && strcmp(fault->code, "card-not-listed") == 0 ? driver : fault;
 }
 
@@ -37,11 +37,11 @@ static bool is_preferred(const cleat_doctor *doctor, size_t section) {
 
 static bool describe(const cleat_doctor *doctor, char *text, size_t size) {
     const cleat_doctor_report *report = doctor->report;
-    const cleat_check *reason = NULL;
+    const cleat_doctor_check *reason = NULL;
     size_t at = 0, others = 0;
     char more[40] = "";
     for (size_t s = 0; s < report->count && strcmp(report->sections[s].name, "card") == 0; ++s) {
-        const cleat_check *found = reason_of(report, &report->sections[s]);
+        const cleat_doctor_check *found = reason_of(report, &report->sections[s]);
         if (!found) continue;
         if (reason) ++others;
         if (reason && (is_preferred(doctor, at) || !is_preferred(doctor, s))) continue;

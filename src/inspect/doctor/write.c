@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-static cleat_status write_all(cleat_text *text, cleat_doctor_write_fn write, void *user, cleat_error *error) {
+static cleat_status write_all(cleat_string *text, cleat_doctor_write_fn write, void *user, cleat_error *error) {
     char *whole = NULL;
-    cleat_status status = cleat_text_detach(text, &whole, error);
+    cleat_status status = cleat_string_detach(text, &whole, error);
     if (!status) write(user, whole);
     cleat_free(whole);
     return status;
@@ -15,18 +15,19 @@ static cleat_status write_all(cleat_text *text, cleat_doctor_write_fn write, voi
 
 /* --- text ------------------------------------------------------------------------------------------------------ */
 
-static void add_check_text(cleat_text *text, const cleat_check *check) {
-    cleat_text_add(text, "  %-7s %-24s %s\n", cleat_check_result_text(check->result), check->code, check->evidence);
-    if (check->cause[0]) cleat_text_add(text, "          cause: %s\n", check->cause);
-    for (size_t i = 0; i < check->n_commands; ++i) cleat_text_add(text, "          > %s\n", check->commands[i]);
+static void add_check_text(cleat_string *text, const cleat_doctor_check *check) {
+    cleat_string_add(text, "  %-7s %-24s %s\n", cleat_doctor_result_text(check->result), check->code, check->evidence);
+    if (check->cause[0]) cleat_string_add(text, "          cause: %s\n", check->cause);
+    for (size_t i = 0; i < check->n_commands; ++i) cleat_string_add(text, "          > %s\n", check->commands[i]);
 }
 
 cleat_status cleat_doctor_write_text(const cleat_doctor_report *report, cleat_doctor_write_fn write, void *user,
                                      cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     for (size_t s = 0; s < report->count; ++s) {
-        const cleat_check_section *section = &report->sections[s];
-        cleat_text_add(&text, "%s[%s] %s\n", s ? "\n" : "", cleat_check_result_text(section->result), section->title);
+        const cleat_doctor_subject *section = &report->sections[s];
+        cleat_string_add(&text, "%s[%s] %s\n", s ? "\n" : "", cleat_doctor_result_text(section->result),
+                         section->title);
         for (size_t c = 0; c < section->count; ++c) add_check_text(&text, &section->checks[c]);
     }
     return write_all(&text, write, user, error);
@@ -34,22 +35,22 @@ cleat_status cleat_doctor_write_text(const cleat_doctor_report *report, cleat_do
 
 /* --- JSON ------------------------------------------------------------------------------------------------------ */
 
-static void add_check_json(cleat_text *json, const cleat_check *check) {
+static void add_check_json(cleat_string *json, const cleat_doctor_check *check) {
     json_add(json, json_open(NULL, '{'), json_text("code", check->code),
-             json_text("result", cleat_check_result_text(check->result)), json_text("evidence", check->evidence),
+             json_text("result", cleat_doctor_result_text(check->result)), json_text("evidence", check->evidence),
              json_text("cause", check->cause), json_open("commands", '['));
     for (size_t i = 0; i < check->n_commands; ++i) json_add(json, json_text(NULL, check->commands[i]));
     json_add(json, json_close(']'), json_close('}'));
 }
 
-static void add_section_json(cleat_text *json, const cleat_check_section *section) {
+static void add_section_json(cleat_string *json, const cleat_doctor_subject *section) {
     json_add(json, json_open(NULL, '{'), json_text("section", section->name), json_text("title", section->title),
-             json_text("result", cleat_check_result_text(section->result)), json_open("checks", '['));
+             json_text("result", cleat_doctor_result_text(section->result)), json_open("checks", '['));
     for (size_t c = 0; c < section->count; ++c) add_check_json(json, &section->checks[c]);
     json_add(json, json_close(']'), json_close('}'));
 }
 
-static void add_devices_json(cleat_text *json, const cleat_doctor_report *report) {
+static void add_devices_json(cleat_string *json, const cleat_doctor_report *report) {
     const cleat_device_facts *facts = &report->device;
     if (report->usable)
         json_add(json, json_open("device", '{'), json_count("index", (int64_t)report->device_index),
@@ -69,13 +70,13 @@ static void add_devices_json(cleat_text *json, const cleat_doctor_report *report
 
 cleat_status cleat_doctor_write_json(const cleat_doctor_report *report, cleat_doctor_write_fn write, void *user,
                                      cleat_error *error) {
-    cleat_text json = {.spaced = true};
+    cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("cleat", cleat_version()),
-             json_text("result", cleat_check_result_text(report->result)), json_bool("usable", report->usable));
+             json_text("result", cleat_doctor_result_text(report->result)), json_bool("usable", report->usable));
     add_devices_json(&json, report);
     json_add(&json, json_digits("seconds", report->seconds, 3), json_open("sections", '['));
     for (size_t s = 0; s < report->count; ++s) add_section_json(&json, &report->sections[s]);
     json_add(&json, json_close(']'), json_close('}'));
-    cleat_text_add(&json, "\n");
+    cleat_string_add(&json, "\n");
     return write_all(&json, write, user, error);
 }

@@ -76,7 +76,7 @@ void cleat_journal_close(cleat_journal *journal) {
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 /* A partial line is taken back, so that the file ends with a complete one. */
-static bool append(int file, const cleat_text *record) {
+static bool append(int file, const cleat_string *record) {
     ssize_t put;
     do put = write(file, record->data, record->size);
     while (put < 0 && errno == EINTR);
@@ -88,8 +88,8 @@ static bool append(int file, const cleat_text *record) {
     return false;
 }
 
-void cleat_journal_write(cleat_journal *journal, cleat_text *record) {
-    cleat_text_add(record, "\n");
+void cleat_journal_write(cleat_journal *journal, cleat_string *record) {
+    cleat_string_add(record, "\n");
     pthread_mutex_lock(&journal->mutex);
     if (!journal->is_broken && (record->failed || !append(journal->file, record))) {
         journal->is_broken = true;
@@ -98,7 +98,7 @@ void cleat_journal_write(cleat_journal *journal, cleat_text *record) {
     }
     if (!journal->is_broken && journal->recorded) journal->recorded(journal->user, record->data);
     pthread_mutex_unlock(&journal->mutex);
-    cleat_text_free(record);
+    cleat_string_free(record);
 }
 
 void cleat_journal_observe(cleat_journal *journal, void (*recorded)(void *user, const char *line), void *user) {

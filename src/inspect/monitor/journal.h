@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_JOURNAL_H
 #define CLEAT_SRC_JOURNAL_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 typedef struct cleat_journal cleat_journal;
 
@@ -14,7 +14,7 @@ void cleat_journal_close(cleat_journal *journal);
 
 /* Appends the object in `record` with a newline by one write(), and frees the text. A record that cannot be written
  * (full disk) is logged, and all later ones are dropped: a run does not fail because of its journal. Any thread. */
-void cleat_journal_write(cleat_journal *journal, cleat_text *record);
+void cleat_journal_write(cleat_journal *journal, cleat_string *record);
 
 /* Calls `recorded` with each further line, which ends with a newline, once it is in the file; one call at a time, on
  * the thread that writes the record. NULL: nothing is called, also not by a thread that is writing. */

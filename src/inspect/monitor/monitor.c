@@ -195,7 +195,7 @@ static int64_t step_now(const cleat_monitor *monitor) {
 
 static void write_sample(cleat_monitor *monitor) {
     const double step = (double)step_now(monitor);
-    cleat_text text = {0};
+    cleat_string text = {0};
     json_add(&text, json_open(NULL, '{'), json_text("kind", "sample"), json_time("time", cleat_wall_seconds()),
              json_count("step", step_now(monitor)), json_number("epoch", step / monitor->config.steps_per_epoch),
              json_open("values", '{'));
@@ -207,7 +207,7 @@ static void write_sample(cleat_monitor *monitor) {
     cleat_journal_write(monitor->config.journal, &text);
 }
 
-void cleat_monitor_begin_event(cleat_text *record, int64_t step, const char *what, const char *name, const char *text,
+void cleat_monitor_begin_event(cleat_string *record, int64_t step, const char *what, const char *name, const char *text,
                                const char *command) {
     /* texts with paths; they may be cut within a character */
     json_add(record, json_open(NULL, '{'), json_text("kind", "event"), json_time("time", cleat_wall_seconds()),
@@ -217,9 +217,9 @@ void cleat_monitor_begin_event(cleat_text *record, int64_t step, const char *wha
 
 void cleat_monitor_write_event(cleat_journal *journal, int64_t step, const char *what, const char *name,
                                const char *text, const char *command) {
-    cleat_text record = {0};
+    cleat_string record = {0};
     cleat_monitor_begin_event(&record, step, what, name, text, command);
-    cleat_text_add(&record, "}");
+    cleat_string_add(&record, "}");
     cleat_journal_write(journal, &record);
 }
 

@@ -104,7 +104,7 @@ bool cleat_monitor_take_hint(cleat_monitor *monitor, cleat_hint *hint);
 void cleat_monitor_write_event(cleat_journal *journal, int64_t step, const char *what, const char *name,
                                const char *text, const char *command);
 /* The same without the closing brace, for an event with more members. */
-void cleat_monitor_begin_event(cleat_text *record, int64_t step, const char *what, const char *name, const char *text,
+void cleat_monitor_begin_event(cleat_string *record, int64_t step, const char *what, const char *name, const char *text,
                                const char *command);
 
 #endif

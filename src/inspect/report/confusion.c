@@ -20,45 +20,45 @@ static const char *label_of(const cJSON *labels, int i) {
     return cJSON_IsString(label) ? label->valuestring : "";
 }
 
-static void add_cell(const cJSON *labels, int r, int c, double value, double sum, cleat_text *page) {
+static void add_cell(const cJSON *labels, int r, int c, double value, double sum, cleat_string *page) {
     double share = sum > 0 ? value / sum : 0;
     char shown[CLEAT_SHOWN];
     /* Right predictions in blue, wrong ones in orange; the darker, the larger the share of the row. */
-    cleat_text_add(page, "<td class=\"%s%s\" style=\"--share:%.3f\" title=\"", r == c ? "right" : "wrong",
-                   share > 0.5 ? " dark" : "", sqrt(fmin(fmax(share, 0), 1)));
+    cleat_string_add(page, "<td class=\"%s%s\" style=\"--share:%.3f\" title=\"", r == c ? "right" : "wrong",
+                     share > 0.5 ? " dark" : "", sqrt(fmin(fmax(share, 0), 1)));
     cleat_html_format(page, "%.100s, predicted %.100s: %.0f (%s)", label_of(labels, r), label_of(labels, c), value,
                       cleat_show_share(share, shown));
     if (value > 0)
-        cleat_text_add(page, "\">%.0f</td>", value);
+        cleat_string_add(page, "\">%.0f</td>", value);
     else
-        cleat_text_add(page, "\"></td>");
+        cleat_string_add(page, "\"></td>");
 }
 
-void cleat_confusion_table(const cJSON *confusion, cleat_text *page) {
+void cleat_confusion_table(const cJSON *confusion, cleat_string *page) {
     const cJSON *labels = cleat_json_member(confusion, "labels"), *counts = cleat_json_member(confusion, "counts");
     int n = cJSON_GetArraySize(labels);
     if (n < 2 || n > MAX_LABELS || cJSON_GetArraySize(counts) != n) return;
-    cleat_text_add(page,
-                   "<h3>Confusion matrix</h3><p class=\"note\">Rows: the truth. Columns: the prediction.</p><div "
-                   "class=\"scroll\"><table class=\"confusion%s\"><thead><tr><th></th>",
-                   n > 16 ? " small" : "");
+    cleat_string_add(page,
+                     "<h3>Confusion matrix</h3><p class=\"note\">Rows: the truth. Columns: the prediction.</p><div "
+                     "class=\"scroll\"><table class=\"confusion%s\"><thead><tr><th></th>",
+                     n > 16 ? " small" : "");
     for (int c = 0; c < n; ++c) {
-        cleat_text_add(page, "<th scope=\"col\"><span>");
+        cleat_string_add(page, "<th scope=\"col\"><span>");
         cleat_html_text(page, label_of(labels, c));
-        cleat_text_add(page, "</span></th>");
+        cleat_string_add(page, "</span></th>");
     }
-    cleat_text_add(page, "</tr></thead><tbody>");
+    cleat_string_add(page, "</tr></thead><tbody>");
     for (int r = 0; r < n; ++r) {
         const cJSON *row = cJSON_GetArrayItem(counts, r);
         double sum = row_sum(row, n);
-        cleat_text_add(page, "<tr><th scope=\"row\">");
+        cleat_string_add(page, "<tr><th scope=\"row\">");
         cleat_html_text(page, label_of(labels, r));
-        cleat_text_add(page, "</th>");
+        cleat_string_add(page, "</th>");
         for (int c = 0; c < n; ++c) {
             const cJSON *item = cJSON_GetArrayItem(row, c);
             add_cell(labels, r, c, cJSON_IsNumber(item) ? item->valuedouble : 0, sum, page);
         }
-        cleat_text_add(page, "</tr>");
+        cleat_string_add(page, "</tr>");
     }
-    cleat_text_add(page, "</tbody></table></div>");
+    cleat_string_add(page, "</tbody></table></div>");
 }

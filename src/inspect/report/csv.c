@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "report/html.h"
 
 #include <cjson/cJSON.h>
@@ -104,12 +104,12 @@ static cleat_status collect_columns(const cleat_history *history, csv_columns *c
     return CLEAT_OK;
 }
 
-static void add_field(cleat_text *text, double value, int digits) {
-    cleat_text_add_bytes(text, ",", 1);
+static void add_field(cleat_string *text, double value, int digits) {
+    cleat_string_add_bytes(text, ",", 1);
     if (isfinite(value)) cleat_html_number(text, value, digits);
 }
 
-static void add_row(const csv_columns *columns, int t, size_t row, time_line *times, cleat_text *text) {
+static void add_row(const csv_columns *columns, int t, size_t row, time_line *times, cleat_string *text) {
     const double *steps = cleat_history_values(columns->tables[t], "step"),
                  *epochs = cleat_history_values(columns->tables[t], "epoch");
     char time[40] = "";
@@ -117,10 +117,10 @@ static void add_row(const csv_columns *columns, int t, size_t row, time_line *ti
     if (isfinite(at)) snprintf(time, sizeof time, "%.3f", at);
     if (steps && isfinite(steps[row])) cleat_html_number(text, steps[row], 15);
     add_field(text, epochs ? epochs[row] : NAN, DIGITS);
-    cleat_text_add(text, ",%s,%s", time, t == 0 ? "train" : "eval");
+    cleat_string_add(text, ",%s,%s", time, t == 0 ? "train" : "eval");
     for (size_t i = 0; i < columns->count; ++i)
         add_field(text, columns->values[t][i] ? columns->values[t][i][row] : NAN, DIGITS);
-    cleat_text_add_bytes(text, "\n", 1);
+    cleat_string_add_bytes(text, "\n", 1);
 }
 
 static double step_of(const cleat_history_table *table, size_t row) {
@@ -129,7 +129,7 @@ static double step_of(const cleat_history_table *table, size_t row) {
 }
 
 /* Rows of both tables in order of their steps; an evaluation follows the training step after which it was. */
-static void add_rows(const csv_columns *columns, time_line *times, cleat_text *text) {
+static void add_rows(const csv_columns *columns, time_line *times, cleat_string *text) {
     size_t row[2] = {0, 0};
     for (;;) {
         double next[2] = {step_of(columns->tables[0], row[0]), step_of(columns->tables[1], row[1])};
@@ -142,16 +142,16 @@ static void add_rows(const csv_columns *columns, time_line *times, cleat_text *t
 cleat_status cleat_csv_write(const cleat_history *history, const char *path, cleat_error *error) {
     time_line times = {0};
     csv_columns columns = {0};
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_status status = make_time_line(history, &times, error);
     if (!status) status = collect_columns(history, &columns, error);
     if (!status) {
-        cleat_text_add(&text, "step,epoch,time,split");
+        cleat_string_add(&text, "step,epoch,time,split");
         for (size_t i = 0; i < columns.count; ++i) {
-            cleat_text_add(&text, ",");
-            cleat_text_add_field(&text, columns.names[i]);
+            cleat_string_add(&text, ",");
+            cleat_string_add_field(&text, columns.names[i]);
         }
-        cleat_text_add(&text, "\n");
+        cleat_string_add(&text, "\n");
         add_rows(&columns, &times, &text);
         status = cleat_file_write_text(path, &text, error);
     }

@@ -13,7 +13,7 @@ enum { MAIN_POINTS = 2000, SIDE_POINTS = 600, MAX_METRIC_PLOTS = 8, GROUP = 3, B
 typedef struct writer {
     const cleat_report_run *runs;
     size_t count;
-    cleat_text *page, *data;
+    cleat_string *page, *data;
 } writer;
 
 /* "training"; with several runs "NAME, training", or NAME alone if a plot has one line a run. */
@@ -177,31 +177,31 @@ static void write_rate(writer *out, const char *column, const char *title, bool 
 }
 
 /* A single evaluation is no curve. */
-static void write_single_evaluation(const cleat_report_run *run, cleat_text *page) {
+static void write_single_evaluation(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
-    cleat_text_add(page, "<h3>The evaluation</h3><table><tbody>");
+    cleat_string_add(page, "<h3>The evaluation</h3><table><tbody>");
     for (size_t i = 0; i < run->eval->columns; ++i)
         cleat_table_row(run->eval->items[i].name, cleat_show_number(run->eval->items[i].values[0], shown), page);
-    cleat_text_add(page, "</tbody></table>");
+    cleat_string_add(page, "</tbody></table>");
 }
 
 static bool has_single_evaluation(const cleat_report_run *runs, size_t count) {
     return count == 1 && runs[0].eval && runs[0].eval->rows == 1;
 }
 
-void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data) {
+void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {
     writer out = {runs, count, page, data};
     bool any = false;
     for (size_t r = 0; r < count; ++r) any |= runs[r].train || runs[r].eval;
     if (!any) return;
     cleat_section_begin("learning", "Learning", page);
-    cleat_text_add(page, "<p class=\"tools\"><label>Smoothing <input type=\"range\" id=\"smoothing\" min=\"0\" "
-                         "max=\"100\" value=\"25\"></label> "
-                         "<span>Drag across a plot to zoom all of them (touch: two fingers); double-click to see "
-                         "everything.</span></p>");
-    cleat_text_add(page, "<div class=\"wide\">");
+    cleat_string_add(page, "<p class=\"tools\"><label>Smoothing <input type=\"range\" id=\"smoothing\" min=\"0\" "
+                           "max=\"100\" value=\"25\"></label> "
+                           "<span>Drag across a plot to zoom all of them (touch: two fingers); double-click to see "
+                           "everything.</span></p>");
+    cleat_string_add(page, "<div class=\"wide\">");
     write_loss(&out);
-    cleat_text_add(page, "</div><div class=\"grid2\">");
+    cleat_string_add(page, "</div><div class=\"grid2\">");
     bool single = has_single_evaluation(runs, count);
     if (!single && strcmp(runs[0].metric, "loss") != 0)
         write_metric(&out, runs[0].metric,
@@ -212,9 +212,9 @@ void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_te
     write_rate(&out, "learning_rate", "Learning rate", false);
     write_rate(&out, "grad_norm", "Gradient norm", true);
     write_rate(&out, "loss_scale", "Loss scale", false);
-    cleat_text_add(page, "</div>");
+    cleat_string_add(page, "</div>");
     if (single) write_single_evaluation(runs, page);
-    cleat_text_add(page, "</section>\n");
+    cleat_string_add(page, "</section>\n");
 }
 
 /* --- the system over time --------------------------------------------------------------------------------------- */
@@ -271,9 +271,9 @@ static void write_time_plot(writer *out, const time_plot *kind) {
     if (!constant) write_plot(out, &plot);
 }
 
-void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data) {
+void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {
     writer out = {runs, count, page, data};
-    cleat_text_add(page, "<div class=\"grid2\">");
+    cleat_string_add(page, "<div class=\"grid2\">");
     for (size_t i = 0; i < sizeof time_plots / sizeof *time_plots; ++i) write_time_plot(&out, &time_plots[i]);
-    cleat_text_add(page, "</div>");
+    cleat_string_add(page, "</div>");
 }

@@ -60,33 +60,33 @@ static void find_axes(const trace *points, int axes[3], double middle[3], double
 }
 
 static void draw_trace(const trace *points, const int axes[3], const double middle[3], double scale,
-                       const char *class_name, cleat_text *page) {
+                       const char *class_name, cleat_string *page) {
     bool pen_down = false;
-    cleat_text_add(page, "<path class=\"trace %s\" d=\"", class_name);
+    cleat_string_add(page, "<path class=\"trace %s\" d=\"", class_name);
     for (int i = 0; i < points->count; ++i) {
         double x = SIZE / 2 + scale * (points->at[i][axes[0]] - middle[axes[0]]),
                y = SIZE / 2 - scale * (points->at[i][axes[1]] - middle[axes[1]]);
-        if (isfinite(x) && isfinite(y)) cleat_text_add(page, "%c%.1f %.1f", pen_down ? 'L' : 'M', x, y);
+        if (isfinite(x) && isfinite(y)) cleat_string_add(page, "%c%.1f %.1f", pen_down ? 'L' : 'M', x, y);
         pen_down = isfinite(x) && isfinite(y);
     }
-    cleat_text_add(page, "\"/>");
+    cleat_string_add(page, "\"/>");
 }
 
 /* The coordinates for the script that turns the drawing: 3 whole numbers a residue, in tenths of a pixel. */
 static void add_coordinates(const char *name, const trace *points, const int axes[3], const double middle[3],
-                            double scale, cleat_text *page) {
-    cleat_text_add(page, " data-%s=\"[", name);
+                            double scale, cleat_string *page) {
+    cleat_string_add(page, " data-%s=\"[", name);
     for (int i = 0; i < points->count; ++i) {
-        if (i) cleat_text_add(page, ",");
+        if (i) cleat_string_add(page, ",");
         if (!isfinite(points->at[i][0])) {
-            cleat_text_add(page, "null");
+            cleat_string_add(page, "null");
             continue;
         }
         for (int k = 0; k < 3; ++k)
-            cleat_text_add(page, "%c%.0f", k ? ',' : '[', 10 * scale * (points->at[i][axes[k]] - middle[axes[k]]));
-        cleat_text_add(page, "]");
+            cleat_string_add(page, "%c%.0f", k ? ',' : '[', 10 * scale * (points->at[i][axes[k]] - middle[axes[k]]));
+        cleat_string_add(page, "]");
     }
-    cleat_text_add(page, "]\"");
+    cleat_string_add(page, "]\"");
 }
 
 static bool is_contact(const trace *points, int i, int j) {
@@ -96,22 +96,22 @@ static bool is_contact(const trace *points, int i, int j) {
 }
 
 /* Half of the map, as horizontal runs: `above` the diagonal or below it. */
-static void draw_contacts(const trace *points, bool above, const char *class_name, cleat_text *page) {
+static void draw_contacts(const trace *points, bool above, const char *class_name, cleat_string *page) {
     int n = points->count;
-    cleat_text_add(page, "<path class=\"contacts %s\" d=\"", class_name);
+    cleat_string_add(page, "<path class=\"contacts %s\" d=\"", class_name);
     for (int i = 0; i < n; ++i) {
         int from = above ? i + 1 : 0, to = above ? n : i;
         for (int j = from; j < to;) {
             int length = 0;
             while (j + length < to && is_contact(points, i, j + length)) ++length;
-            if (length) cleat_text_add(page, "M%d %d.5h%d", j, i, length);
+            if (length) cleat_string_add(page, "M%d %d.5h%d", j, i, length);
             j += length ? length : 1;
         }
     }
-    cleat_text_add(page, "\"/>");
+    cleat_string_add(page, "\"/>");
 }
 
-void cleat_example_rna(const cJSON *example, cleat_text *page) {
+void cleat_example_rna(const cJSON *example, cleat_string *page) {
     trace *both = cleat_alloc(2, sizeof *both), *truth = both, *prediction = both ? both + 1 : NULL;
     if (!both) {
         page->failed = true;
@@ -131,21 +131,21 @@ void cleat_example_rna(const cJSON *example, cleat_text *page) {
     }
     double scale = (SIZE / 2 - 8) / fmax(radius, other);
     if (n > 1) {
-        cleat_text_add(
+        cleat_string_add(
             page, "<svg class=\"rna\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"trace of truth and prediction\"",
             SIZE, SIZE);
         add_coordinates("truth", truth, axes, middle, scale, page);
         add_coordinates("prediction", prediction, axes, middle, scale, page);
-        cleat_text_add(page, ">");
+        cleat_string_add(page, ">");
         draw_trace(truth, axes, middle, scale, "truth", page);
         draw_trace(prediction, axes, middle, scale, "prediction", page);
-        cleat_text_add(page,
-                       "</svg><svg class=\"map\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"contact map\"><path "
-                       "class=\"diagonal\" d=\"M0 0L%d %d\"/>",
-                       n, n, n, n);
+        cleat_string_add(page,
+                         "</svg><svg class=\"map\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"contact map\"><path "
+                         "class=\"diagonal\" d=\"M0 0L%d %d\"/>",
+                         n, n, n, n);
         draw_contacts(truth, true, "truth", page);
         draw_contacts(prediction, false, "prediction", page);
-        cleat_text_add(page, "</svg>");
+        cleat_string_add(page, "</svg>");
     }
     cleat_free(both);
 }
@@ -166,7 +166,7 @@ typedef struct forecast {
     double x[4][MAX_VALUES], y[4][MAX_VALUES];
 } forecast;
 
-void cleat_example_series(const cJSON *example, cleat_text *page) {
+void cleat_example_series(const cJSON *example, cleat_string *page) {
     static const char *const names[] = {"past", "truth", "prediction", "baseline"};
     static const int colours[] = {7, 0, 1, 2};
     forecast *values = cleat_alloc(1, sizeof *values);

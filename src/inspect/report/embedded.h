@@ -5,8 +5,8 @@
 #include "core/embedded.h"
 
 /* report.css, report.js, head.html, dygraphs_license.html. */
-extern const cleat_embedded cleat_embedded_page[];
+extern const cleat_embedded_file cleat_embedded_page[];
 /* dygraph.min.js, dygraph.min.css (MIT); empty in a build without dygraphs. */
-extern const cleat_embedded cleat_embedded_dygraphs[];
+extern const cleat_embedded_file cleat_embedded_dygraphs[];
 
 #endif

@@ -7,77 +7,77 @@
 #include <string.h>
 
 /* Appends an <img> if `url` is a base64 image within the file; anything else could load from elsewhere. */
-static void add_image(const char *url, const char *alt, cleat_text *page) {
+static void add_image(const char *url, const char *alt, cleat_string *page) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     static const char *const begins[] = {"data:image/png;base64,", "data:image/jpeg;base64,"};
     for (int i = 0; url && i < 2; ++i) {
         size_t length = strlen(begins[i]);
         if (strncmp(url, begins[i], length) != 0 || strspn(url + length, letters) != strlen(url + length)) continue;
-        cleat_text_add(page, "<img alt=\"");
+        cleat_string_add(page, "<img alt=\"");
         cleat_html_text(page, alt);
-        cleat_text_add(page, "\" src=\"%s", begins[i]);
-        cleat_text_add_bytes(page, url + length, strlen(url + length));
-        cleat_text_add(page, "\">");
+        cleat_string_add(page, "\" src=\"%s", begins[i]);
+        cleat_string_add_bytes(page, url + length, strlen(url + length));
+        cleat_string_add(page, "\">");
         return;
     }
 }
 
-static void add_score(const cJSON *example, cleat_text *page) {
+static void add_score(const cJSON *example, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     double score = cleat_json_number(example, "score");
     if (!isfinite(score)) return;
-    cleat_text_add(page, " <span class=\"score\">");
+    cleat_string_add(page, " <span class=\"score\">");
     cleat_html_text(page, cleat_json_text(example, "score_name"));
-    cleat_text_add(page, " %s</span>", cleat_show_number(score, shown));
+    cleat_string_add(page, " %s</span>", cleat_show_number(score, shown));
 }
 
-static void add_name(const cJSON *example, cleat_text *page) {
-    cleat_text_add(page, "<figcaption class=\"name\">");
+static void add_name(const cJSON *example, cleat_string *page) {
+    cleat_string_add(page, "<figcaption class=\"name\">");
     cleat_html_text(page, cleat_json_text(example, "name"));
     add_score(example, page);
-    cleat_text_add(page, "</figcaption>");
+    cleat_string_add(page, "</figcaption>");
 }
 
-static void add_class(const cJSON *example, cleat_text *page) {
+static void add_class(const cJSON *example, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     const char *truth = cleat_json_text(example, "truth"), *prediction = cleat_json_text(example, "prediction");
     const char *text = cleat_json_text(example, "text");
     bool right = truth && prediction && strcmp(truth, prediction) == 0;
-    cleat_text_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">", right ? "right" : "wrong");
+    cleat_string_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">", right ? "right" : "wrong");
     add_image(cleat_json_text(example, "image"), cleat_json_text(example, "name"), page);
     if (text) {
-        cleat_text_add(page, "<blockquote>");
+        cleat_string_add(page, "<blockquote>");
         cleat_html_text(page, text);
-        cleat_text_add(page, "</blockquote>");
+        cleat_string_add(page, "</blockquote>");
     }
-    cleat_text_add(page, "<p><b class=\"mark\">%s</b> ", right ? "✓" : "✗");
+    cleat_string_add(page, "<p><b class=\"mark\">%s</b> ", right ? "✓" : "✗");
     cleat_html_text(page, prediction);
     double confidence = cleat_json_number(example, "confidence");
-    if (isfinite(confidence)) cleat_text_add(page, " <small>%s</small>", cleat_show_share(confidence, shown));
-    cleat_text_add(page, "</p>");
+    if (isfinite(confidence)) cleat_string_add(page, " <small>%s</small>", cleat_show_share(confidence, shown));
+    cleat_string_add(page, "</p>");
     if (!right) {
-        cleat_text_add(page, "<p class=\"truth\">truth: ");
+        cleat_string_add(page, "<p class=\"truth\">truth: ");
         cleat_html_text(page, truth);
-        cleat_text_add(page, "</p>");
+        cleat_string_add(page, "</p>");
     }
     add_name(example, page);
-    cleat_text_add(page, "</figure>");
+    cleat_string_add(page, "</figure>");
 }
 
-static void add_mask(const cJSON *example, cleat_text *page) {
+static void add_mask(const cJSON *example, cleat_string *page) {
     static const char *const parts[] = {"image", "truth", "prediction"};
-    cleat_text_add(page, "<figure class=\"example mask\" data-drawn=\"mask\"><div class=\"three\">");
+    cleat_string_add(page, "<figure class=\"example mask\" data-drawn=\"mask\"><div class=\"three\">");
     for (int i = 0; i < 3; ++i) {
         const char *shown = i == 0 ? cleat_json_text(example, "image_text") : NULL; /* a part of the sample */
-        cleat_text_add(page, "<div>");
+        cleat_string_add(page, "<div>");
         add_image(cleat_json_text(example, parts[i]), parts[i], page);
-        cleat_text_add(page, "<small>");
+        cleat_string_add(page, "<small>");
         cleat_html_text(page, shown ? shown : parts[i]);
-        cleat_text_add(page, "</small></div>");
+        cleat_string_add(page, "</small></div>");
     }
-    cleat_text_add(page, "</div>");
+    cleat_string_add(page, "</div>");
     add_name(example, page);
-    cleat_text_add(page, "</figure>");
+    cleat_string_add(page, "</figure>");
 }
 
 static const char *item_text(const cJSON *array, int i) {
@@ -86,72 +86,72 @@ static const char *item_text(const cJSON *array, int i) {
 }
 
 /* Words with what stands below them; `none`: the text of a tag that says nothing. */
-static void add_words(const cJSON *example, const char *none, cleat_text *page) {
+static void add_words(const cJSON *example, const char *none, cleat_string *page) {
     const cJSON *words = cleat_json_member(example, "words"), *truth = cleat_json_member(example, "truth"),
                 *prediction = cleat_json_member(example, "prediction"),
                 *confidence = cleat_json_member(example, "confidence");
     int count = cJSON_GetArraySize(words);
-    cleat_text_add(page, "<p>");
+    cleat_string_add(page, "<p>");
     for (int i = 0; i < count; ++i) {
         const char *tag = item_text(truth, i), *guess = item_text(prediction, i);
         const cJSON *sure = cJSON_GetArrayItem(confidence, i);
         bool right = strcmp(tag, guess) == 0, plain = right && strcmp(tag, none) == 0;
-        cleat_text_add(page, "<span class=\"word %s\">", plain ? "" : right ? "right" : "wrong");
+        cleat_string_add(page, "<span class=\"word %s\">", plain ? "" : right ? "right" : "wrong");
         cleat_html_text(page, item_text(words, i));
         if (!plain) {
             char shown[CLEAT_SHOWN];
-            cleat_text_add(page, "<small>%s", right ? "" : "<s>");
+            cleat_string_add(page, "<small>%s", right ? "" : "<s>");
             cleat_html_text(page, guess);
-            if (cJSON_IsNumber(sure)) cleat_text_add(page, " %s", cleat_show_share(sure->valuedouble, shown));
-            cleat_text_add(page, "%s", right ? "" : "</s> ");
+            if (cJSON_IsNumber(sure)) cleat_string_add(page, " %s", cleat_show_share(sure->valuedouble, shown));
+            cleat_string_add(page, "%s", right ? "" : "</s> ");
             if (!right) cleat_html_text(page, tag);
-            cleat_text_add(page, "</small>");
+            cleat_string_add(page, "</small>");
         }
-        cleat_text_add(page, "</span> ");
+        cleat_string_add(page, "</span> ");
     }
-    cleat_text_add(page, "</p>");
+    cleat_string_add(page, "</p>");
 }
 
-static void add_tags(const cJSON *example, cleat_text *page) {
-    cleat_text_add(page, "<figure class=\"example tags\" data-drawn=\"tags\">");
+static void add_tags(const cJSON *example, cleat_string *page) {
+    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"tags\">");
     add_words(example, "O", page);
     add_name(example, page);
-    cleat_text_add(page, "</figure>");
+    cleat_string_add(page, "</figure>");
 }
 
 /* Tokens that were to be found again; the truth of the others is null. */
-static void add_tokens(const cJSON *example, cleat_text *page) {
-    cleat_text_add(page, "<figure class=\"example tags\" data-drawn=\"tokens\">");
+static void add_tokens(const cJSON *example, cleat_string *page) {
+    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"tokens\">");
     add_words(example, "", page);
     add_name(example, page);
-    cleat_text_add(page, "</figure>");
+    cleat_string_add(page, "</figure>");
 }
 
-static void add_rna(const cJSON *example, cleat_text *page) {
-    cleat_text_add(page, "<figure class=\"example rna\" data-drawn=\"rna\"><div class=\"pair\">");
+static void add_rna(const cJSON *example, cleat_string *page) {
+    cleat_string_add(page, "<figure class=\"example rna\" data-drawn=\"rna\"><div class=\"pair\">");
     cleat_example_rna(example, page);
-    cleat_text_add(page, "</div>");
+    cleat_string_add(page, "</div>");
     add_name(example, page);
-    cleat_text_add(page, "<p class=\"sequence\">");
+    cleat_string_add(page, "<p class=\"sequence\">");
     cleat_html_text(page, cleat_json_text(example, "sequence"));
-    cleat_text_add(page, "</p></figure>");
+    cleat_string_add(page, "</p></figure>");
 }
 
-static void add_series(const cJSON *example, cleat_text *page) {
-    cleat_text_add(page, "<figure class=\"example series\" data-drawn=\"series\"><figcaption class=\"name\">");
+static void add_series(const cJSON *example, cleat_string *page) {
+    cleat_string_add(page, "<figure class=\"example series\" data-drawn=\"series\"><figcaption class=\"name\">");
     cleat_html_text(page, cleat_json_text(example, "column"));
-    cleat_text_add(page, " ");
+    cleat_string_add(page, " ");
     cleat_html_text(page, cleat_json_text(example, "name"));
     add_score(example, page);
-    cleat_text_add(page, "</figcaption>");
+    cleat_string_add(page, "</figcaption>");
     cleat_example_series(example, page);
-    cleat_text_add(page, "</figure>");
+    cleat_string_add(page, "</figure>");
 }
 
 /* The kinds; `legend` explains colours once for all examples of the kind. */
 static const struct {
     const char *kind;
-    void (*add)(const cJSON *example, cleat_text *page);
+    void (*add)(const cJSON *example, cleat_string *page);
     const char *legend;
 } kinds[] = {
     {"class", add_class, NULL},
@@ -172,38 +172,38 @@ static const struct {
      "<i class=\"key b2\"></i>baseline</p>"},
 };
 
-static void add_kind(size_t kind, const cJSON *examples, cleat_text *page) {
+static void add_kind(size_t kind, const cJSON *examples, cleat_string *page) {
     const cJSON *example;
     bool any = false;
     cJSON_ArrayForEach(example, examples) {
         const char *name = cleat_json_text(example, "kind");
         if (!name || strcmp(name, kinds[kind].kind) != 0) continue;
         if (!any)
-            cleat_text_add(page, "%s<div class=\"sheet %s\">", kinds[kind].legend ? kinds[kind].legend : "",
-                           kinds[kind].kind);
+            cleat_string_add(page, "%s<div class=\"sheet %s\">", kinds[kind].legend ? kinds[kind].legend : "",
+                             kinds[kind].kind);
         any = true;
         kinds[kind].add(example, page);
     }
-    if (any) cleat_text_add(page, "</div>");
+    if (any) cleat_string_add(page, "</div>");
 }
 
-void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_text *page) {
+void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_string *page) {
     char step[CLEAT_SHOWN];
     for (size_t r = 0; r < count; ++r) {
         const cJSON *examples = cleat_json_member(runs[r].examples, "examples");
         const char *split = cleat_json_text(runs[r].examples, "split");
         if (!runs[r].examples) continue;
-        cleat_text_add(page, "<section id=\"examples%zu\"><h2>Examples", r);
+        cleat_string_add(page, "<section id=\"examples%zu\"><h2>Examples", r);
         if (count > 1) {
-            cleat_text_add(page, ": ");
+            cleat_string_add(page, ": ");
             cleat_html_text(page, runs[r].history->name);
         }
-        cleat_text_add(page, "</h2><p class=\"note\">From the ");
+        cleat_string_add(page, "</h2><p class=\"note\">From the ");
         cleat_html_text(page, split ? split : "evaluation");
-        cleat_text_add(page, " data, at the best evaluation (step %s).</p>",
-                       cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
+        cleat_string_add(page, " data, at the best evaluation (step %s).</p>",
+                         cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
         for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; ++kind) add_kind(kind, examples, page);
         cleat_confusion_table(cleat_json_member(runs[r].examples, "confusion"), page);
-        cleat_text_add(page, "</section>\n");
+        cleat_string_add(page, "</section>\n");
     }
 }

@@ -25,23 +25,23 @@ static const char *entity(unsigned char c) {
     }
 }
 
-void cleat_html_text(cleat_text *out, const char *value) {
+void cleat_html_text(cleat_string *out, const char *value) {
     static const char unknown[] = "\xEF\xBF\xBD";
     for (const unsigned char *at = (const unsigned char *)value; at && *at;) {
         size_t size = cleat_utf8_size((const char *)at);
         const char *name = entity(*at);
         bool control = *at < 0x20 && *at != '\n' && *at != '\t';
         if (name)
-            cleat_text_add_bytes(out, name, strlen(name));
+            cleat_string_add_bytes(out, name, strlen(name));
         else if (size == 0 || control || *at == 0x7F)
-            cleat_text_add_bytes(out, unknown, sizeof unknown - 1);
+            cleat_string_add_bytes(out, unknown, sizeof unknown - 1);
         else
-            cleat_text_add_bytes(out, (const char *)at, size);
+            cleat_string_add_bytes(out, (const char *)at, size);
         at += size ? size : 1;
     }
 }
 
-void cleat_html_format(cleat_text *out, const char *format, ...) {
+void cleat_html_format(cleat_string *out, const char *format, ...) {
     char text[4096];
     va_list arguments;
     va_start(arguments, format);
@@ -50,28 +50,28 @@ void cleat_html_format(cleat_text *out, const char *format, ...) {
     cleat_html_text(out, text);
 }
 
-void cleat_html_json_string(cleat_text *out, const char *value) {
-    cleat_text_add_bytes(out, "\"", 1);
+void cleat_html_json_string(cleat_string *out, const char *value) {
+    cleat_string_add_bytes(out, "\"", 1);
     for (const unsigned char *at = (const unsigned char *)value; at && *at;) {
         size_t size = cleat_utf8_size((const char *)at);
         if (size == 0)
-            cleat_text_add_bytes(out, "\\ufffd", 6);
+            cleat_string_add_bytes(out, "\\ufffd", 6);
         else if (size > 1)
-            cleat_text_add_bytes(out, (const char *)at, size);
+            cleat_string_add_bytes(out, (const char *)at, size);
         else if (*at < 0x20 || *at == 0x7F || strchr("\"\\<>&'", *at))
-            cleat_text_add(out, "\\u%04x", *at);
+            cleat_string_add(out, "\\u%04x", *at);
         else
-            cleat_text_add_bytes(out, (const char *)at, 1);
+            cleat_string_add_bytes(out, (const char *)at, 1);
         at += size ? size : 1;
     }
-    cleat_text_add_bytes(out, "\"", 1);
+    cleat_string_add_bytes(out, "\"", 1);
 }
 
 /* "0.00012" as ".00012" would be no JSON: only the exponent is shortened, "1.2e-05" to "1.2e-5". */
-void cleat_html_number(cleat_text *out, double value, int digits) {
+void cleat_html_number(cleat_string *out, double value, int digits) {
     char text[40];
     if (!isfinite(value)) {
-        cleat_text_add_bytes(out, "null", 4);
+        cleat_string_add_bytes(out, "null", 4);
         return;
     }
     int size = snprintf(text, sizeof text, "%.*g", digits, value);
@@ -80,7 +80,7 @@ void cleat_html_number(cleat_text *out, double value, int digits) {
         memmove(exponent + 2, exponent + 3, strlen(exponent + 3) + 1);
         --size;
     }
-    cleat_text_add_bytes(out, text, (size_t)size);
+    cleat_string_add_bytes(out, text, (size_t)size);
 }
 
 static const char *show_unknown(char text[CLEAT_SHOWN]) {

@@ -3,17 +3,17 @@
 #define CLEAT_SRC_REPORT_HTML_H
 
 #include "core/json_member.h"
-#include "core/text.h"
+#include "core/string.h"
 
 /* Appends `value` (NULL: nothing) for text and for attributes in double quotes: & < > " ' are escaped, bytes
  * that are not UTF-8 and control characters are replaced. */
-void cleat_html_text(cleat_text *out, const char *value);
+void cleat_html_text(cleat_string *out, const char *value);
 /* Appends a formatted text, escaped. Longer than 4 KB: cut. */
-void cleat_html_format(cleat_text *out, const char *format, ...) CLEAT_PRINTF(2, 3);
+void cleat_html_format(cleat_string *out, const char *format, ...) CLEAT_PRINTF(2, 3);
 /* Appends a JSON string that may stand within a <script>: also < > & are escaped. */
-void cleat_html_json_string(cleat_text *out, const char *value);
+void cleat_html_json_string(cleat_string *out, const char *value);
 /* Appends a number with `digits` significant digits, "null" if it is not finite. Fast: for long series. */
-void cleat_html_number(cleat_text *out, double value, int digits);
+void cleat_html_number(cleat_string *out, double value, int digits);
 
 enum { CLEAT_SHOWN = 48 };
 /* Formats a number for people: 4 significant digits, "–" if it is NaN. Returns `text`. */

@@ -10,7 +10,7 @@
 enum { MAX_KERNELS = 40, SHOWN_KERNELS = 12, SHOWN_LAYERS = 10, NAMED_POINTS = 5 };
 enum { WIDTH = 640, HEIGHT = 300, LEFT = 60, RIGHT = 16, TOP = 12, BOTTOM = 40 };
 
-static void add_phases(const cJSON *profile, cleat_text *page) {
+static void add_phases(const cJSON *profile, cleat_string *page) {
     static const char *const names[] = {"forward", "backward", "recompute", "update", "copies", "idle"};
     static const int colours[] = {0, 2, 4, 3, 1, 7};
     char shown[6][CLEAT_SHOWN];
@@ -68,36 +68,37 @@ static bool find_range(const cJSON *kernels, roofline *roof) {
     return any;
 }
 
-static void draw_roof(const roofline *roof, double flops, const char *name, cleat_text *page) {
+static void draw_roof(const roofline *roof, double flops, const char *name, cleat_string *page) {
     double ridge = flops / roof->bytes, right = pow(10, roof->high_x), left = pow(10, roof->low_x),
            bottom = pow(10, roof->low_y);
     double start = fmax(left, bottom / roof->bytes);
-    cleat_text_add(page, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>", x_of(roof, start),
-                   y_of(roof, start * roof->bytes), x_of(roof, ridge), y_of(roof, flops), x_of(roof, right),
-                   y_of(roof, flops));
-    cleat_text_add(page, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s, %.3g %sFLOP/s</text>", WIDTH - RIGHT,
-                   y_of(roof, flops) - 5, name, flops >= 1e12 ? flops / 1e12 : flops / 1e9, flops >= 1e12 ? "T" : "G");
+    cleat_string_add(page, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>", x_of(roof, start),
+                     y_of(roof, start * roof->bytes), x_of(roof, ridge), y_of(roof, flops), x_of(roof, right),
+                     y_of(roof, flops));
+    cleat_string_add(page, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s, %.3g %sFLOP/s</text>", WIDTH - RIGHT,
+                     y_of(roof, flops) - 5, name, flops >= 1e12 ? flops / 1e12 : flops / 1e9,
+                     flops >= 1e12 ? "T" : "G");
 }
 
-static void draw_axes(const roofline *roof, cleat_text *page) {
+static void draw_axes(const roofline *roof, cleat_string *page) {
     double ticks[12];
     char text[48];
     size_t count = cleat_axis_ticks(pow(10, roof->low_y), pow(10, roof->high_y), true, 6, ticks);
     for (size_t i = 0; i < count; ++i)
-        cleat_text_add(
+        cleat_string_add(
             page, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
             LEFT, y_of(roof, ticks[i]), WIDTH - RIGHT, LEFT - 6, y_of(roof, ticks[i]) + 4,
             cleat_axis_text(ticks[i] / 1e9, "", text));
     count = cleat_axis_ticks(pow(10, roof->low_x), pow(10, roof->high_x), true, 8, ticks);
     for (size_t i = 0; i < count; ++i)
-        cleat_text_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", x_of(roof, ticks[i]),
-                       HEIGHT - BOTTOM + 16, cleat_axis_text(ticks[i], "", text));
-    cleat_text_add(
+        cleat_string_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", x_of(roof, ticks[i]),
+                         HEIGHT - BOTTOM + 16, cleat_axis_text(ticks[i], "", text));
+    cleat_string_add(
         page, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">FLOP per byte</text><text x=\"%d\" y=\"%d\">GFLOP/s</text>",
         WIDTH - RIGHT, HEIGHT - 6, LEFT + 4, TOP + 8);
 }
 
-static void draw_kernels(const cJSON *kernels, const roofline *roof, cleat_text *page) {
+static void draw_kernels(const cJSON *kernels, const roofline *roof, cleat_string *page) {
     const cJSON *kernel;
     double x, y;
     int number = 0;
@@ -106,17 +107,17 @@ static void draw_kernels(const cJSON *kernels, const roofline *roof, cleat_text 
         if (++number > MAX_KERNELS) break;
         if (!read_kernel(kernel, &x, &y)) continue;
         double radius = 3 + 11 * sqrt(fmin(fmax(isnan(share) ? 0 : share, 0), 1));
-        cleat_text_add(page, "<circle class=\"spot\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", x_of(roof, x),
-                       y_of(roof, y), radius);
+        cleat_string_add(page, "<circle class=\"spot\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", x_of(roof, x),
+                         y_of(roof, y), radius);
         cleat_html_text(page, cleat_json_text(kernel, "kernel"));
-        cleat_text_add(page, "</title></circle>");
+        cleat_string_add(page, "</title></circle>");
         if (number <= NAMED_POINTS)
-            cleat_text_add(page, "<text class=\"number\" x=\"%.1f\" y=\"%.1f\">%d</text>", x_of(roof, x) + radius + 2,
-                           y_of(roof, y) + 4, number);
+            cleat_string_add(page, "<text class=\"number\" x=\"%.1f\" y=\"%.1f\">%d</text>", x_of(roof, x) + radius + 2,
+                             y_of(roof, y) + 4, number);
     }
 }
 
-static void add_roofline(const cleat_report_run *run, const cJSON *kernels, cleat_text *page) {
+static void add_roofline(const cleat_report_run *run, const cJSON *kernels, cleat_string *page) {
     const cJSON *rates = cleat_json_member(run->profile, "rates");
     if (!rates) rates = cleat_json_member(run->start, "rates");
     roofline roof = {.flops = cleat_json_number(rates, "flops"),
@@ -125,97 +126,100 @@ static void add_roofline(const cleat_report_run *run, const cJSON *kernels, clea
     if (!(roof.matrix_flops < 1e21)) roof.matrix_flops = NAN;
     if (!(roof.flops > 1 && roof.flops < 1e21) || !(roof.bytes > 1 && roof.bytes < 1e21) || !find_range(kernels, &roof))
         return;
-    cleat_text_add(page, "<figure class=\"drawn\" data-drawn=\"roofline\"><figcaption><h3>Roofline</h3><p>Each circle "
-                         "is a kernel. The lines are the rates that were measured on this device: memory (sloped) and "
-                         "arithmetic (level). "
-                         "Size: share of the time; numbers as in the table.</p></figcaption>");
-    cleat_text_add(page, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Roofline\">", WIDTH, HEIGHT);
+    cleat_string_add(page,
+                     "<figure class=\"drawn\" data-drawn=\"roofline\"><figcaption><h3>Roofline</h3><p>Each circle "
+                     "is a kernel. The lines are the rates that were measured on this device: memory (sloped) and "
+                     "arithmetic (level). "
+                     "Size: share of the time; numbers as in the table.</p></figcaption>");
+    cleat_string_add(page, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Roofline\">", WIDTH, HEIGHT);
     draw_axes(&roof, page);
     draw_roof(&roof, roof.flops, "f32", page);
     if (roof.matrix_flops > roof.flops) draw_roof(&roof, roof.matrix_flops, "matrix units", page);
     draw_kernels(kernels, &roof, page);
-    cleat_text_add(page, "</svg></figure>");
+    cleat_string_add(page, "</svg></figure>");
 }
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
-static void add_cell_number(const cJSON *row, const char *name, cleat_text *page) {
+static void add_cell_number(const cJSON *row, const char *name, cleat_string *page) {
     char shown[CLEAT_SHOWN];
-    cleat_text_add(page, "<td>%s</td>", cleat_show_number(cleat_json_number(row, name), shown));
+    cleat_string_add(page, "<td>%s</td>", cleat_show_number(cleat_json_number(row, name), shown));
 }
 
-static void add_kernels(const cJSON *kernels, cleat_text *page) {
+static void add_kernels(const cJSON *kernels, cleat_string *page) {
     const cJSON *kernel;
     char a[CLEAT_SHOWN], b[CLEAT_SHOWN], c[CLEAT_SHOWN];
     int number = 0;
-    cleat_text_add(
+    cleat_string_add(
         page,
         "<div class=\"scroll\"><table><thead><tr><th></th><th class=\"text\">kernel</th><th>calls</th><th>time per "
         "step</th><th>share</th><th>GFLOP/s</th><th>GB/s</th><th class=\"text\">bound by</th>"
         "<th>of roofline</th><th>would save</th></tr></thead><tbody>");
     cJSON_ArrayForEach(kernel, kernels) {
         if (++number > SHOWN_KERNELS) break;
-        cleat_text_add(page, "<tr><td>%d</td><th scope=\"row\"><code>", number);
+        cleat_string_add(page, "<tr><td>%d</td><th scope=\"row\"><code>", number);
         cleat_html_text(page, cleat_json_text(kernel, "kernel"));
-        cleat_text_add(page, "</code></th>");
+        cleat_string_add(page, "</code></th>");
         add_cell_number(kernel, "calls", page);
-        cleat_text_add(page, "<td>%s</td><td>%s</td>", cleat_show_duration(cleat_json_number(kernel, "seconds"), a),
-                       cleat_show_share(cleat_json_number(kernel, "share"), b));
+        cleat_string_add(page, "<td>%s</td><td>%s</td>", cleat_show_duration(cleat_json_number(kernel, "seconds"), a),
+                         cleat_show_share(cleat_json_number(kernel, "share"), b));
         add_cell_number(kernel, "gflops", page);
         add_cell_number(kernel, "gbytes", page);
-        cleat_text_add(page, "<td class=\"text\">");
+        cleat_string_add(page, "<td class=\"text\">");
         cleat_html_text(page, cleat_json_text(kernel, "bound"));
-        cleat_text_add(page, "</td><td>%s</td><td>%s</td></tr>",
-                       cleat_show_share(cleat_json_number(kernel, "roof_share"), b),
-                       cleat_show_duration(cleat_json_number(kernel, "saves"), c));
+        cleat_string_add(page, "</td><td>%s</td><td>%s</td></tr>",
+                         cleat_show_share(cleat_json_number(kernel, "roof_share"), b),
+                         cleat_show_duration(cleat_json_number(kernel, "saves"), c));
     }
-    cleat_text_add(page, "</tbody></table></div><p class=\"note\">Would save: time per step that would be saved if the "
-                         "kernel reached the roofline; the table is sorted by it.</p>");
+    cleat_string_add(page,
+                     "</tbody></table></div><p class=\"note\">Would save: time per step that would be saved if the "
+                     "kernel reached the roofline; the table is sorted by it.</p>");
 }
 
-static void add_layers(const cJSON *layers, cleat_text *page) {
+static void add_layers(const cJSON *layers, cleat_string *page) {
     const cJSON *layer;
     char shown[CLEAT_SHOWN], share[CLEAT_SHOWN];
     int number = 0;
     if (!cJSON_GetArraySize(layers)) return;
-    cleat_text_add(page, "<details><summary>Layers</summary><table><thead><tr><th>layer</th><th>time per "
-                         "step</th><th>share</th></tr></thead><tbody>");
+    cleat_string_add(page, "<details><summary>Layers</summary><table><thead><tr><th>layer</th><th>time per "
+                           "step</th><th>share</th></tr></thead><tbody>");
     cJSON_ArrayForEach(layer, layers) {
         if (++number > SHOWN_LAYERS) break;
-        cleat_text_add(page, "<tr><th scope=\"row\"><code>");
+        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
         cleat_html_text(page, cleat_json_text(layer, "layer"));
-        cleat_text_add(page, "</code></th><td>%s</td><td>%s</td></tr>",
-                       cleat_show_duration(cleat_json_number(layer, "seconds"), shown),
-                       cleat_show_share(cleat_json_number(layer, "share"), share));
+        cleat_string_add(page, "</code></th><td>%s</td><td>%s</td></tr>",
+                         cleat_show_duration(cleat_json_number(layer, "seconds"), shown),
+                         cleat_show_share(cleat_json_number(layer, "share"), share));
     }
-    cleat_text_add(page, "</tbody></table></details>");
+    cleat_string_add(page, "</tbody></table></details>");
 }
 
-static void add_pauses(const cJSON *pauses, cleat_text *page) {
+static void add_pauses(const cJSON *pauses, cleat_string *page) {
     const cJSON *pause;
     char shown[CLEAT_SHOWN];
     if (!cJSON_GetArraySize(pauses)) return;
-    cleat_text_add(page, "<details><summary>Longest idle times of the device</summary><ul class=\"list\">");
+    cleat_string_add(page, "<details><summary>Longest idle times of the device</summary><ul class=\"list\">");
     cJSON_ArrayForEach(pause, pauses) {
-        cleat_text_add(page, "<li>%s: ", cleat_show_duration(cleat_json_number(pause, "seconds"), shown));
+        cleat_string_add(page, "<li>%s: ", cleat_show_duration(cleat_json_number(pause, "seconds"), shown));
         cleat_html_text(page, cleat_json_text(pause, "host"));
-        cleat_text_add(page, "</li>");
+        cleat_string_add(page, "</li>");
     }
-    cleat_text_add(page, "</ul></details>");
+    cleat_string_add(page, "</ul></details>");
 }
 
-void cleat_section_profile(const cleat_report_run *run, cleat_text *page) {
+void cleat_section_profile(const cleat_report_run *run, cleat_string *page) {
     const cJSON *kernels = cleat_json_member(run->profile, "kernels");
     char a[CLEAT_SHOWN], b[CLEAT_SHOWN], c[CLEAT_SHOWN], d[CLEAT_SHOWN];
     if (!cJSON_IsArray(kernels)) return;
     double profiled = cleat_json_number(run->profile, "profiled_step_seconds");
     double unprofiled = cleat_json_number(run->profile, "unprofiled_step_seconds");
-    cleat_text_add(page, "<h3>Profile of %s steps from step %s</h3><p class=\"note\">",
-                   cleat_show_number(cleat_json_number(run->profile, "steps"), a),
-                   cleat_show_number(cleat_json_number(run->profile, "step"), b));
-    if (isfinite(profiled)) cleat_text_add(page, "A step took %s with the profiler", cleat_show_duration(profiled, c));
-    if (isfinite(unprofiled)) cleat_text_add(page, " and %s without", cleat_show_duration(unprofiled, d));
-    cleat_text_add(page, ".</p>");
+    cleat_string_add(page, "<h3>Profile of %s steps from step %s</h3><p class=\"note\">",
+                     cleat_show_number(cleat_json_number(run->profile, "steps"), a),
+                     cleat_show_number(cleat_json_number(run->profile, "step"), b));
+    if (isfinite(profiled))
+        cleat_string_add(page, "A step took %s with the profiler", cleat_show_duration(profiled, c));
+    if (isfinite(unprofiled)) cleat_string_add(page, " and %s without", cleat_show_duration(unprofiled, d));
+    cleat_string_add(page, ".</p>");
     add_phases(run->profile, page);
     add_roofline(run, kernels, page);
     add_kernels(kernels, page);

@@ -229,7 +229,7 @@ static void choose_by_limit(cleat_report_run *run, const char *again, const char
         set_next(run, "Write checkpoints less often.", "cleat train %s --set run.checkpoint_every_epochs=%.0f", again,
                  2 * setting_or(run, "checkpoint_every_epochs", 1));
     else if (run->limit == CLEAT_REPORT_LIMIT_SLOW)
-        set_next(run, "Find out which kernels take the time.", "cleat profile %s", again);
+        set_next(run, "Find out which kernels take the time.", "cleat trace %s", again);
 }
 
 void cleat_report_choose_next(cleat_report_run *run) {

@@ -8,7 +8,7 @@
 
 enum { MAX_PARTS = 16, POINTS = 600 };
 
-static void add_plan(const cleat_report_run *run, cleat_text *page) {
+static void add_plan(const cleat_report_run *run, cleat_string *page) {
     char shown[MAX_PARTS][CLEAT_SHOWN], total_text[CLEAT_SHOWN];
     cleat_bar_part parts[MAX_PARTS];
     size_t count = 0;
@@ -21,14 +21,14 @@ static void add_plan(const cleat_report_run *run, cleat_text *page) {
         ++count;
     }
     if (!count) return;
-    cleat_text_add(page, "<h3>The plan</h3>");
+    cleat_string_add(page, "<h3>The plan</h3>");
     if (total > 0)
-        cleat_text_add(page, "<p class=\"note\">Full width: the %s of the device.</p>",
-                       cleat_show_bytes(total, total_text));
+        cleat_string_add(page, "<p class=\"note\">Full width: the %s of the device.</p>",
+                         cleat_show_bytes(total, total_text));
     cleat_stacked_bar(parts, count, total > 0 ? total : 0, page);
 }
 
-static void add_use(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data) {
+static void add_use(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {
     static const struct {
         const char *column, *name;
     } lines[] = {{"memory_device", "device, all processes"},
@@ -51,7 +51,7 @@ static void add_use(const cleat_report_run *runs, size_t count, cleat_text *page
 }
 
 /* Memory within one recorded step: activations and workspace. */
-static void add_step(const cleat_report_run *run, cleat_text *page, cleat_text *data) {
+static void add_step(const cleat_report_run *run, cleat_string *page, cleat_string *data) {
     enum { MAX_TIMES = 400 };
     static const char *const names[] = {"activations", "workspace"};
     double time[MAX_TIMES], bytes[2][MAX_TIMES];
@@ -77,14 +77,14 @@ static void add_step(const cleat_report_run *run, cleat_text *page, cleat_text *
     cleat_plot_write(&plot, page, data);
 }
 
-void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data) {
+void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {
     bool any = false;
     for (size_t r = 0; r < count; ++r) any |= runs[r].samples || cleat_json_member(runs[r].start, "plan");
     if (!any) return;
     cleat_section_begin("memory", "Memory", page);
     if (count == 1) add_plan(runs, page);
-    cleat_text_add(page, "<div class=\"grid2\">");
+    cleat_string_add(page, "<div class=\"grid2\">");
     add_use(runs, count, page, data);
     if (count == 1) add_step(runs, page, data);
-    cleat_text_add(page, "</div></section>\n");
+    cleat_string_add(page, "</div></section>\n");
 }

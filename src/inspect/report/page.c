@@ -23,11 +23,11 @@ enum { PATH_BYTES = 4096 };
 /* --- embedded files ----------------------------------------------------------------------------------------------- */
 
 /* Without the line that names a source map, which a browser's tools would look for. */
-static void add_file(const cleat_embedded *files, const char *name, cleat_text *page) {
+static void add_file(const cleat_embedded_file *files, const char *name, cleat_string *page) {
     for (; files->name; ++files) {
         if (strcmp(files->name, name) != 0) continue;
         const char *map = strstr(files->text, "# sourceMappingURL");
-        cleat_text_add_bytes(page, files->text, map ? (size_t)(map - files->text) - 2 : files->size);
+        cleat_string_add_bytes(page, files->text, map ? (size_t)(map - files->text) - 2 : files->size);
         return;
     }
 }
@@ -39,70 +39,70 @@ static bool plots_zoom(void) {
 
 /* --- parts of the page ----------------------------------------------------------------------------------------- */
 
-static void add_title(const cleat_report_run *runs, size_t count, cleat_text *page) {
+static void add_title(const cleat_report_run *runs, size_t count, cleat_string *page) {
     for (size_t r = 0; r < count; ++r) {
-        if (r) cleat_text_add(page, " · ");
+        if (r) cleat_string_add(page, " · ");
         cleat_html_text(page, runs[r].history->name);
     }
 }
 
-static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_text *page) {
+static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_string *page) {
     char day[40] = "";
     time_t now = time(NULL);
     struct tm parts;
     if (gmtime_r(&now, &parts)) strftime(day, sizeof day, "%Y-%m-%d %H:%M UTC", &parts);
     add_file(cleat_embedded_page, "head.html", page);
-    cleat_text_add(page, "<title>");
+    cleat_string_add(page, "<title>");
     add_title(runs, count, page);
-    cleat_text_add(page, " – cleat</title>\n");
+    cleat_string_add(page, " – cleat</title>\n");
     if (count == 1 && runs->next_text[0]) { /* what previews of a page show */
-        cleat_text_add(page, "<meta name=\"description\" content=\"");
+        cleat_string_add(page, "<meta name=\"description\" content=\"");
         cleat_html_format(page, "%s %s", runs->next_text, runs->next_command);
-        cleat_text_add(page, "\">\n");
+        cleat_string_add(page, "\">\n");
     }
-    cleat_text_add(page, "<style>");
+    cleat_string_add(page, "<style>");
     add_file(cleat_embedded_dygraphs, "dygraph.min.css", page);
     add_file(cleat_embedded_page, "report.css", page);
-    cleat_text_add(page, "</style>\n</head>\n<body>\n<header><h1>");
+    cleat_string_add(page, "</style>\n</head>\n<body>\n<header><h1>");
     add_title(runs, count, page);
-    cleat_text_add(page, "</h1><p>%s<br>%s</p></header>\n<main>\n",
-                   count > 1 ? "comparison of runs" : "training report", day);
+    cleat_string_add(page, "</h1><p>%s<br>%s</p></header>\n<main>\n",
+                     count > 1 ? "comparison of runs" : "training report", day);
 }
 
-static void add_footer(const cleat_report_run *runs, size_t count, cleat_text *page) {
+static void add_footer(const cleat_report_run *runs, size_t count, cleat_string *page) {
     long long damaged = 0;
     for (size_t r = 0; r < count; ++r) damaged += runs[r].history->damaged_lines;
-    cleat_text_add(page, "</main>\n<footer><p>Made by cleat %s from the files in ", cleat_version());
+    cleat_string_add(page, "</main>\n<footer><p>Made by cleat %s from the files in ", cleat_version());
     for (size_t r = 0; r < count; ++r) {
-        cleat_text_add(page, "%s<code>", r ? ", " : "");
+        cleat_string_add(page, "%s<code>", r ? ", " : "");
         cleat_html_text(page, runs[r].history->folder);
-        cleat_text_add(page, "</code>");
+        cleat_string_add(page, "</code>");
     }
-    cleat_text_add(page, ".");
+    cleat_string_add(page, ".");
     if (damaged)
-        cleat_text_add(page, " %lld damaged line%s of the logs %s left out.", damaged, damaged > 1 ? "s" : "",
-                       damaged > 1 ? "were" : "was");
-    if (plots_zoom()) cleat_text_add(page, " Plots: dygraphs (MIT license).");
-    cleat_text_add(page, "</p></footer>\n");
+        cleat_string_add(page, " %lld damaged line%s of the logs %s left out.", damaged, damaged > 1 ? "s" : "",
+                         damaged > 1 ? "were" : "was");
+    if (plots_zoom()) cleat_string_add(page, " Plots: dygraphs (MIT license).");
+    cleat_string_add(page, "</p></footer>\n");
 }
 
-static void add_scripts(const cleat_text *data, cleat_text *page) {
-    cleat_text_add(page, "<script type=\"application/json\" id=\"plots\">[");
-    cleat_text_add_bytes(page, data->data ? data->data : "", data->size);
-    cleat_text_add(page, "]</script>\n");
+static void add_scripts(const cleat_string *data, cleat_string *page) {
+    cleat_string_add(page, "<script type=\"application/json\" id=\"plots\">[");
+    cleat_string_add_bytes(page, data->data ? data->data : "", data->size);
+    cleat_string_add(page, "]</script>\n");
     if (plots_zoom()) {
         add_file(cleat_embedded_page, "dygraphs_license.html", page);
-        cleat_text_add(page, "<script>");
+        cleat_string_add(page, "<script>");
         add_file(cleat_embedded_dygraphs, "dygraph.min.js", page);
-        cleat_text_add(page, "</script>\n");
+        cleat_string_add(page, "</script>\n");
     }
-    cleat_text_add(page, "<script>");
+    cleat_string_add(page, "<script>");
     add_file(cleat_embedded_page, "report.js", page);
-    cleat_text_add(page, "</script>\n</body>\n</html>\n");
+    cleat_string_add(page, "</script>\n</body>\n</html>\n");
 }
 
-static void build_page(const cleat_report_run *runs, size_t count, cleat_text *page) {
-    cleat_text data = {0};
+static void build_page(const cleat_report_run *runs, size_t count, cleat_string *page) {
+    cleat_string data = {0};
     add_start_of_page(runs, count, page);
     if (count == 1)
         cleat_section_verdict(runs, page);
@@ -116,14 +116,14 @@ static void build_page(const cleat_report_run *runs, size_t count, cleat_text *p
     add_footer(runs, count, page);
     add_scripts(&data, page);
     page->failed |= data.failed;
-    cleat_text_free(&data);
+    cleat_string_free(&data);
 }
 
 /* --- the files ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status write_page(const cleat_report_run *runs, size_t count, const char *out, cleat_error *error) {
     char path[PATH_BYTES];
-    cleat_text page = {0};
+    cleat_string page = {0};
     cleat_status status = CLEAT_OK;
     if (!out) status = cleat_path_join(runs[0].history->folder, "report.html", path, sizeof path, error);
     if (status) return status;

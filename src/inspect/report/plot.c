@@ -48,94 +48,94 @@ static void choose_scale(cleat_plot *plot) {
 }
 
 /* x as whole numbers, each as the difference from the one before. */
-static void add_x(cleat_text *data, const double *x, size_t count) {
+static void add_x(cleat_string *data, const double *x, size_t count) {
     long long before = 0;
     for (size_t i = 0; i < count; ++i) {
         char text[32];
         long long now = fabs(x[i]) < 1e15 ? llround(x[i]) : before;
         int size = snprintf(text, sizeof text, i ? ",%lld" : "%lld", now - before);
-        cleat_text_add_bytes(data, text, (size_t)size);
+        cleat_string_add_bytes(data, text, (size_t)size);
         before = now;
     }
 }
 
-static void add_y(cleat_text *data, const double *y, size_t count) {
+static void add_y(cleat_string *data, const double *y, size_t count) {
     for (size_t i = 0; i < count; ++i) {
-        if (i) cleat_text_add_bytes(data, ",", 1);
+        if (i) cleat_string_add_bytes(data, ",", 1);
         cleat_html_number(data, y[i], VALUE_DIGITS);
     }
 }
 
-static void add_line_data(const cleat_plot *plot, const cleat_plot_line *line, cleat_text *data) {
-    cleat_reduced reduced;
+static void add_line_data(const cleat_plot *plot, const cleat_plot_line *line, cleat_string *data) {
+    cleat_reduced_line reduced;
     if (cleat_reduce(line->x, line->y, line->count, plot->limit, &reduced, NULL) != CLEAT_OK) {
         data->failed = true;
         return;
     }
-    cleat_text_add(data, "{\"name\":");
+    cleat_string_add(data, "{\"name\":");
     cleat_html_json_string(data, line->name);
-    cleat_text_add(data, ",\"colour\":%d,\"dashed\":%s,\"points\":%s,\"noisy\":%s,\"x\":[", line->colour,
-                   line->dashed ? "true" : "false", line->has_points ? "true" : "false",
-                   line->is_noisy ? "true" : "false");
+    cleat_string_add(data, ",\"colour\":%d,\"dashed\":%s,\"points\":%s,\"noisy\":%s,\"x\":[", line->colour,
+                     line->dashed ? "true" : "false", line->has_points ? "true" : "false",
+                     line->is_noisy ? "true" : "false");
     add_x(data, reduced.x, reduced.count);
-    cleat_text_add(data, "],\"y\":[");
+    cleat_string_add(data, "],\"y\":[");
     add_y(data, reduced.y, reduced.count);
-    cleat_text_add(data, "]");
+    cleat_string_add(data, "]");
     if (line->is_noisy && reduced.mean_count) {
-        cleat_text_add(data, ",\"mean_x\":[");
+        cleat_string_add(data, ",\"mean_x\":[");
         add_x(data, reduced.mean_x, reduced.mean_count);
-        cleat_text_add(data, "],\"mean_y\":[");
+        cleat_string_add(data, "],\"mean_y\":[");
         add_y(data, reduced.mean_y, reduced.mean_count);
-        cleat_text_add(data, "]");
+        cleat_string_add(data, "]");
     }
-    cleat_text_add(data, "}");
-    cleat_reduced_free(&reduced);
+    cleat_string_add(data, "}");
+    cleat_reduced_line_free(&reduced);
 }
 
-static void add_data(const cleat_plot *plot, cleat_text *data) {
-    if (data->size) cleat_text_add(data, ",\n");
-    cleat_text_add(data, "{\"id\":");
+static void add_data(const cleat_plot *plot, cleat_string *data) {
+    if (data->size) cleat_string_add(data, ",\n");
+    cleat_string_add(data, "{\"id\":");
     cleat_html_json_string(data, plot->id);
-    cleat_text_add(data, ",\"unit\":");
+    cleat_string_add(data, ",\"unit\":");
     cleat_html_json_string(data, plot->unit);
-    cleat_text_add(data, ",\"seconds\":%s,\"zero\":%s,\"log\":%s,\"can_log\":%s,\"lines\":[",
-                   plot->x_is_seconds ? "true" : "false", plot->starts_at_zero ? "true" : "false",
-                   plot->is_log ? "true" : "false", plot->can_log ? "true" : "false");
+    cleat_string_add(data, ",\"seconds\":%s,\"zero\":%s,\"log\":%s,\"can_log\":%s,\"lines\":[",
+                     plot->x_is_seconds ? "true" : "false", plot->starts_at_zero ? "true" : "false",
+                     plot->is_log ? "true" : "false", plot->can_log ? "true" : "false");
     for (size_t i = 0; i < plot->count; ++i) {
-        if (i) cleat_text_add(data, ",");
+        if (i) cleat_string_add(data, ",");
         add_line_data(plot, &plot->lines[i], data);
     }
-    cleat_text_add(data, "]}");
+    cleat_string_add(data, "]}");
 }
 
-static void add_legend(const cleat_plot *plot, cleat_text *page) {
-    cleat_text_add(page, "<ul class=\"legend%s\">", plot->count == 1 ? " one" : "");
+static void add_legend(const cleat_plot *plot, cleat_string *page) {
+    cleat_string_add(page, "<ul class=\"legend%s\">", plot->count == 1 ? " one" : "");
     for (size_t i = 0; i < plot->count; ++i) {
         const cleat_plot_line *line = &plot->lines[i];
-        cleat_text_add(page, "<li><i class=\"key c%d%s\"></i>", line->colour, line->dashed ? " dashed" : "");
+        cleat_string_add(page, "<li><i class=\"key c%d%s\"></i>", line->colour, line->dashed ? " dashed" : "");
         cleat_html_text(page, line->name);
-        cleat_text_add(page, " <output></output></li>");
+        cleat_string_add(page, " <output></output></li>");
     }
-    cleat_text_add(page, "</ul>");
+    cleat_string_add(page, "</ul>");
 }
 
-void cleat_plot_write(cleat_plot *plot, cleat_text *page, cleat_text *data) {
+void cleat_plot_write(cleat_plot *plot, cleat_string *page, cleat_string *data) {
     if (!plot->count) return;
     choose_scale(plot);
-    cleat_text_add(page, "<figure class=\"plot\" data-plot=\"");
+    cleat_string_add(page, "<figure class=\"plot\" data-plot=\"");
     cleat_html_text(page, plot->id);
-    cleat_text_add(page, "\"><figcaption><h3>");
+    cleat_string_add(page, "\"><figcaption><h3>");
     cleat_html_text(page, plot->title);
-    cleat_text_add(page, "</h3>");
+    cleat_string_add(page, "</h3>");
     if (plot->note) {
-        cleat_text_add(page, "<p>");
+        cleat_string_add(page, "<p>");
         cleat_html_text(page, plot->note);
-        cleat_text_add(page, "</p>");
+        cleat_string_add(page, "</p>");
     }
-    cleat_text_add(page, "</figcaption>");
+    cleat_string_add(page, "</figcaption>");
     add_legend(plot, page);
-    cleat_text_add(page, "<div class=\"canvas\"></div><div class=\"drawing\">");
+    cleat_string_add(page, "<div class=\"canvas\"></div><div class=\"drawing\">");
     cleat_plot_draw(plot, page);
-    cleat_text_add(page, "</div></figure>\n");
+    cleat_string_add(page, "</div></figure>\n");
     add_data(plot, data);
 }

@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_REPORT_PLOT_H
 #define CLEAT_SRC_REPORT_PLOT_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 enum { CLEAT_PLOT_LINES = 24, CLEAT_PLOT_COLOURS = 8 };
 
@@ -38,28 +38,28 @@ cleat_plot_line *cleat_plot_add(cleat_plot *plot, const char *name, const double
 
 /* Appends the <figure> with its drawing to `page` and the JSON object of its data to `data`, with a comma
  * before it unless `data` is empty. Appends nothing for a plot without lines. */
-void cleat_plot_write(cleat_plot *plot, cleat_text *page, cleat_text *data);
+void cleat_plot_write(cleat_plot *plot, cleat_string *page, cleat_string *data);
 
 /* --- reduction (reduce.c) --------------------------------------------------------------------------------------- */
 
 /* Points of a line with all of its extremes: bins of equal numbers of points keep their least and largest
  * value, and a gap if they contain one. mean_*: mean of each bin at its middle, for smoothing. */
-typedef struct cleat_reduced {
+typedef struct cleat_reduced_line {
     double *x, *y; /* [count] */
     size_t count;
     double *mean_x, *mean_y; /* [mean_count]; empty if the line was not reduced */
     size_t mean_count;
-} cleat_reduced;
+} cleat_reduced_line;
 
-/* At most `limit` points (at least 6). The caller frees it with cleat_reduced_free. */
-cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced *reduced,
+/* At most `limit` points (at least 6). The caller frees it with cleat_reduced_line_free. */
+cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced,
                           cleat_error *error);
-void cleat_reduced_free(cleat_reduced *reduced);
+void cleat_reduced_line_free(cleat_reduced_line *reduced);
 
 /* --- drawing (svg.c) ---------------------------------------------------------------------------------------------- */
 
 /* Appends an <svg> of the lines. */
-void cleat_plot_draw(const cleat_plot *plot, cleat_text *page);
+void cleat_plot_draw(const cleat_plot *plot, cleat_string *page);
 /* Up to 12 round numbers from `low` to `high`; of a logarithmic axis, powers of ten (low > 0). Returns their
  * number. */
 size_t cleat_axis_ticks(double low, double high, bool is_log, size_t wanted, double ticks[12]);

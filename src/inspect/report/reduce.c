@@ -27,13 +27,13 @@ static bin scan_bin(const double *y, size_t from, size_t to) {
     return found;
 }
 
-static void add_point(cleat_reduced *out, double x, double y) {
+static void add_point(cleat_reduced_line *out, double x, double y) {
     out->x[out->count] = x;
     out->y[out->count++] = isfinite(y) ? y : NAN;
 }
 
 /* `count`: points of the line, whose first and last are also kept. */
-static void add_bin(const double *x, const double *y, size_t from, size_t to, size_t count, cleat_reduced *out) {
+static void add_bin(const double *x, const double *y, size_t from, size_t to, size_t count, cleat_reduced_line *out) {
     bin found = scan_bin(y, from, to);
     size_t kept[3] = {found.low, found.high, found.gap};
     for (size_t i = from; i < to; ++i) /* in order of x */
@@ -48,19 +48,19 @@ static bool has_gap(const double *y, size_t count) {
     return false;
 }
 
-static cleat_status allocate(cleat_reduced *out, size_t points, size_t means, cleat_error *error) {
+static cleat_status allocate(cleat_reduced_line *out, size_t points, size_t means, cleat_error *error) {
     out->x = cleat_alloc(points + 1, sizeof *out->x);
     out->y = cleat_alloc(points + 1, sizeof *out->y);
     out->mean_x = cleat_alloc(means + 1, sizeof *out->mean_x);
     out->mean_y = cleat_alloc(means + 1, sizeof *out->mean_y);
     if (out->x && out->y && out->mean_x && out->mean_y) return CLEAT_OK;
-    cleat_reduced_free(out);
+    cleat_reduced_line_free(out);
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plot");
 }
 
-cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced *reduced,
+cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced,
                           cleat_error *error) {
-    cleat_reduced made = {0};
+    cleat_reduced_line made = {0};
     bool whole = count <= limit;
     size_t bins = (limit - 2) / (has_gap(y, count) ? 3 : 2);
     cleat_status status = allocate(&made, whole ? count : limit, whole ? 0 : bins, error);
@@ -73,10 +73,10 @@ cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t
     return CLEAT_OK;
 }
 
-void cleat_reduced_free(cleat_reduced *reduced) {
+void cleat_reduced_line_free(cleat_reduced_line *reduced) {
     cleat_free(reduced->x);
     cleat_free(reduced->y);
     cleat_free(reduced->mean_x);
     cleat_free(reduced->mean_y);
-    *reduced = (cleat_reduced){0};
+    *reduced = (cleat_reduced_line){0};
 }

@@ -3,38 +3,38 @@
 #ifndef CLEAT_SRC_REPORT_SECTIONS_H
 #define CLEAT_SRC_REPORT_SECTIONS_H
 
-#include "core/text.h"
+#include "core/string.h"
 #include "report/run.h"
 
 /* verdict.c: the first screen of one run. */
-void cleat_section_verdict(const cleat_report_run *run, cleat_text *page);
+void cleat_section_verdict(const cleat_report_run *run, cleat_string *page);
 /* Name of an outcome and of what limits the speed, for people, and their CSS class ("good", "warn", "bad",
  * "plain"). */
 const char *cleat_outcome_text(cleat_report_outcome outcome, const char **tone);
 const char *cleat_limit_text(cleat_report_limit limit, const char **tone);
 /* Whole sentences with the figures. */
-void cleat_trend_sentence(const cleat_report_run *run, cleat_text *page);
+void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page);
 
 /* compare.c: the first screen of several runs: results side by side, settings that differ. */
-void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_text *page);
+void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_string *page);
 
 /* curves.c: what was learned, over steps; and figures of the system, over time. */
-void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data);
-void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data);
+void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
+void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
 
 /* speed.c: where the time went; forecasts against measurements; events. profile.c: kernels. memory.c */
-void cleat_section_speed(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data);
-void cleat_section_profile(const cleat_report_run *run, cleat_text *page);
-void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_text *page, cleat_text *data);
+void cleat_section_speed(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
+void cleat_section_profile(const cleat_report_run *run, cleat_string *page);
+void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
 
 /* examples.c, drawn.c, confusion.c: predictions beside the truth. */
-void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_text *page);
-void cleat_example_rna(const cJSON *example, cleat_text *page);
-void cleat_example_series(const cJSON *example, cleat_text *page);
-void cleat_confusion_table(const cJSON *confusion, cleat_text *page);
+void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_string *page);
+void cleat_example_rna(const cJSON *example, cleat_string *page);
+void cleat_example_series(const cJSON *example, cleat_string *page);
+void cleat_confusion_table(const cJSON *confusion, cleat_string *page);
 
 /* details.c: what auto became, settings, checkpoints, environment. */
-void cleat_section_details(const cleat_report_run *run, cleat_text *page);
+void cleat_section_details(const cleat_report_run *run, cleat_string *page);
 
 /* One segment of a bar, from label and value. */
 typedef struct cleat_bar_part {
@@ -43,10 +43,10 @@ typedef struct cleat_bar_part {
     int colour;
 } cleat_bar_part;
 /* Appends a bar with its legend (stack.c); `whole`: value of its full width, 0: the sum. */
-void cleat_stacked_bar(const cleat_bar_part *parts, size_t count, double whole, cleat_text *page);
+void cleat_stacked_bar(const cleat_bar_part *parts, size_t count, double whole, cleat_string *page);
 /* Appends "<section id=..><h2>title</h2>". */
-void cleat_section_begin(const char *id, const char *title, cleat_text *page);
+void cleat_section_begin(const char *id, const char *title, cleat_string *page);
 /* A row of a table of two columns. */
-void cleat_table_row(const char *name, const char *value, cleat_text *page);
+void cleat_table_row(const char *name, const char *value, cleat_string *page);
 
 #endif

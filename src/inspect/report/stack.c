@@ -4,18 +4,18 @@
 
 #include <math.h>
 
-void cleat_section_begin(const char *id, const char *title, cleat_text *page) {
-    cleat_text_add(page, "<section id=\"%s\"><h2>", id);
+void cleat_section_begin(const char *id, const char *title, cleat_string *page) {
+    cleat_string_add(page, "<section id=\"%s\"><h2>", id);
     cleat_html_text(page, title);
-    cleat_text_add(page, "</h2>");
+    cleat_string_add(page, "</h2>");
 }
 
-void cleat_table_row(const char *name, const char *value, cleat_text *page) {
-    cleat_text_add(page, "<tr><th scope=\"row\">");
+void cleat_table_row(const char *name, const char *value, cleat_string *page) {
+    cleat_string_add(page, "<tr><th scope=\"row\">");
     cleat_html_text(page, name);
-    cleat_text_add(page, "</th><td>");
+    cleat_string_add(page, "</th><td>");
     cleat_html_text(page, value);
-    cleat_text_add(page, "</td></tr>");
+    cleat_string_add(page, "</td></tr>");
 }
 
 /* Invalid values of a damaged file have no width. */
@@ -23,25 +23,25 @@ static bool has_width(const cleat_bar_part *part) {
     return part->value > 0 && part->value < 1e300;
 }
 
-void cleat_stacked_bar(const cleat_bar_part *parts, size_t count, double whole, cleat_text *page) {
+void cleat_stacked_bar(const cleat_bar_part *parts, size_t count, double whole, cleat_string *page) {
     double sum = 0;
     for (size_t i = 0; i < count; ++i)
         if (has_width(&parts[i])) sum += parts[i].value;
     if (!(sum > 0)) return;
     if (!(whole >= sum && whole < 1e300)) whole = sum;
-    cleat_text_add(page, "<div class=\"stack\" aria-hidden=\"true\">");
+    cleat_string_add(page, "<div class=\"stack\" aria-hidden=\"true\">");
     for (size_t i = 0; i < count; ++i)
         if (has_width(&parts[i]))
-            cleat_text_add(page, "<i class=\"b%d\" style=\"width:%.2f%%\"></i>", parts[i].colour,
-                           100 * parts[i].value / whole);
-    cleat_text_add(page, "</div><ul class=\"legend\">");
+            cleat_string_add(page, "<i class=\"b%d\" style=\"width:%.2f%%\"></i>", parts[i].colour,
+                             100 * parts[i].value / whole);
+    cleat_string_add(page, "</div><ul class=\"legend\">");
     for (size_t i = 0; i < count; ++i) {
         if (!has_width(&parts[i])) continue;
-        cleat_text_add(page, "<li><i class=\"key b%d\"></i>", parts[i].colour);
+        cleat_string_add(page, "<li><i class=\"key b%d\"></i>", parts[i].colour);
         cleat_html_text(page, parts[i].name);
-        cleat_text_add(page, " <b>");
+        cleat_string_add(page, " <b>");
         cleat_html_text(page, parts[i].shown);
-        cleat_text_add(page, "</b></li>");
+        cleat_string_add(page, "</b></li>");
     }
-    cleat_text_add(page, "</ul>");
+    cleat_string_add(page, "</ul>");
 }

@@ -139,7 +139,7 @@ static void find_range(const cleat_plot *plot, axis *x, axis *y) {
     *x = (axis){left, right > left ? right : left + 1, LEFT, width_of(plot) - RIGHT, false};
 }
 
-static void draw_grid(const cleat_plot *plot, const axis *x, const axis *y, cleat_text *page) {
+static void draw_grid(const cleat_plot *plot, const axis *x, const axis *y, cleat_string *page) {
     double ticks[12], low = plot->is_log ? pow(10, y->low) : y->low, high = plot->is_log ? pow(10, y->high) : y->high;
     char text[48];
     size_t count = strcmp(plot->unit, "bytes") == 0 ? byte_ticks(low, high, 5, ticks)
@@ -147,57 +147,57 @@ static void draw_grid(const cleat_plot *plot, const axis *x, const axis *y, clea
     for (size_t i = 0; i < count; ++i) {
         double at = place(y, ticks[i]);
         if (!isfinite(at)) continue; /* 0 on a logarithmic axis */
-        cleat_text_add(
+        cleat_string_add(
             page, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
             LEFT, at, width_of(plot) - RIGHT, LEFT - 6, at + 4, cleat_axis_text(ticks[i], plot->unit, text));
     }
     count = plot->x_is_seconds ? second_ticks(x->low, x->high, plot->is_small ? 4 : 7, ticks)
                                : cleat_axis_ticks(x->low, x->high, false, plot->is_small ? 4 : 7, ticks);
     for (size_t i = 0; i < count; ++i)
-        cleat_text_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", place(x, ticks[i]),
-                       height_of(plot) - 12, cleat_axis_text(ticks[i], plot->x_is_seconds ? "seconds" : "", text));
+        cleat_string_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", place(x, ticks[i]),
+                         height_of(plot) - 12, cleat_axis_text(ticks[i], plot->x_is_seconds ? "seconds" : "", text));
 }
 
 static void draw_points(const cleat_plot *plot, const cleat_plot_line *line, const axis *x, const axis *y,
-                        cleat_text *page) {
+                        cleat_string *page) {
     for (size_t i = 0; i < line->count; ++i) {
         if (!is_drawable(line->x[i]) || !is_drawable(line->y[i]) || (plot->is_log && line->y[i] <= 0)) continue;
-        cleat_text_add(page, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", line->colour,
-                       place(x, line->x[i]), place(y, line->y[i]));
+        cleat_string_add(page, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", line->colour,
+                         place(x, line->x[i]), place(y, line->y[i]));
     }
 }
 
 static void draw_line(const cleat_plot *plot, const cleat_plot_line *line, const axis *x, const axis *y,
-                      cleat_text *page) {
-    cleat_reduced reduced;
+                      cleat_string *page) {
+    cleat_reduced_line reduced;
     bool pen_down = false;
     if (cleat_reduce(line->x, line->y, line->count, DRAWN_POINTS, &reduced, NULL) != CLEAT_OK) {
         page->failed = true;
         return;
     }
-    cleat_text_add(page, "<path class=\"line c%d%s%s\" d=\"", line->colour, line->dashed ? " dashed" : "",
-                   line->is_noisy && line->count > 60 ? " noisy" : "");
+    cleat_string_add(page, "<path class=\"line c%d%s%s\" d=\"", line->colour, line->dashed ? " dashed" : "",
+                     line->is_noisy && line->count > 60 ? " noisy" : "");
     for (size_t i = 0; i < reduced.count; ++i) {
         if (!is_drawable(reduced.x[i]) || !is_drawable(reduced.y[i]) || (plot->is_log && reduced.y[i] <= 0)) {
             pen_down = false;
             continue;
         }
-        cleat_text_add(page, "%c%.1f %.1f", pen_down ? 'L' : 'M', place(x, reduced.x[i]), place(y, reduced.y[i]));
+        cleat_string_add(page, "%c%.1f %.1f", pen_down ? 'L' : 'M', place(x, reduced.x[i]), place(y, reduced.y[i]));
         pen_down = true;
     }
-    cleat_text_add(page, "\"/>");
-    cleat_reduced_free(&reduced);
+    cleat_string_add(page, "\"/>");
+    cleat_reduced_line_free(&reduced);
     if (line->has_points) draw_points(plot, line, x, y, page);
 }
 
-void cleat_plot_draw(const cleat_plot *plot, cleat_text *page) {
+void cleat_plot_draw(const cleat_plot *plot, cleat_string *page) {
     axis x, y;
     find_range(plot, &x, &y);
-    cleat_text_add(page, "<svg%s viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",
-                   plot->is_small ? " class=\"small\"" : "", width_of(plot), height_of(plot));
+    cleat_string_add(page, "<svg%s viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",
+                     plot->is_small ? " class=\"small\"" : "", width_of(plot), height_of(plot));
     cleat_html_text(page, plot->title);
-    cleat_text_add(page, "\">");
+    cleat_string_add(page, "\">");
     draw_grid(plot, &x, &y, page);
     for (size_t i = 0; i < plot->count; ++i) draw_line(plot, &plot->lines[i], &x, &y, page);
-    cleat_text_add(page, "</svg>");
+    cleat_string_add(page, "</svg>");
 }

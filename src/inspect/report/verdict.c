@@ -45,25 +45,25 @@ const char *cleat_limit_text(cleat_report_limit limit, const char **tone) {
 
 /* --- sentences ---------------------------------------------------------------------------------------------------- */
 
-static void add_headline(const cleat_report_run *run, cleat_text *page) {
+static void add_headline(const cleat_report_run *run, cleat_string *page) {
     char best[CLEAT_SHOWN], base[CLEAT_SHOWN];
-    cleat_text_add(page, "<h2 class=\"headline\">");
+    cleat_string_add(page, "<h2 class=\"headline\">");
     if (isnan(run->best)) {
-        cleat_text_add(page, run->step > 0 ? "No evaluation yet" : "No step completed");
+        cleat_string_add(page, run->step > 0 ? "No evaluation yet" : "No step completed");
     } else {
         cleat_html_text(page, run->metric);
-        cleat_text_add(page, " <strong>%s</strong>", cleat_show_number(run->best, best));
+        cleat_string_add(page, " <strong>%s</strong>", cleat_show_number(run->best, best));
         if (isfinite(run->baseline)) {
-            cleat_text_add(page, " <span class=\"against\">%s %s: ", run->is_beaten ? "not better than" : "against",
-                           cleat_show_number(run->baseline, base));
+            cleat_string_add(page, " <span class=\"against\">%s %s: ", run->is_beaten ? "not better than" : "against",
+                             cleat_show_number(run->baseline, base));
             cleat_html_text(page, run->baseline_text);
-            cleat_text_add(page, "</span>");
+            cleat_string_add(page, "</span>");
         }
     }
-    cleat_text_add(page, "</h2>");
+    cleat_string_add(page, "</h2>");
 }
 
-static void add_what_ran(const cleat_report_run *run, cleat_text *page) {
+static void add_what_ran(const cleat_report_run *run, cleat_string *page) {
     char text[CLEAT_SHOWN];
     const char *family = cleat_report_start_text(run, "model", "family"),
                *device = cleat_report_start_text(run, "device", "name");
@@ -71,125 +71,125 @@ static void add_what_ran(const cleat_report_run *run, cleat_text *page) {
     double parameters = cleat_report_start_number(run, "model", "parameters");
     if (!family) family = cleat_history_setting_of(run->history, "model", "type");
     cleat_html_text(page, family ? family : "A model");
-    if (isfinite(parameters)) cleat_text_add(page, " with %s parameters", cleat_show_count(parameters, text));
-    cleat_text_add(page, run->outcome == CLEAT_REPORT_RUNNING ? ", training" : ", trained");
+    if (isfinite(parameters)) cleat_string_add(page, " with %s parameters", cleat_show_count(parameters, text));
+    cleat_string_add(page, run->outcome == CLEAT_REPORT_RUNNING ? ", training" : ", trained");
     if (device) {
-        cleat_text_add(page, " on ");
+        cleat_string_add(page, " on ");
         cleat_html_text(page, device);
     }
     if (precision) {
-        cleat_text_add(page, " in ");
+        cleat_string_add(page, " in ");
         cleat_html_text(page, precision);
     }
-    if (run->seconds > 0) cleat_text_add(page, " for %s", cleat_show_duration(run->seconds, text));
-    if (run->n_sessions > 1) cleat_text_add(page, " in %zu sessions", run->n_sessions);
+    if (run->seconds > 0) cleat_string_add(page, " for %s", cleat_show_duration(run->seconds, text));
+    if (run->n_sessions > 1) cleat_string_add(page, " in %zu sessions", run->n_sessions);
     if (run->epoch >= 0 && run->epochs > 0)
-        cleat_text_add(page, ": %.4g of %.0f epochs", floor(10 * run->epoch) / 10, run->epochs);
+        cleat_string_add(page, ": %.4g of %.0f epochs", floor(10 * run->epoch) / 10, run->epochs);
     if (run->step >= 0)
-        cleat_text_add(page, "%s %s steps", run->epochs > 0 && run->epoch >= 0 ? "," : ":",
-                       cleat_show_count(run->step, text));
-    cleat_text_add(page, ". ");
+        cleat_string_add(page, "%s %s steps", run->epochs > 0 && run->epoch >= 0 ? "," : ":",
+                         cleat_show_count(run->step, text));
+    cleat_string_add(page, ". ");
 }
 
-static void add_outcome(const cleat_report_run *run, cleat_text *page) {
+static void add_outcome(const cleat_report_run *run, cleat_string *page) {
     const char *status = cleat_json_text(run->end, "status");
     switch (run->outcome) {
     case CLEAT_REPORT_KILLED:
-        cleat_text_add(page, "No end was recorded: the process was killed, or the machine stopped. ");
+        cleat_string_add(page, "No end was recorded: the process was killed, or the machine stopped. ");
         break;
     case CLEAT_REPORT_INTERRUPTED:
-        cleat_text_add(page, "It stopped early (");
+        cleat_string_add(page, "It stopped early (");
         cleat_html_text(page, status);
-        cleat_text_add(page, ") and can continue. ");
+        cleat_string_add(page, ") and can continue. ");
         break;
     case CLEAT_REPORT_RUNNING:
-        cleat_text_add(page, "It is running; this page shows the state when it was written. ");
+        cleat_string_add(page, "It is running; this page shows the state when it was written. ");
         break;
     case CLEAT_REPORT_UNKNOWN:
-        cleat_text_add(page, "It has not reached its last epoch; how it ended was not recorded. ");
+        cleat_string_add(page, "It has not reached its last epoch; how it ended was not recorded. ");
         break;
     case CLEAT_REPORT_DIVERGED:
     case CLEAT_REPORT_FAILED:
-        cleat_text_add(page, "It ended with an error (");
+        cleat_string_add(page, "It ended with an error (");
         cleat_html_text(page, status);
-        cleat_text_add(page, ")%s", run->end_text[0] ? ": " : ". ");
+        cleat_string_add(page, ")%s", run->end_text[0] ? ": " : ". ");
         cleat_html_text(page, run->end_text);
-        if (run->end_text[0]) cleat_text_add(page, ". ");
+        if (run->end_text[0]) cleat_string_add(page, ". ");
         break;
     case CLEAT_REPORT_FINISHED:
         break;
     }
 }
 
-void cleat_trend_sentence(const cleat_report_run *run, cleat_text *page) {
+void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     bool at_end = run->outcome != CLEAT_REPORT_RUNNING;
     if (run->outcome == CLEAT_REPORT_DIVERGED) return; /* the evaluations before do not matter */
     switch (run->trend) {
     case CLEAT_REPORT_TREND_IMPROVING:
-        cleat_text_add(page, "It %s improving%s. ", at_end ? "was still" : "is", at_end ? " at the end" : "");
+        cleat_string_add(page, "It %s improving%s. ", at_end ? "was still" : "is", at_end ? " at the end" : "");
         break;
     case CLEAT_REPORT_TREND_LEVEL:
-        cleat_text_add(page, "It had reached a plateau: longer training would improve it little. ");
+        cleat_string_add(page, "It had reached a plateau: longer training would improve it little. ");
         break;
     case CLEAT_REPORT_TREND_OVERFIT:
-        cleat_text_add(page, "It overfits since epoch %s: the evaluation loss rises while the training loss falls. ",
-                       cleat_show_number(run->trend_epoch, shown));
+        cleat_string_add(page, "It overfits since epoch %s: the evaluation loss rises while the training loss falls. ",
+                         cleat_show_number(run->trend_epoch, shown));
         break;
     case CLEAT_REPORT_TREND_WORSE:
-        cleat_text_add(page, "Training became unstable after epoch %s: both losses rose. ",
-                       cleat_show_number(run->trend_epoch, shown));
+        cleat_string_add(page, "Training became unstable after epoch %s: both losses rose. ",
+                         cleat_show_number(run->trend_epoch, shown));
         break;
     case CLEAT_REPORT_TREND_UNKNOWN:
         break;
     }
 }
 
-static void add_limit(const cleat_report_run *run, cleat_text *page) {
+static void add_limit(const cleat_report_run *run, cleat_string *page) {
     char a[CLEAT_SHOWN], b[CLEAT_SHOWN];
     switch (run->limit) {
     case CLEAT_REPORT_LIMIT_LOADER:
-        cleat_text_add(page, "<b>Training was loader-bound:</b> the device waited for the loader %s of the time. ",
-                       cleat_show_share(run->dry_loader, a));
+        cleat_string_add(page, "<b>Training was loader-bound:</b> the device waited for the loader %s of the time. ",
+                         cleat_show_share(run->dry_loader, a));
         break;
     case CLEAT_REPORT_LIMIT_LAUNCH:
-        cleat_text_add(page,
-                       "<b>Training was launch-bound:</b> the device was busy %s of the time, but its kernels are so "
-                       "short that it reached only %s of its measured speed. ",
-                       cleat_show_share(1 - run->dry, a), cleat_show_share(run->roofline, b));
+        cleat_string_add(page,
+                         "<b>Training was launch-bound:</b> the device was busy %s of the time, but its kernels are so "
+                         "short that it reached only %s of its measured speed. ",
+                         cleat_show_share(1 - run->dry, a), cleat_show_share(run->roofline, b));
         break;
     case CLEAT_REPORT_LIMIT_EVALUATE:
-        cleat_text_add(page,
-                       "<b>The device waited for evaluations</b> %s of the time: evaluate less often "
-                       "(run.evaluate_every_epochs). ",
-                       cleat_show_share(run->dry_evaluate, a));
+        cleat_string_add(page,
+                         "<b>The device waited for evaluations</b> %s of the time: evaluate less often "
+                         "(run.evaluate_every_epochs). ",
+                         cleat_show_share(run->dry_evaluate, a));
         break;
     case CLEAT_REPORT_LIMIT_CHECKPOINT:
-        cleat_text_add(
+        cleat_string_add(
             page,
             "<b>The device waited for checkpoints</b> %s of the time: write them less often, or to a faster disk. ",
             cleat_show_share(run->dry_checkpoint, a));
         break;
     case CLEAT_REPORT_LIMIT_SHARED:
-        cleat_text_add(page,
-                       "<b>Other processes took %s of the device:</b> the speeds below say little about the training "
-                       "itself. ",
-                       cleat_show_share(run->foreign, a));
+        cleat_string_add(page,
+                         "<b>Other processes took %s of the device:</b> the speeds below say little about the training "
+                         "itself. ",
+                         cleat_show_share(run->foreign, a));
         break;
     case CLEAT_REPORT_LIMIT_OTHER:
-        cleat_text_add(page, "<b>The device was idle</b> %s of the time. ", cleat_show_share(run->dry, a));
+        cleat_string_add(page, "<b>The device was idle</b> %s of the time. ", cleat_show_share(run->dry, a));
         break;
     case CLEAT_REPORT_LIMIT_SLOW:
     case CLEAT_REPORT_LIMIT_SPILLING:
     case CLEAT_REPORT_LIMIT_QUOTA:
     case CLEAT_REPORT_LIMIT_HEAT:
     case CLEAT_REPORT_LIMIT_POWER:
-        cleat_text_add(page, "The device was busy, but reached only %s of its measured speed. ",
-                       cleat_show_share(run->roofline, a));
+        cleat_string_add(page, "The device was busy, but reached only %s of its measured speed. ",
+                         cleat_show_share(run->roofline, a));
         break;
     case CLEAT_REPORT_LIMIT_NONE:
-        cleat_text_add(page, "The device was well utilised: it was busy %s of the time. ",
-                       cleat_show_share(1 - run->dry, a));
+        cleat_string_add(page, "The device was well utilised: it was busy %s of the time. ",
+                         cleat_show_share(1 - run->dry, a));
         break;
     case CLEAT_REPORT_LIMIT_SHORT:
     case CLEAT_REPORT_LIMIT_UNKNOWN:
@@ -198,7 +198,7 @@ static void add_limit(const cleat_report_run *run, cleat_text *page) {
 }
 
 /* The other causes that cost a noticeable share of the time. */
-static void add_further_limits(const cleat_report_run *run, cleat_text *page) {
+static void add_further_limits(const cleat_report_run *run, cleat_string *page) {
     static const char *const names[CLEAT_REPORT_LIMITS] = {
         [CLEAT_REPORT_LIMIT_LOADER] = "waiting for the loader", [CLEAT_REPORT_LIMIT_LAUNCH] = "launching kernels",
         [CLEAT_REPORT_LIMIT_EVALUATE] = "evaluations",          [CLEAT_REPORT_LIMIT_CHECKPOINT] = "checkpoints",
@@ -207,28 +207,28 @@ static void add_further_limits(const cleat_report_run *run, cleat_text *page) {
     bool any = false;
     for (int limit = 0; limit < CLEAT_REPORT_LIMITS; ++limit) {
         if (!names[limit] || !(run->cost[limit] > 0) || limit == (int)run->limit) continue;
-        cleat_text_add(page, "%s %s %s", any ? "," : "It also lost time:", names[limit],
-                       cleat_show_share(run->cost[limit], share));
+        cleat_string_add(page, "%s %s %s", any ? "," : "It also lost time:", names[limit],
+                         cleat_show_share(run->cost[limit], share));
         any = true;
     }
-    if (any) cleat_text_add(page, ". ");
+    if (any) cleat_string_add(page, ". ");
 }
 
 /* --- tiles, meters, next --------------------------------------------------------------------------------------- */
 
-static void add_tile(const char *name, const char *value, const char *below, cleat_text *page) {
-    cleat_text_add(page, "<div class=\"tile\"><dt>");
+static void add_tile(const char *name, const char *value, const char *below, cleat_string *page) {
+    cleat_string_add(page, "<div class=\"tile\"><dt>");
     cleat_html_text(page, name);
-    cleat_text_add(page, "</dt><dd>");
+    cleat_string_add(page, "</dt><dd>");
     cleat_html_text(page, value);
-    cleat_text_add(page, "</dd><dd class=\"below\">");
+    cleat_string_add(page, "</dd><dd class=\"below\">");
     cleat_html_text(page, below);
-    cleat_text_add(page, "</dd></div>");
+    cleat_string_add(page, "</dd></div>");
 }
 
-static void add_tiles(const cleat_report_run *run, cleat_text *page) {
+static void add_tiles(const cleat_report_run *run, cleat_string *page) {
     char value[CLEAT_SHOWN], other[CLEAT_SHOWN], below[160];
-    cleat_text_add(page, "<dl class=\"tiles\">");
+    cleat_string_add(page, "<dl class=\"tiles\">");
     if (isfinite(run->best)) {
         snprintf(below, sizeof below, "epoch %s; %s is better", cleat_show_number(run->best_epoch, other),
                  run->ascends ? "higher" : "lower");
@@ -258,36 +258,36 @@ static void add_tiles(const cleat_report_run *run, cleat_text *page) {
     if (cleat_report_is_on_cpu(run) && isfinite(cleat_report_last(run, "memory_own")))
         add_tile("memory", cleat_show_bytes(cleat_report_last(run, "memory_own"), value), "of the host, by this run",
                  page);
-    cleat_text_add(page, "</dl>");
+    cleat_string_add(page, "</dl>");
 }
 
 /* `is_fault`: a value outside the target is shown as a fault. */
 static void add_meter(const char *name, double share, double target, double target_to, bool is_fault,
-                      const char *target_text, cleat_text *page) {
+                      const char *target_text, cleat_string *page) {
     char value[CLEAT_SHOWN];
     if (!isfinite(share)) return;
     double width = fmin(fmax(share, 0), 1), to = fmin(target_to, 1);
     bool good = share >= target && share <= target_to;
-    cleat_text_add(page, "<div class=\"meter %s\"><p><span>%s</span> <b>%s</b></p>",
-                   good       ? "good"
-                   : is_fault ? "warn"
-                              : "plain",
-                   name, cleat_show_share(share, value));
-    cleat_text_add(page,
-                   "<div class=\"track\"><i class=\"zone\" style=\"left:%.1f%%;width:%.1f%%\"></i><i class=\"fill\" "
-                   "style=\"width:%.1f%%\"></i></div>",
-                   100 * target, 100 * (to - target), 100 * width);
-    cleat_text_add(page, "<p class=\"below\">%s</p></div>", target_text);
+    cleat_string_add(page, "<div class=\"meter %s\"><p><span>%s</span> <b>%s</b></p>",
+                     good       ? "good"
+                     : is_fault ? "warn"
+                                : "plain",
+                     name, cleat_show_share(share, value));
+    cleat_string_add(page,
+                     "<div class=\"track\"><i class=\"zone\" style=\"left:%.1f%%;width:%.1f%%\"></i><i class=\"fill\" "
+                     "style=\"width:%.1f%%\"></i></div>",
+                     100 * target, 100 * (to - target), 100 * width);
+    cleat_string_add(page, "<p class=\"below\">%s</p></div>", target_text);
 }
 
-static void add_meters(const cleat_report_run *run, cleat_text *page) {
+static void add_meters(const cleat_report_run *run, cleat_string *page) {
     double total = cleat_report_start_number(run, "device", "memory_total");
     double used = cleat_report_last(run, "memory_device");
     bool judged = run->limit != CLEAT_REPORT_LIMIT_SHORT;
     if (isnan(used)) used = cleat_report_last(run, "memory_allocated");
     if (isnan(run->dry) && isnan(run->roofline) && !(used / total > 0)) return;
     bool is_shared = run->cost[CLEAT_REPORT_LIMIT_SHARED] > 0;
-    cleat_text_add(page, "<div class=\"meters\">");
+    cleat_string_add(page, "<div class=\"meters\">");
     add_meter("device busy", 1 - run->dry, 0.9, 1.01, judged,
               "Target: 90 % or more. Common guidelines recommend 80 to 95 % utilisation.", page);
     add_meter("speed reached", run->roofline, 0.2, 1.5, judged && !is_shared,
@@ -298,29 +298,29 @@ static void add_meters(const cleat_report_run *run, cleat_text *page) {
     if (!cleat_report_is_on_cpu(run)) /* there it is the memory of the host */
         add_meter("device memory", used / total, 0.8, 0.95, used > 0.95 * total,
                   "Target: 80 to 95 %; more memory allows larger batches.", page);
-    cleat_text_add(page, "</div>");
+    cleat_string_add(page, "</div>");
 }
 
-static void add_command(const char *command, cleat_text *page) {
+static void add_command(const char *command, cleat_string *page) {
     if (!command[0]) return;
-    cleat_text_add(page, "<pre class=\"command\"><code>");
+    cleat_string_add(page, "<pre class=\"command\"><code>");
     cleat_html_text(page, command);
-    cleat_text_add(page, "</code></pre>");
+    cleat_string_add(page, "</code></pre>");
 }
 
 /* Hints begin with a small letter, as log lines do. */
-static void add_sentence(const char *text, cleat_text *page) {
+static void add_sentence(const char *text, cleat_string *page) {
     char first[2] = {(char)toupper((unsigned char)text[0])};
     bool is_letter = text[0] >= 'a' && text[0] <= 'z';
-    if (is_letter) cleat_text_add(page, "%s", first);
+    if (is_letter) cleat_string_add(page, "%s", first);
     cleat_html_text(page, text + is_letter);
 }
 
-static void add_hint(const cleat_report_hint *hint, cleat_text *page) {
+static void add_hint(const cleat_report_hint *hint, cleat_string *page) {
     char step[CLEAT_SHOWN];
     add_sentence(hint->text, page);
     if (isfinite(hint->step))
-        cleat_text_add(page, " <small>(up to step %s)</small>", cleat_show_count(hint->step, step));
+        cleat_string_add(page, " <small>(up to step %s)</small>", cleat_show_count(hint->step, step));
 }
 
 /* Whether the page has said it above. */
@@ -329,7 +329,7 @@ static bool is_said(const cleat_report_run *run, const cleat_report_hint *hint) 
            (run->limit == CLEAT_REPORT_LIMIT_SHARED && strcmp(hint->name, "foreign_load") == 0);
 }
 
-static void add_next(const cleat_report_run *run, cleat_text *page) {
+static void add_next(const cleat_report_run *run, cleat_string *page) {
     const cleat_report_hint *source = NULL; /* of the text */
     size_t others = 0;
     for (size_t i = 0; i < run->n_hints; ++i) {
@@ -337,48 +337,48 @@ static void add_next(const cleat_report_run *run, cleat_text *page) {
         if (strcmp(run->hints[i].text, run->next_text) == 0) source = &run->hints[i];
     }
     if (run->next_text[0]) {
-        cleat_text_add(page, "<div class=\"next\"><h3>What to %s next</h3><p>", run->next_command[0] ? "run" : "do");
+        cleat_string_add(page, "<div class=\"next\"><h3>What to %s next</h3><p>", run->next_command[0] ? "run" : "do");
         if (source)
             add_hint(source, page);
         else
             add_sentence(run->next_text, page);
-        cleat_text_add(page, "</p>");
+        cleat_string_add(page, "</p>");
         add_command(run->next_command, page);
-        cleat_text_add(page, "</div>");
+        cleat_string_add(page, "</div>");
     }
     if (!others) return;
-    cleat_text_add(page, "<details class=\"hints\"><summary>%zu more hint%s of the run</summary>", others,
-                   others > 1 ? "s" : "");
+    cleat_string_add(page, "<details class=\"hints\"><summary>%zu more hint%s of the run</summary>", others,
+                     others > 1 ? "s" : "");
     for (size_t i = 0; i < run->n_hints; ++i) {
         if (is_said(run, &run->hints[i])) continue;
-        cleat_text_add(page, "<p>");
+        cleat_string_add(page, "<p>");
         add_hint(&run->hints[i], page);
-        cleat_text_add(page, "</p>");
+        cleat_string_add(page, "</p>");
         add_command(run->hints[i].command, page);
     }
-    cleat_text_add(page, "</details>");
+    cleat_string_add(page, "</details>");
 }
 
-void cleat_section_verdict(const cleat_report_run *run, cleat_text *page) {
+void cleat_section_verdict(const cleat_report_run *run, cleat_string *page) {
     const char *tone, *text = cleat_outcome_text(run->outcome, &tone);
-    cleat_text_add(page,
-                   "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\"><span class=\"chip %s\">%s</span> ",
-                   tone, text);
+    cleat_string_add(page,
+                     "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\"><span class=\"chip %s\">%s</span> ",
+                     tone, text);
     text = cleat_limit_text(run->limit, &tone);
-    cleat_text_add(page, "<span class=\"chip %s\">%s</span>", tone, text);
+    cleat_string_add(page, "<span class=\"chip %s\">%s</span>", tone, text);
     if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
-        cleat_text_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
-    cleat_text_add(page, "</p>");
+        cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
+    cleat_string_add(page, "</p>");
     add_headline(run, page);
-    cleat_text_add(page, "<p class=\"words\">");
+    cleat_string_add(page, "<p class=\"words\">");
     add_what_ran(run, page);
     add_outcome(run, page);
     cleat_trend_sentence(run, page);
     add_limit(run, page);
     add_further_limits(run, page);
-    cleat_text_add(page, "</p>");
+    cleat_string_add(page, "</p>");
     add_next(run, page);
     add_tiles(run, page);
     add_meters(run, page);
-    cleat_text_add(page, "</section>\n");
+    cleat_string_add(page, "</section>\n");
 }

@@ -1,7 +1,7 @@
 /* Lines of metrics.jsonl and system.jsonl as records of an event file. */
 #include "tensorboard/tensorboard.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -72,15 +72,15 @@ static cleat_status write_sample(cleat_tensorboard *board, double time, int64_t 
 
 static cleat_status write_event(cleat_tensorboard *board, double time, int64_t step, const cJSON *object,
                                 cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     char tag[100];
     const char *command = text_of(object, "command");
     snprintf(tag, sizeof tag, "event/%s", text_of(object, "name"));
-    cleat_text_add(&text, "%s: %s", text_of(object, "what"), text_of(object, "text"));
-    if (*command) cleat_text_add(&text, "\n\n    %s\n", command);
+    cleat_string_add(&text, "%s: %s", text_of(object, "what"), text_of(object, "text"));
+    if (*command) cleat_string_add(&text, "\n\n    %s\n", command);
     cleat_status status = text.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a text")
                                       : cleat_tensorboard_text(board, time, step, tag, text.data, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }
 

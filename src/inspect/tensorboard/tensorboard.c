@@ -4,7 +4,7 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "event.pb-c.h"
 #include "tensorboard/event_file.h"
 
@@ -158,15 +158,15 @@ cleat_status cleat_tensorboard_text(cleat_tensorboard *board, double time, int64
 
 cleat_status cleat_tensorboard_verbatim(cleat_tensorboard *board, double time, int64_t step, const char *tag,
                                         const char *text, cleat_error *error) {
-    cleat_text block = {0};
+    cleat_string block = {0};
     for (const char *at = text; *at;) { /* Markdown: lines with four blanks before them are code */
         size_t length = strcspn(at, "\n");
-        cleat_text_add(&block, "    %.*s\n", (int)length, at);
+        cleat_string_add(&block, "    %.*s\n", (int)length, at);
         at += length + (at[length] == '\n');
     }
     cleat_status status =
         block.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a text", board->file.path) : CLEAT_OK;
     if (!status) status = cleat_tensorboard_text(board, time, step, tag, block.data ? block.data : "", error);
-    cleat_text_free(&block);
+    cleat_string_free(&block);
     return status;
 }

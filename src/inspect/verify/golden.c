@@ -58,8 +58,8 @@ static cleat_status read_content(const cleat_safetensors *file, cleat_golden_con
     if (!profile)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "the metadata have no 'profile': the file is not a reference trajectory");
-    cleat_text_add(&content->profile, "%s", profile);
-    if (sizes) cleat_text_add(&content->sizes, "%s", sizes);
+    cleat_string_add(&content->profile, "%s", profile);
+    if (sizes) cleat_string_add(&content->sizes, "%s", sizes);
     for (size_t i = 0; i < cleat_safetensors_count(file) && !status; ++i) {
         const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
         if (!is_result(tensor->name)) status = copy_array(content, tensor, error);
@@ -166,7 +166,7 @@ void cleat_golden_close(cleat_golden *golden) {
     cleat_model_destroy(golden->model);
     cleat_profile_destroy(golden->profile);
     for (size_t i = 0; i < golden->content.count; ++i) cleat_free(golden->content.arrays[i].data);
-    cleat_text_free(&golden->content.profile);
-    cleat_text_free(&golden->content.sizes);
+    cleat_string_free(&golden->content.profile);
+    cleat_string_free(&golden->content.sizes);
     *golden = (cleat_golden){0};
 }

@@ -14,7 +14,7 @@
 
 #include "cleat/profile.h"
 #include "core/safetensors.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "models/model.h"
 
 enum { CLEAT_GOLDEN_ARRAYS = 16 };
@@ -30,7 +30,7 @@ typedef struct cleat_golden_array {
 
 /* Model description and batch of a file. Owns the arrays' data. */
 typedef struct cleat_golden_content {
-    cleat_text profile, sizes; /* sizes: empty if the file has none */
+    cleat_string profile, sizes; /* sizes: empty if the file has none */
     cleat_golden_array arrays[CLEAT_GOLDEN_ARRAYS];
     size_t count;
 } cleat_golden_content;

@@ -3,7 +3,7 @@
 
 #include "cleat/profile.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/model.h"
@@ -25,7 +25,7 @@ typedef struct converter {
     cleat_graph *graph;
     const cleat_st_tensor *labels, *output;
     int64_t batch, length, classes, channels;
-    cleat_text sizes;
+    cleat_string sizes;
     cleat_st_tensor *tensors; /* [count] each owns its name and data */
     size_t count, capacity;
     const char *prefix; /* of the arrays being loaded: "param/", "grad/", "after/" */
@@ -155,16 +155,16 @@ static double number_in(const cJSON *object, const char *name, double fallback) 
     return cJSON_IsNumber(item) ? item->valuedouble : fallback;
 }
 
-static void add_optimizer(const converter *c, cleat_text *text) {
+static void add_optimizer(const converter *c, cleat_string *text) {
     const char *metadata = cleat_safetensors_metadata(c->results, "optimizer");
     cJSON *settings = metadata ? cJSON_Parse(metadata) : NULL;
     const cJSON *betas = cJSON_GetObjectItemCaseSensitive(settings, "betas");
     const cJSON *beta1 = cJSON_GetArrayItem(betas, 0), *beta2 = cJSON_GetArrayItem(betas, 1);
-    cleat_text_add(text, "[train]\nlearning_rate = %g\nweight_decay = %g\neps = %g\nbeta1 = %g\nbeta2 = %g\n",
-                   number_in(settings, "lr", 1e-3), number_in(settings, "weight_decay", 0.01),
-                   number_in(settings, "eps", 1e-8), cJSON_IsNumber(beta1) ? beta1->valuedouble : 0.9,
-                   cJSON_IsNumber(beta2) ? beta2->valuedouble : 0.999);
-    cleat_text_add(text, "max_grad_norm = none\n");
+    cleat_string_add(text, "[train]\nlearning_rate = %g\nweight_decay = %g\neps = %g\nbeta1 = %g\nbeta2 = %g\n",
+                     number_in(settings, "lr", 1e-3), number_in(settings, "weight_decay", 0.01),
+                     number_in(settings, "eps", 1e-8), cJSON_IsNumber(beta1) ? beta1->valuedouble : 0.9,
+                     cJSON_IsNumber(beta2) ? beta2->valuedouble : 0.999);
+    cleat_string_add(text, "max_grad_norm = none\n");
     cJSON_Delete(settings);
 }
 
@@ -178,17 +178,17 @@ static cleat_status assign(cleat_profile *profile, const char *setting, const ch
 
 static cleat_status make_profile(converter *c, cleat_error *error) {
     const cleat_model_class *family = NULL;
-    cleat_text text = {0};
+    cleat_string text = {0};
     char size[32];
     cleat_status status = find_family(c, &family, error);
     if (!status) status = cleat_architecture_find(family->architectures, c->weights, &c->architecture, error);
     if (!status) status = cleat_profile_create(&c->profile, error);
     if (status) return status;
-    cleat_text_add(&text, "[model]\ntype = %s\n", family->name);
+    cleat_string_add(&text, "[model]\ntype = %s\n", family->name);
     add_optimizer(c, &text);
     if (text.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
     if (!status) status = cleat_profile_read_text(c->profile, "expected.safetensors", text.data, text.size, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     snprintf(size, sizeof size, "%lld", (long long)c->length);
     if (!status) status = assign(c->profile, "model.dropout", "0", error);
     /* All positions of a masked language model are compared, whichever have a label. */
@@ -203,10 +203,10 @@ static cleat_status make_model(converter *c, cleat_error *error) {
     cleat_model_graph built;
     cleat_status status = cleat_profile_create_model(c->profile, &c->model, error);
     if (status) return status;
-    cleat_text_add(&c->sizes, "{\"classes\": %lld", (long long)c->classes);
-    if (c->channels) cleat_text_add(&c->sizes, ", \"inputs\": %lld", (long long)c->channels);
-    if (cleat_safetensors_find(c->results, "token_type_ids")) cleat_text_add(&c->sizes, ", \"pairs\": 1");
-    cleat_text_add(&c->sizes, "}");
+    cleat_string_add(&c->sizes, "{\"classes\": %lld", (long long)c->classes);
+    if (c->channels) cleat_string_add(&c->sizes, ", \"inputs\": %lld", (long long)c->channels);
+    if (cleat_safetensors_find(c->results, "token_type_ids")) cleat_string_add(&c->sizes, ", \"pairs\": 1");
+    cleat_string_add(&c->sizes, "}");
     if (c->sizes.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
     status = cleat_model_set_sizes(c->model, c->sizes.data, error);
     if (!status) status = cleat_store_create(&c->store, error);
@@ -419,7 +419,7 @@ static void close_all(converter *c) {
         cleat_free((void *)c->tensors[i].data);
     }
     cleat_free(c->tensors);
-    cleat_text_free(&c->sizes);
+    cleat_string_free(&c->sizes);
     cleat_graph_destroy(c->graph);
     cleat_store_destroy(c->store);
     cleat_model_destroy(c->model);

@@ -5,7 +5,7 @@
 #include "device/device.h"
 #include "session/tuned_cache.h"
 #include "verify/passed.h"
-#include "verify/sampled.h"
+#include "verify/program_check.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The files of src/inspect/verify/checks, by model type; terminated by a NULL name. */
-extern const cleat_embedded cleat_embedded_checks[];
+extern const cleat_embedded_file cleat_embedded_checks[];
 
 enum { FORMAT = 6, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
 
@@ -131,13 +131,13 @@ static cleat_status check_all(checker *c, cleat_error *error) {
 
 /* Model families defined outside the library have no check file. */
 static bool has_trajectory(const char *model) {
-    const cleat_embedded *file = cleat_embedded_checks;
+    const cleat_embedded_file *file = cleat_embedded_checks;
     while (file->name && strcmp(file->name, model) != 0) ++file;
     return file->name;
 }
 
 static cleat_status open_trajectory(checker *c, cleat_error *error) {
-    for (const cleat_embedded *file = cleat_embedded_checks; file->name; ++file)
+    for (const cleat_embedded_file *file = cleat_embedded_checks; file->name; ++file)
         if (strcmp(file->name, c->model) == 0)
             return cleat_safetensors_parse(c->model, file->text, file->size, &c->file, error);
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "no self-check exists for model '%s'", c->model);
@@ -185,7 +185,7 @@ static cleat_status make_checker(cleat_device *device, const cleat_profile *prof
 
 static bool has_passed(const checker *c) {
     char path[CLEAT_PASSED_PATH];
-    return cleat_sampled_has_passed(c->device, c->model, c->storage) ||
+    return cleat_program_check_has_passed(c->device, c->model, c->storage) ||
            (passed_path(c, path, NULL) == CLEAT_OK && cleat_has_passed(path));
 }
 
@@ -214,15 +214,15 @@ bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile)
 }
 
 /* How many files are smaller, or as large and earlier in the list. */
-static size_t place_by_size(const cleat_embedded *file) {
+static size_t place_by_size(const cleat_embedded_file *file) {
     size_t place = 0;
-    for (const cleat_embedded *other = cleat_embedded_checks; other->name; ++other)
+    for (const cleat_embedded_file *other = cleat_embedded_checks; other->name; ++other)
         place += other->size < file->size || (other->size == file->size && other < file);
     return place;
 }
 
 const char *cleat_reference_model(size_t i) {
-    for (const cleat_embedded *file = cleat_embedded_checks; file->name; ++file)
+    for (const cleat_embedded_file *file = cleat_embedded_checks; file->name; ++file)
         if (place_by_size(file) == i) return file->name;
     return NULL;
 }

@@ -123,7 +123,7 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
     choose(p, step);
     choose_settings(p, step);
     for (int b = 0; b < BUFFERS && !status; ++b)
-        status = cleat_session_write_flat(session, (cleat_flat)b, p->before[b], error);
+        status = cleat_session_write_flat(session, (cleat_flat_buffer)b, p->before[b], error);
     return status;
 }
 
@@ -220,7 +220,7 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
     bool same = true, frozen = true;
     for (int k = 0; k < BUFFERS; ++k) {
         const int b = order_of_reading[k];
-        cleat_status status = cleat_session_read_flat(p->run->session, (cleat_flat)b, p->found, error);
+        cleat_status status = cleat_session_read_flat(p->run->session, (cleat_flat_buffer)b, p->found, error);
         if (status) return status;
         if (b == CLEAT_FLAT_PARAMETERS) frozen = frozen_stay(p);
         if (b == CLEAT_FLAT_GRADIENTS)

@@ -156,7 +156,7 @@ static cleat_status configure_roberta_masked(const cleat_weights *weights, const
     .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
 
 /* By cleat_text_network. */
-static const cleat_architecture architectures[][CLEAT_TEXT_HEADS] = {
+static const cleat_architecture architectures[][CLEAT_TOKENIZER_HEADS] = {
     [CLEAT_TEXT_BERT] =
         {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("bert", "bert.", bert_classifier_names, bert_config,
                                               configure_classifier)},

@@ -1,6 +1,6 @@
 /* Reading the files of published image classifiers. */
 #include "core/json_member.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
 #include "weights/config.h"
@@ -198,19 +198,19 @@ static cleat_status read_scale(const cleat_weights *weights, image_source *from,
 /* Mean 0, and the deviation that makes of pixels of 0 to 1 those of 0 to `scale`. */
 static cleat_status set_scale_only(const cleat_setting_sink *sink, double scale, int64_t channels, cleat_error *error) {
     char number[32];
-    cleat_text mean = {0}, std = {0};
+    cleat_string mean = {0}, std = {0};
     cleat_number_print(1 / scale, number);
     for (int64_t c = 0; c < channels; ++c) {
-        cleat_text_add(&mean, "%s0", c ? " " : "");
-        cleat_text_add(&std, "%s%s", c ? " " : "", number);
+        cleat_string_add(&mean, "%s0", c ? " " : "");
+        cleat_string_add(&std, "%s%s", c ? " " : "", number);
     }
     cleat_status status = CLEAT_OK;
     if (mean.failed || std.failed || !channels)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", preprocessor_file);
     if (!status) status = sink->set(sink->user, "data.mean", mean.data, "do_normalize", error);
     if (!status) status = sink->set(sink->user, "data.std", std.data, "do_normalize", error);
-    cleat_text_free(&mean);
-    cleat_text_free(&std);
+    cleat_string_free(&mean);
+    cleat_string_free(&std);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* DeBERTa-v2 and v3 as transformers has them. */
-#include "core/text.h"
+#include "core/string.h"
 #include "models/published/text.h"
 #include "weights/config.h"
 
@@ -169,7 +169,7 @@ static cleat_status describe_masked(const cleat_model *model, cJSON *config, cle
 #define ARCHITECTURE(NAMES, CONFIG, CONFIGURE, DESCRIBE)                                                               \
     .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = CONFIG,                    \
     .configure = CONFIGURE, .describe = DESCRIBE, .keeps = cleat_published_keeps_text
-const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS] = {
+const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS] = {
     [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(classifier_names, config_rows, configure_classifier, describe)},
     [CLEAT_HEAD_TAGS] = {ARCHITECTURE(tagger_names, config_rows, configure_tagger, describe)},
     [CLEAT_HEAD_MASKED] = {ARCHITECTURE(masked_names, masked_config_rows, configure_masked, describe_masked),

@@ -1,7 +1,7 @@
 /* Comparison of the classes of a file with those of the data. */
 #include "models/published/labels.h"
 
-#include "core/text.h"
+#include "core/string.h"
 #include "weights/label_names.h"
 
 #include <cjson/cJSON.h>
@@ -24,12 +24,12 @@ static bool is_numbered(const char *name, int64_t index) {
 }
 
 /* `known` may be cut at the end of its field. */
-static bool same_name(const char *name, const cleat_class *known) {
+static bool same_name(const char *name, const cleat_class_info *known) {
     return cleat_label_names_match(name, known->name, strlen(known->name) == sizeof known->name - 1);
 }
 
 /* Whether the classes can be those of LABEL_0, LABEL_1, ...: numbers must be consecutive. */
-static bool can_be_numbered(const cleat_class *known, int64_t count) {
+static bool can_be_numbered(const cleat_class_info *known, int64_t count) {
     double first, number;
     if (!cleat_number_parse(known[0].name, &first)) return true;
     for (int64_t i = 1; i < count; ++i)
@@ -37,7 +37,7 @@ static bool can_be_numbered(const cleat_class *known, int64_t count) {
     return true;
 }
 
-bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class *known, int64_t count) {
+bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class_info *known, int64_t count) {
     const cJSON *names = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "id2label");
     bool same = true;
     if (cJSON_GetArraySize(names) != count) return true;

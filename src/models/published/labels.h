@@ -8,6 +8,6 @@
 /* Whether id2label has the names of the classes `known` [count], apart from case and separators ("screen door" is
  * "screen_door"). True where either side has numbers only (LABEL_0, class_0), or another count: then nothing is known.
  * Numbers with gaps (0, 2, 5) are none of LABEL_0, LABEL_1, ... */
-bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class *known, int64_t count);
+bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class_info *known, int64_t count);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "models/published/labels.h"
 #include "weights/config.h"
 
@@ -152,7 +152,7 @@ static cleat_status find_labels(const cleat_weights *weights, const cJSON **name
 static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                cleat_error *error) {
     const cJSON *names;
-    cleat_text list = {0};
+    cleat_string list = {0};
     cleat_status status = find_labels(weights, &names, error);
     const int count = cJSON_GetArraySize(names);
     if (status) return status;
@@ -162,11 +162,11 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
     if (tags && !are_tags(names, count)) return CLEAT_OK;
     for (int i = tags ? 1 : 0; i < count; i += tags ? 2 : 1) {
         const char *name = label_name(names, i) + (tags ? 2 : 0), *quote = strchr(name, ' ') ? "\"" : "";
-        cleat_text_add(&list, "%s%s%s%s", list.size ? " " : "", quote, name, quote);
+        cleat_string_add(&list, "%s%s%s%s", list.size ? " " : "", quote, name, quote);
     }
     if (list.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", cleat_weights_path(weights));
     if (!status && list.size < 1024) status = sink->set(sink->user, "data.labels", list.data, "id2label", error);
-    cleat_text_free(&list);
+    cleat_string_free(&list);
     return status;
 }
 

@@ -11,7 +11,7 @@ typedef enum cleat_text_head {
     CLEAT_HEAD_CLASSES,
     CLEAT_HEAD_TAGS,
     CLEAT_HEAD_MASKED,
-    CLEAT_TEXT_HEADS
+    CLEAT_TOKENIZER_HEADS
 } cleat_text_head;
 
 /* Those of classifiers, of taggers, and of masked language models; each ends with NULL. */
@@ -21,7 +21,7 @@ extern const cleat_architecture *const cleat_published_classifiers[], *const cle
 const cleat_architecture *cleat_published_text(int network, cleat_text_head head);
 
 /* DeBERTa-v2 and v3 (deberta.c). */
-extern const cleat_architecture cleat_published_deberta[CLEAT_TEXT_HEADS];
+extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS];
 
 /* --- for the files of architectures --------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "cleat/graph.h"
 #include "cleat/models.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "weights/weights.h"
 
 struct cJSON;
@@ -130,7 +130,7 @@ void cleat_weight_report_free(cleat_weight_report *report);
 /* "blocks 6 to 11 of the file are not used"; of a report with such tensors. */
 void cleat_weight_report_further(const cleat_weight_report *report, char text[160]);
 /* Appends the table as text, each line after `prefix`. */
-void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_text *text);
+void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_string *text);
 
 /* What is loaded, and where to. */
 typedef struct cleat_weight_target {

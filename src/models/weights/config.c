@@ -2,7 +2,7 @@
 #include "weights/config.h"
 
 #include "core/json_member.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -56,11 +56,11 @@ static bool is_of(const cJSON *item, int kind) {
 
 /* --- messages ------------------------------------------------------------------------------------------------- */
 
-static void name_kinds(int kinds, cleat_text *text) {
+static void name_kinds(int kinds, cleat_string *text) {
     static const char *const names[] = {"a whole number",    "a number",        "true or false", "a text in quotes",
                                         "a list of numbers", "a list of texts", "an object",     "null"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); ++i)
-        if (kinds & 1 << i) cleat_text_add(text, "%s%s", text->size ? " or " : "", names[i]);
+        if (kinds & 1 << i) cleat_string_add(text, "%s%s", text->size ? " or " : "", names[i]);
 }
 
 cleat_status cleat_config_refuse(const char *folder, const char *file, const char *path, const cJSON *item,
@@ -75,12 +75,12 @@ cleat_status cleat_config_refuse(const char *folder, const char *file, const cha
 
 static cleat_status wrong_kind(const char *folder, const char *file, const char *path, const cJSON *item, int kinds,
                                cleat_error *error) {
-    cleat_text wanted = {0};
+    cleat_string wanted = {0};
     name_kinds(kinds, &wanted);
     cleat_status status = wanted.failed
                               ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, file)
                               : cleat_config_refuse(folder, file, path, item, wanted.data ? wanted.data : "", error);
-    cleat_text_free(&wanted);
+    cleat_string_free(&wanted);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* The settings of a network, from the config.json of a published checkpoint. */
-#include "core/text.h"
+#include "core/string.h"
 #include "weights/architecture.h"
 #include "weights/config.h"
 
@@ -11,7 +11,7 @@ cleat_status cleat_architecture_find(const cleat_architecture *const *architectu
                                      const cleat_architecture **architecture, cleat_error *error) {
     const int text = CLEAT_JSON_TEXT | CLEAT_JSON_NULL;
     const cJSON *item;
-    cleat_text known = {0};
+    cleat_string known = {0};
     cleat_status status = cleat_weights_member(weights, "architecture", text, &item, error);
     if (!status) status = cleat_weights_member(weights, "model_type", text, &item, error);
     if (status) return status;
@@ -20,17 +20,17 @@ cleat_status cleat_architecture_find(const cleat_architecture *const *architectu
         const cleat_architecture *one = *architectures;
         if (one->matches ? one->matches(weights) : type && strcmp(type, one->name) == 0) {
             *architecture = one;
-            cleat_text_free(&known);
+            cleat_string_free(&known);
             return CLEAT_OK;
         }
-        cleat_text_add(&known, "%s%s", known.size ? ", " : "", one->name);
+        cleat_string_add(&known, "%s%s", known.size ? ", " : "", one->name);
     }
     if (!type) type = cleat_weights_config_text(weights, "architecture");
     status = cleat_fail(
         error, CLEAT_ERR_NOT_SUPPORTED, "%s: %s%.60s%s; this model.type can start from: %s",
         cleat_weights_path(weights), type ? "is a network of type '" : "its network is not known: config.json",
         type ? type : " with a model_type is missing", type ? "'" : "", known.data ? known.data : "none");
-    cleat_text_free(&known);
+    cleat_string_free(&known);
     return status;
 }
 

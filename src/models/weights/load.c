@@ -76,13 +76,13 @@ void cleat_weight_report_free(cleat_weight_report *report) {
     *report = (cleat_weight_report){0};
 }
 
-void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_text *text) {
+void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_string *text) {
     static const char *const words[] = {
         [CLEAT_WEIGHT_TAKEN] = "taken", [CLEAT_WEIGHT_NEW] = "new", [CLEAT_WEIGHT_LEFT] = "left"};
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_weight_line *line = &report->lines[i];
-        cleat_text_add(text, "%s%-5s  %4zu  %s%s%s\n", prefix, words[line->fate], line->count, line->name,
-                       *line->reason ? ": " : "", line->reason);
+        cleat_string_add(text, "%s%-5s  %4zu  %s%s%s\n", prefix, words[line->fate], line->count, line->name,
+                         *line->reason ? ": " : "", line->reason);
     }
 }
 

@@ -28,7 +28,7 @@ const char *cleat_card_name(size_t i) {
 
 /* --- opening ---------------------------------------------------------------------------------------------------- */
 
-static cleat_status read_embedded(const cleat_embedded *file, cleat_card *card, cleat_error *error) {
+static cleat_status read_embedded(const cleat_embedded_file *file, cleat_card *card, cleat_error *error) {
     char place[128];
     snprintf(place, sizeof place, "profiles/devices/%s%s", file->name, ending);
     return cleat_card_read(file->name, place, file->text, strlen(file->text), card, error);
@@ -52,10 +52,10 @@ static cleat_status unknown_card(const char *name, cleat_error *error) {
     const char *names[MAX_NAMES];
     char lower[64];
     size_t count = 0, length = 0;
-    cleat_text all = {0};
+    cleat_string all = {0};
     for (; cleat_card_name(count) && count < MAX_NAMES; ++count) {
         names[count] = cleat_card_name(count);
-        cleat_text_add(&all, "%s%s", count ? ", " : "", names[count]);
+        cleat_string_add(&all, "%s%s", count ? ", " : "", names[count]);
     }
     for (; name[length] && length < sizeof lower - 1; ++length)
         lower[length] = (char)tolower((unsigned char)name[length]);
@@ -64,7 +64,7 @@ static cleat_status unknown_card(const char *name, cleat_error *error) {
     cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                "unknown card '%.60s'%s%s%s; known cards are %s; describe another card by a file: --card FILE.ini", name,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all.data ? all.data : "");
-    cleat_text_free(&all);
+    cleat_string_free(&all);
     return CLEAT_ERR_NOT_FOUND;
 }
 
@@ -76,7 +76,7 @@ static bool ends_in(const char *text, const char *end) {
 cleat_status cleat_card_open(const char *name, cleat_card *card, cleat_error *error) {
     if (!name || !card) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cleat_card_open requires a name and a card");
     if (ends_in(name, ending)) return read_file(name, card, error);
-    for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file)
+    for (const cleat_embedded_file *file = cleat_embedded_cards; file->name; ++file)
         if (strcasecmp(file->name, name) == 0) return read_embedded(file, card, error);
     return unknown_card(name, error);
 }
@@ -117,7 +117,7 @@ static double distance(int64_t a, int64_t b) {
 bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
     double nearest = 0;
     bool found = false;
-    for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file) {
+    for (const cleat_embedded_file *file = cleat_embedded_cards; file->name; ++file) {
         cleat_card known;
         if (read_embedded(file, &known, NULL) != CLEAT_OK) continue;
         if (known.facts.vendor != facts->vendor || known.facts.kind != facts->kind) continue;

@@ -1,5 +1,5 @@
 /* Differences between the facts of a driver and a card file. */
-#include "core/text.h"
+#include "core/string.h"
 
 #include "cleat/card.h"
 
@@ -10,12 +10,12 @@
 static const double tolerance = 0.02;
 
 typedef struct comparison {
-    cleat_text text;
+    cleat_string text;
     size_t count;
 } comparison;
 
 static void differ(comparison *all, const char *what, const char *driver, const char *card) {
-    cleat_text_add(&all->text, "%s%s %s, but %s in the card file", all->count ? "; " : "", what, driver, card);
+    cleat_string_add(&all->text, "%s%s %s, but %s in the card file", all->count ? "; " : "", what, driver, card);
     ++all->count;
 }
 
@@ -55,6 +55,6 @@ size_t cleat_card_differences(const cleat_card *card, const cleat_device_facts *
     compare_truth(&all, "cl_khr_fp16", facts->half_extension, file->half_extension);
     compare_truth(&all, "cl_khr_fp64", facts->double_extension, file->double_extension);
     if (size) snprintf(text, size, "%s", all.text.data ? all.text.data : "");
-    cleat_text_free(&all.text);
+    cleat_string_free(&all.text);
     return all.count;
 }

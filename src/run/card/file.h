@@ -41,7 +41,7 @@ typedef struct cleat_card_file {
 
 extern const cleat_schema cleat_card_schema;
 /* Sorted by name; ends with a NULL name. */
-extern const cleat_embedded cleat_embedded_cards[];
+extern const cleat_embedded_file cleat_embedded_cards[];
 
 /* The meaning of [card] vendor and kind, in the order of their choices. */
 typedef struct cleat_card_vendor {

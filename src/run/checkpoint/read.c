@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -270,13 +270,13 @@ cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHE
 
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_model_setting *settings,
                                               size_t count, cleat_error *error) {
-    cleat_text wrong = {0};
+    cleat_string wrong = {0};
     for (size_t i = 0; i < count; ++i) {
         const char *there = cleat_safetensors_metadata(checkpoint->model, settings[i].key);
         if (!there) there = settings[i].before;
         if (there && strcmp(there, settings[i].value) == 0) continue;
-        cleat_text_add(&wrong, "%s%s is %s in the checkpoint, %s in the profile", wrong.size ? "; " : "",
-                       settings[i].key, there ? there : "absent", settings[i].value);
+        cleat_string_add(&wrong, "%s%s is %s in the checkpoint, %s in the profile", wrong.size ? "; " : "",
+                         settings[i].key, there ? there : "absent", settings[i].value);
     }
     cleat_status status = CLEAT_OK;
     if (wrong.failed)
@@ -284,6 +284,6 @@ cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint
     else if (wrong.size)
         status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: checkpoint of a different model: %s", checkpoint->folder,
                             wrong.data);
-    cleat_text_free(&wrong);
+    cleat_string_free(&wrong);
     return status;
 }

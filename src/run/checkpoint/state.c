@@ -5,7 +5,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -22,103 +22,103 @@ static const char closing[] = "\"}\n";
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-static void add_integer(cleat_text *text, const char *name, int64_t value) {
-    cleat_text_add(text, "  \"%s\": %" PRId64 ",\n", name, value);
+static void add_integer(cleat_string *text, const char *name, int64_t value) {
+    cleat_string_add(text, "  \"%s\": %" PRId64 ",\n", name, value);
 }
 
 /* {"value": decimal, for people, "bits": exact}. */
-static void add_real(cleat_text *text, double value) {
+static void add_real(cleat_string *text, double value) {
     char digits[32] = "null";
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (isfinite(value)) cleat_number_print(value, digits);
-    cleat_text_add(text, "{\"value\": %s, \"bits\": \"%016" PRIx64 "\"}", digits, bits);
+    cleat_string_add(text, "{\"value\": %s, \"bits\": \"%016" PRIx64 "\"}", digits, bits);
 }
 
-static void add_files(cleat_text *text, const cleat_checkpoint_files *files) {
-    cleat_text_add(text, "  \"files\": {");
+static void add_files(cleat_string *text, const cleat_checkpoint_files *files) {
+    cleat_string_add(text, "  \"files\": {");
     for (size_t i = 0; i < files->count; ++i) {
-        cleat_text_add(text, "%s\n    ", i ? "," : "");
+        cleat_string_add(text, "%s\n    ", i ? "," : "");
         cleat_json_add_string(text, files->items[i].name);
-        cleat_text_add(text, ": {\"size\": %zu, \"hash\": \"%s\"}", files->items[i].size, files->items[i].hash);
+        cleat_string_add(text, ": {\"size\": %zu, \"hash\": \"%s\"}", files->items[i].size, files->items[i].hash);
     }
-    cleat_text_add(text, "}\n");
+    cleat_string_add(text, "}\n");
 }
 
 /* State of f16. A run that continues in another precision keeps its count of skipped steps. */
-static void add_loss_scale(cleat_text *text, const cleat_train_state *state) {
+static void add_loss_scale(cleat_string *text, const cleat_train_state *state) {
     const bool scaled = state->loss_scale > 0;
     if (scaled) {
-        cleat_text_add(text, "  \"loss_scale\": ");
+        cleat_string_add(text, "  \"loss_scale\": ");
         add_real(text, state->loss_scale);
-        cleat_text_add(text, ",\n");
+        cleat_string_add(text, ",\n");
         add_integer(text, "clean_steps", state->clean_steps);
     }
     if (scaled || state->skipped_steps > 0) add_integer(text, "skipped_steps", state->skipped_steps);
 }
 
-static void add_micro_batches(cleat_text *text, const cleat_train_state *state) {
+static void add_micro_batches(cleat_string *text, const cleat_train_state *state) {
     if (state->n_buckets == 0) return;
-    cleat_text_add(text, "  \"micro_batch_sizes\": [");
+    cleat_string_add(text, "  \"micro_batch_sizes\": [");
     for (int64_t i = 0; i < state->n_buckets; ++i)
-        cleat_text_add(text, "%s%" PRId64, i ? ", " : "", state->micro_batch_sizes[i]);
-    cleat_text_add(text, "],\n");
+        cleat_string_add(text, "%s%" PRId64, i ? ", " : "", state->micro_batch_sizes[i]);
+    cleat_string_add(text, "],\n");
 }
 
 /* Checkpoints of earlier versions have none, nor do runs on synthetic samples. */
-static void add_data(cleat_text *text, const cleat_data_fingerprint *data) {
+static void add_data(cleat_string *text, const cleat_data_fingerprint *data) {
     int64_t samples = 0;
     for (int s = 0; s < CLEAT_SPLITS; ++s) samples += data->counts[s];
     if (samples == 0) return;
-    cleat_text_add(text, "  \"data\": {");
+    cleat_string_add(text, "  \"data\": {");
     for (int s = 0; s < CLEAT_SPLITS; ++s)
-        cleat_text_add(text, "\"%s\": %" PRId64 ", ", cleat_split_name((cleat_split)s), data->counts[s]);
-    cleat_text_add(text, "\"names\": \"%s\", \"content\": \"%s\", \"file\": \"%s\"},\n", data->names, data->content,
-                   data->file);
+        cleat_string_add(text, "\"%s\": %" PRId64 ", ", cleat_split_name((cleat_split)s), data->counts[s]);
+    cleat_string_add(text, "\"names\": \"%s\", \"content\": \"%s\", \"file\": \"%s\"},\n", data->names, data->content,
+                     data->file);
 }
 
-static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_files *files) {
-    cleat_text_add(text, "{\n");
+static void add_state(cleat_string *text, const cleat_train_state *state, const cleat_checkpoint_files *files) {
+    cleat_string_add(text, "{\n");
     add_integer(text, "format", FORMAT);
     add_integer(text, "epoch", state->epoch);
     add_integer(text, "step", state->step);
     add_integer(text, "position", state->position);
-    if (state->evaluation_is_due) cleat_text_add(text, "  \"evaluation_is_due\": true,\n");
+    if (state->evaluation_is_due) cleat_string_add(text, "  \"evaluation_is_due\": true,\n");
     add_integer(text, "max_length", state->max_length);
-    cleat_text_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
-    cleat_text_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
+    cleat_string_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
+    cleat_string_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
     add_real(text, state->best_metric);
-    cleat_text_add(text, ",\n");
+    cleat_string_add(text, ",\n");
     add_integer(text, "best_step", state->best_step);
     add_integer(text, "stale_evaluations", state->stale_evaluations);
     add_integer(text, "averaged_epochs", state->averaged_epochs);
-    cleat_text_add(text, "  \"time_used\": ");
+    cleat_string_add(text, "  \"time_used\": ");
     add_real(text, state->time_used);
-    cleat_text_add(text, ",\n  \"next_seconds\": ");
+    cleat_string_add(text, ",\n  \"next_seconds\": ");
     add_real(text, state->next_seconds);
-    cleat_text_add(text, ",\n");
+    cleat_string_add(text, ",\n");
     add_integer(text, "epochs", state->epochs);
     add_integer(text, "metrics_records", state->metrics_records);
     add_loss_scale(text, state);
     add_micro_batches(text, state);
     add_data(text, &state->data);
-    cleat_text_add(text, "  \"profile_hash\": ");
+    cleat_string_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
-    cleat_text_add(text, ",\n");
+    cleat_string_add(text, ",\n");
     add_files(text, files);
-    cleat_text_add(text, "}");
+    cleat_string_add(text, "}");
 }
 
 cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_files *files, char **text,
                                 cleat_error *error) {
-    cleat_text all = {0};
+    cleat_string all = {0};
     char hash[33] = "";
     size_t start = sizeof opening - 1;
-    cleat_text_add(&all, "%s", opening);
+    cleat_string_add(&all, "%s", opening);
     add_state(&all, state, files);
     if (!all.failed) cleat_hash_text(all.data + start, all.size - start, hash);
-    cleat_text_add(&all, "%s%s%s", middle, hash, closing);
-    return cleat_text_detach(&all, text, error);
+    cleat_string_add(&all, "%s%s%s", middle, hash, closing);
+    return cleat_string_detach(&all, text, error);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------- */

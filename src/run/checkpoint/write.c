@@ -112,7 +112,7 @@ static cleat_status write_tensors(const char *folder, const cleat_st_tensor *ten
                                   size_t metadata_count, const char *name, cleat_checkpoint_files *files,
                                   cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH];
-    cleat_st_written written;
+    cleat_st_digest written;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
     if (!status)
         status = cleat_safetensors_write_from(path, tensors, count, source, metadata, metadata_count, &written, error);

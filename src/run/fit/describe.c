@@ -62,7 +62,7 @@ static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
 
 /* --- numbers of a fitted workload ----------------------------------------------------------------------------- */
 
-static void describe_way(const cleat_fitted *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
+static void describe_way(const cleat_fit_result *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
     *way = (cleat_fit_way){.fits = fitted->work != NULL, .bytes = fitted->min_bytes};
     if (!fitted->work) return;
     const cleat_bucket *longest = &fitted->work->buckets[fitted->work->n_buckets - 1];
@@ -194,17 +194,17 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
 /* --- public function ------------------------------------------------------------------------------------------ */
 
 /* Fits the alternative that the search did not try, for comparison. */
-static cleat_status find_other_way(const cleat_fit_request *request, bool recompute, cleat_fitted *other,
+static cleat_status find_other_way(const cleat_fit_request *request, bool recompute, cleat_fit_result *other,
                                    cleat_error *error) {
     int group = 0;
-    cleat_fitted_clear(other);
+    cleat_fit_result_clear(other);
     if (recompute) return cleat_fit_one_way(request, 0, other, error);
     cleat_status status = cleat_fit_group(request, &group, error);
     return !status && group ? cleat_fit_one_way(request, group, other, error) : status;
 }
 
 static cleat_status describe(const cleat_fit_request *request, cleat_fit_report *report, cleat_error *error) {
-    cleat_fitted chosen = {0}, other = {0};
+    cleat_fit_result chosen = {0}, other = {0};
     cleat_error why = {0};
     cleat_status status = cleat_fit_search(request, &chosen, &other, report->reason, sizeof report->reason, &why);
     if (status == CLEAT_ERR_FIT) {
@@ -227,8 +227,8 @@ static cleat_status describe(const cleat_fit_request *request, cleat_fit_report 
     report->run_seconds = report->epoch_seconds * (double)request->profile->train.epochs;
     status = describe_work(request, chosen.work, report, error);
 done:
-    cleat_fitted_clear(&chosen);
-    cleat_fitted_clear(&other);
+    cleat_fit_result_clear(&chosen);
+    cleat_fit_result_clear(&other);
     return status;
 }
 

@@ -33,9 +33,9 @@ cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const clea
                                .exactly = most > 0 || profile->train.bucket_batch_sizes.count > 0};
 }
 
-void cleat_fitted_clear(cleat_fitted *fitted) {
+void cleat_fit_result_clear(cleat_fit_result *fitted) {
     cleat_workload_destroy(fitted->work);
-    *fitted = (cleat_fitted){0};
+    *fitted = (cleat_fit_result){0};
 }
 
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket) {
@@ -193,7 +193,7 @@ static int64_t effective_batch(const cleat_fit_request *request) {
     return cleat_profile_effective_batch(request->profile);
 }
 
-static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fitted, cleat_error *error) {
+static cleat_status estimate(const cleat_fit_request *request, cleat_fit_result *fitted, cleat_error *error) {
     const cleat_workload *work = fitted->work;
     double update = 0;
     if (!request->rates || request->purpose != CLEAT_FOR_TRAINING) return CLEAT_OK;
@@ -210,7 +210,7 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fit
 
 /* Whole global batches did not fit. Checks that one sample does, then cuts the global batches. */
 static cleat_status fit_less(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
-                             cleat_fitted *found) {
+                             cleat_fit_result *found) {
     cleat_error of_one = {0};
     cleat_bucket one = {.length = buckets[n - 1].length, .micro_batch_size = 1, .global_batch_size = 1};
     cleat_status status = try_bucket(request, recompute, &one, &found->min_bytes, &of_one);
@@ -229,10 +229,10 @@ static void start_buckets(const cleat_fit_request *request, cleat_bucket *bucket
         if (batches->values[b] < buckets[b].micro_batch_size) buckets[b].micro_batch_size = batches->values[b];
 }
 
-cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fitted *fitted,
+cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fit_result *fitted,
                                cleat_error *error) {
     cleat_bucket buckets[CLEAT_BUCKETS];
-    cleat_fitted found = {0};
+    cleat_fit_result found = {0};
     size_t n = request->lengths->count;
     start_buckets(request, buckets);
     cleat_status status = try_buckets(request, recompute, buckets, n, &found.work, NULL, &found.why);
@@ -241,7 +241,7 @@ cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, 
     if (status == CLEAT_ERR_FIT) status = CLEAT_OK;
     if (status) {
         if (error) *error = found.why;
-        cleat_fitted_clear(&found);
+        cleat_fit_result_clear(&found);
         return status;
     }
     *fitted = found;
@@ -291,21 +291,21 @@ static bool is_demanded(const cleat_fit_request *request) {
 }
 
 /* Whether recomputation can help at all: with `auto` only if memory forced a global batch to be cut. */
-static bool may_recompute(const cleat_fit_request *request, const cleat_fitted *stored) {
+static bool may_recompute(const cleat_fit_request *request, const cleat_fit_result *stored) {
     if (request->purpose != CLEAT_FOR_TRAINING) return false;
     if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE) return false;
     return is_demanded(request) || !stored->work || !cleat_workload_is_whole(stored->work);
 }
 
-static bool recompute_wins(const cleat_fit_request *request, const cleat_fitted *stored,
-                           const cleat_fitted *recomputed) {
+static bool recompute_wins(const cleat_fit_request *request, const cleat_fit_result *stored,
+                           const cleat_fit_result *recomputed) {
     if (!recomputed->work) return false;
     if (is_demanded(request) || !stored->work) return true;
     return recomputed->pass_seconds > 0 && recomputed->pass_seconds < WORTH * stored->pass_seconds;
 }
 
-static void format_reason(const cleat_fit_request *request, const cleat_fitted *stored, const cleat_fitted *recomputed,
-                          bool recompute, char *why, size_t size) {
+static void format_reason(const cleat_fit_request *request, const cleat_fit_result *stored,
+                          const cleat_fit_result *recomputed, bool recompute, char *why, size_t size) {
     int setting = request->profile->train.gradient_checkpointing;
     const cleat_workload *work = recompute ? recomputed->work : stored->work;
     const char *global_batches =
@@ -331,13 +331,13 @@ static void format_reason(const cleat_fit_request *request, const cleat_fitted *
 }
 
 /* The result with the smaller minimum, which explains best why nothing fits. */
-static const cleat_fitted *smaller(const cleat_fitted *a, const cleat_fitted *b) {
+static const cleat_fit_result *smaller(const cleat_fit_result *a, const cleat_fit_result *b) {
     return b->min_bytes > 0 && (a->min_bytes == 0 || b->min_bytes < a->min_bytes) ? b : a;
 }
 
-static cleat_status search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
-                           size_t why_size, cleat_error *error) {
-    cleat_fitted stored = {0}, recomputed = {0};
+static cleat_status search(const cleat_fit_request *request, cleat_fit_result *chosen, cleat_fit_result *other,
+                           char *why, size_t why_size, cleat_error *error) {
+    cleat_fit_result stored = {0}, recomputed = {0};
     int group = 0;
     cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
     bool try_recompute = !status && may_recompute(request, &stored);
@@ -346,7 +346,7 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
     if (status) goto done;
     bool recompute = recompute_wins(request, &stored, &recomputed);
     if (!recompute && !stored.work) {
-        const cleat_fitted *smallest = smaller(&stored, &recomputed);
+        const cleat_fit_result *smallest = smaller(&stored, &recomputed);
         if (error) *error = smallest->why;
         cleat_fit_explain(request, smallest, error);
         if (other) other->min_bytes = smallest->min_bytes;
@@ -358,18 +358,18 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
     if (other)
         *other = recompute ? stored : recomputed;
     else
-        cleat_fitted_clear(recompute ? &stored : &recomputed);
+        cleat_fit_result_clear(recompute ? &stored : &recomputed);
     return CLEAT_OK;
 done:
-    cleat_fitted_clear(&stored);
-    cleat_fitted_clear(&recomputed);
+    cleat_fit_result_clear(&stored);
+    cleat_fit_result_clear(&recomputed);
     return status;
 }
 
 /* The fastest kernels may need more workspace than the default ones. A profile that fits with the default
  * kernels must not fail because of tuned ones. */
-cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
-                              size_t why_size, cleat_error *error) {
+cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fit_result *chosen, cleat_fit_result *other,
+                              char *why, size_t why_size, cleat_error *error) {
     cleat_status status = search(request, chosen, other, why, why_size, error);
     if (status != CLEAT_ERR_FIT || !request->tuning) return status;
     cleat_fit_request plain = *request;

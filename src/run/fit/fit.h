@@ -44,18 +44,18 @@ cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model,
 int64_t cleat_fit_limit(const cleat_device_facts *facts, const cleat_profile *profile);
 
 /* The result for one strategy: all activations stored, or recomputed in groups of segments. */
-typedef struct cleat_fitted {
+typedef struct cleat_fit_result {
     cleat_workload *work; /* owned; NULL: it does not fit */
     double step_seconds;  /* estimate for an optimizer step of the longest bucket; 0 without rates */
     double pass_seconds;  /* estimate for one pass over the samples; 0 without rates */
     int64_t min_bytes;    /* bytes that one sample of the longest bucket needs */
     cleat_error why;      /* the reason if it does not fit */
-} cleat_fitted;
+} cleat_fit_result;
 
-void cleat_fitted_clear(cleat_fitted *fitted);
+void cleat_fit_result_clear(cleat_fit_result *fitted);
 
 /* Fits with recomputed groups of `recompute` segments (0: stored). Also returns CLEAT_OK if nothing fits. */
-cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fitted *fitted,
+cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fit_result *fitted,
                                cleat_error *error);
 
 /* Finds the group size that needs the least memory at the longest bucket; 0 if the model has fewer than two
@@ -66,13 +66,13 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
  * (the caller destroys it). `other` (may be NULL) receives the alternative, `why` [why_size] the reason as a
  * sentence. CLEAT_ERR_FIT: neither fits; the message gives the missing bytes, the cause, and what would fit;
  * other->min_bytes is set. */
-cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
-                              size_t why_size, cleat_error *error);
+cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fit_result *chosen, cleat_fit_result *other,
+                              char *why, size_t why_size, cleat_error *error);
 
 /* Number of micro-batches of a full global batch of the bucket. */
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket);
 
 /* Appends to the message, after "does not fit", sentences about what would fit (shortage.c). */
-void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error);
+void cleat_fit_explain(const cleat_fit_request *request, const cleat_fit_result *smallest, cleat_error *error);
 
 #endif

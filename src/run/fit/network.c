@@ -1,5 +1,5 @@
 /* Texts such as "10Gb,30us" and "pcie3" as networks. */
-#include "core/text.h"
+#include "core/string.h"
 
 #include "cleat/distributed_plan.h"
 

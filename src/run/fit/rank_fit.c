@@ -51,7 +51,7 @@ static cleat_status describe(const cleat_workload *work, const cleat_rates *rate
 static cleat_status search(const cleat_rank_setup *setup, const cleat_profile *of_rank, const cleat_lengths *lengths,
                            const cleat_device_facts *facts, const cleat_rates *rates, cleat_rank_fit *fit,
                            cleat_error *error) {
-    cleat_fitted chosen = {0};
+    cleat_fit_result chosen = {0};
     cleat_error why = {0};
     cleat_fit_request request =
         cleat_fit_request_for(setup->profile, setup->model, CLEAT_FOR_TRAINING, lengths, facts, rates);
@@ -65,7 +65,7 @@ static cleat_status search(const cleat_rank_setup *setup, const cleat_profile *o
         status = CLEAT_OK;
     }
     if (status && error) *error = why;
-    cleat_fitted_clear(&chosen);
+    cleat_fit_result_clear(&chosen);
     return status;
 }
 

@@ -30,13 +30,13 @@ static cleat_status allowed_group(const cleat_fit_request *request, int *recompu
 static bool one_fits(const cleat_fit_request *request, int64_t length, int recompute) {
     cleat_lengths lengths = {.count = 1, .lengths = {length}, .samples = {1}};
     cleat_fit_request one = *request;
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     one.lengths = &lengths;
     one.most = 1;
     one.exactly = false;
     one.rates = NULL;
     bool fits = cleat_fit_one_way(&one, recompute, &fitted, NULL) == CLEAT_OK && fitted.work;
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     return fits;
 }
 
@@ -56,7 +56,7 @@ static int64_t longest_that_fits(const cleat_fit_request *request, int recompute
 /* The largest micro-batch below the requested one; 0: none. */
 static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recompute) {
     cleat_fit_request any = *request;
-    cleat_fitted fitted = {0};
+    cleat_fit_result fitted = {0};
     int64_t micro_batch_size = 0;
     any.exactly = false;
     any.rates = NULL;
@@ -64,7 +64,7 @@ static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recom
         for (size_t b = 0; b < fitted.work->n_buckets; ++b)
             if (!micro_batch_size || fitted.work->buckets[b].micro_batch_size < micro_batch_size)
                 micro_batch_size = fitted.work->buckets[b].micro_batch_size;
-    cleat_fitted_clear(&fitted);
+    cleat_fit_result_clear(&fitted);
     return micro_batch_size;
 }
 
@@ -114,7 +114,7 @@ static void append_suggestion(const cleat_fit_request *request, int recompute, i
         append(error, ". No length would fit: use a smaller model, or a card with more memory");
 }
 
-void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error) {
+void cleat_fit_explain(const cleat_fit_request *request, const cleat_fit_result *smallest, cleat_error *error) {
     if (!error) return;
     int recompute = 0;
     if (allowed_group(request, &recompute, NULL) != CLEAT_OK) recompute = 0;

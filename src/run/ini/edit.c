@@ -73,7 +73,7 @@ static place find(const char *text, const char *end, const char *section, const 
 }
 
 cleat_status cleat_ini_edit(const char *text, size_t size, const char *section, const char *name, const char *value,
-                            cleat_text *edited, cleat_error *error) {
+                            cleat_string *edited, cleat_error *error) {
     const char *end = text + size, *first_end = memchr(text, '\n', size);
     const char *newline = first_end && first_end > text && first_end[-1] == '\r' ? "\r\n" : "\n";
     const bool is_open = size > 0 && end[-1] != '\n'; /* the last line lacks its end */
@@ -83,17 +83,17 @@ cleat_status cleat_ini_edit(const char *text, size_t size, const char *section, 
         return cleat_fail(error, CLEAT_ERR_PROFILE, "the value of %s.%s is continued over several lines", section,
                           name);
     if (at.value.start) {
-        cleat_text_add_bytes(edited, text, (size_t)(at.value.start - text));
-        if (at.value.start > text && !isspace((unsigned char)at.value.start[-1])) cleat_text_add(edited, " ");
-        cleat_text_add(edited, "%s", value);
-        cleat_text_add_bytes(edited, at.value.stop, (size_t)(end - at.value.stop));
+        cleat_string_add_bytes(edited, text, (size_t)(at.value.start - text));
+        if (at.value.start > text && !isspace((unsigned char)at.value.start[-1])) cleat_string_add(edited, " ");
+        cleat_string_add(edited, "%s", value);
+        cleat_string_add_bytes(edited, at.value.stop, (size_t)(end - at.value.stop));
         return CLEAT_OK;
     }
     const char *after = at.after ? at.after : end;
-    cleat_text_add_bytes(edited, text, (size_t)(after - text));
-    if (after == end && is_open) cleat_text_add(edited, "%s", newline);
-    if (!at.after) cleat_text_add(edited, "%s[%s]%s", size > 0 ? newline : "", section, newline);
-    cleat_text_add(edited, "%s = %s%s", name, value, newline);
-    cleat_text_add_bytes(edited, after, (size_t)(end - after));
+    cleat_string_add_bytes(edited, text, (size_t)(after - text));
+    if (after == end && is_open) cleat_string_add(edited, "%s", newline);
+    if (!at.after) cleat_string_add(edited, "%s[%s]%s", size > 0 ? newline : "", section, newline);
+    cleat_string_add(edited, "%s = %s%s", name, value, newline);
+    cleat_string_add_bytes(edited, after, (size_t)(end - after));
     return CLEAT_OK;
 }

@@ -13,16 +13,16 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
                                           cleat_error *error) {
     const char *names[CLEAT_INI_SECTIONS] = {0};
     size_t count = 0;
-    cleat_text all = {0};
+    cleat_string all = {0};
     if (is_section(schema, section)) return CLEAT_OK;
     for (const cleat_section *known = schema->sections; known->name; ++known) {
-        cleat_text_add(&all, "%s[%s]", count ? ", " : "", known->name);
+        cleat_string_add(&all, "%s[%s]", count ? ", " : "", known->name);
         names[count++] = known->name;
     }
     const char *near = cleat_nearest_name(section, names, count);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s: unknown section [%.60s]%s%s%s; the sections are %s", place, section,
                near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "", all.data ? all.data : "");
-    cleat_text_free(&all);
+    cleat_string_free(&all);
     return CLEAT_ERR_PROFILE;
 }
 
@@ -37,22 +37,22 @@ static void unknown_key(const cleat_schema *schema, const char *section, const c
                         cleat_error *error) {
     const char *names[64] = {0};
     size_t count = 0;
-    cleat_text all = {0}, hint = {0};
+    cleat_string all = {0}, hint = {0};
     for (const cleat_key *key = schema->keys; key->name; ++key) {
         if (strcmp(key->section, section) != 0 || count == sizeof names / sizeof *names) continue;
-        cleat_text_add(&all, "%s%s", count ? ", " : "", key->name);
+        cleat_string_add(&all, "%s%s", count ? ", " : "", key->name);
         names[count++] = key->name;
     }
     const char *near = cleat_nearest_name(name, names, count);
     const cleat_key *other = elsewhere(schema, name);
     if (other)
-        cleat_text_add(&hint, "; it belongs in [%s]", other->section);
+        cleat_string_add(&hint, "; it belongs in [%s]", other->section);
     else if (near)
-        cleat_text_add(&hint, "; did you mean '%s'?", near);
+        cleat_string_add(&hint, "; did you mean '%s'?", near);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; the keys are %s", place, section, name,
                hint.data ? hint.data : "", all.data ? all.data : "");
-    cleat_text_free(&hint);
-    cleat_text_free(&all);
+    cleat_string_free(&hint);
+    cleat_string_free(&all);
 }
 
 cleat_status cleat_schema_require(const cleat_schema *schema, const char *section, const char *name, const char *place,

@@ -183,14 +183,14 @@ static cleat_status require_given(reader *in) {
     for (size_t i = 0; schema->keys[i].name; ++i) {
         const cleat_key *key = &schema->keys[i];
         size_t section = 0;
-        cleat_text allowed = {0};
+        cleat_string allowed = {0};
         if (key->initial || in->record->places[i]) continue;
         while (strcmp(schema->sections[section].name, key->section) != 0) ++section;
         cleat_value_allowed(key, &allowed);
         cleat_fail(in->error, CLEAT_ERR_PROFILE, "%.400s:%d: %s.%s is missing; add '%s = ...' to [%s]: %s (%s)",
                    in->name, in->begun[section] ? in->begun[section] : in->line, key->section, key->name, key->name,
                    key->section, allowed.data ? allowed.data : "", key->help);
-        cleat_text_free(&allowed);
+        cleat_string_free(&allowed);
         return CLEAT_ERR_PROFILE;
     }
     return CLEAT_OK;

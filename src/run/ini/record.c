@@ -54,35 +54,35 @@ static bool joins_safely(char c) {
 
 /* Writes a long value over several lines, all but the last ending with a backslash. A piece must not begin
  * like a comment, nor begin or end with a blank. */
-static void add_long_value(const char *value, cleat_text *text) {
+static void add_long_value(const char *value, cleat_string *text) {
     enum { PIECE = 120 };
     while (strlen(value) > PIECE) {
         size_t size = PIECE;
         while (size > 1 && !(joins_safely(value[size - 1]) && joins_safely(value[size]))) --size;
         if (size == 1) size = PIECE;
-        cleat_text_add(text, "%.*s\\\n  ", (int)size, value);
+        cleat_string_add(text, "%.*s\\\n  ", (int)size, value);
         value += size;
     }
-    cleat_text_add(text, "%s\n", value);
+    cleat_string_add(text, "%s\n", value);
 }
 
-static void add_assignment(const cleat_key *key, const cleat_record *record, cleat_text *text) {
-    cleat_text value = {0};
+static void add_assignment(const cleat_key *key, const cleat_record *record, cleat_string *text) {
+    cleat_string value = {0};
     cleat_value_print(key, record->parts[key->part], &value);
-    cleat_text_add(text, "%s = ", key->name);
+    cleat_string_add(text, "%s = ", key->name);
     add_long_value(value.data ? value.data : "", text);
     text->failed |= value.failed;
-    cleat_text_free(&value);
+    cleat_string_free(&value);
 }
 
-void cleat_record_dump(const cleat_record *record, cleat_text *text) {
+void cleat_record_dump(const cleat_record *record, cleat_string *text) {
     for (const cleat_section *section = record->schema->sections; section->name; ++section) {
         bool begun = false;
         for (const cleat_key *key = record->schema->keys; key->name; ++key) {
             if (strcmp(key->section, section->name) != 0) continue;
-            if (!begun) cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+            if (!begun) cleat_string_add(text, "\n[%s] ; %s\n", section->name, section->help);
             begun = true;
-            cleat_text_add(text, "# %s\n", key->help);
+            cleat_string_add(text, "# %s\n", key->help);
             add_assignment(key, record, text);
         }
     }
@@ -90,29 +90,29 @@ void cleat_record_dump(const cleat_record *record, cleat_text *text) {
 
 /* --- error messages ------------------------------------------------------------------------------------------- */
 
-static void add_place(const cleat_record *record, cleat_key_name named, cleat_text *text) {
+static void add_place(const cleat_record *record, cleat_key_name named, cleat_string *text) {
     const cleat_key *key = cleat_schema_find(record->schema, named.section, named.name);
     const char *place = record->places ? record->places[key - record->schema->keys] : NULL;
     if (place) {
-        cleat_text_add(text, "%.400s", place);
+        cleat_string_add(text, "%.400s", place);
         return;
     }
-    cleat_text_add(text, "%s.%s = ", named.section, named.name);
+    cleat_string_add(text, "%s.%s = ", named.section, named.name);
     cleat_value_print(key, record->parts[key->part], text);
-    cleat_text_add(text, " (default)");
+    cleat_string_add(text, " (default)");
 }
 
 cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *section, const char *name,
                                  const char *format, ...) {
     char sentence[512];
     va_list arguments;
-    cleat_text place = {0};
+    cleat_string place = {0};
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     add_place(record, (cleat_key_name){section, name}, &place);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s: %s", place.data ? place.data : name, sentence);
-    cleat_text_free(&place);
+    cleat_string_free(&place);
     return CLEAT_ERR_PROFILE;
 }
 
@@ -120,14 +120,14 @@ cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *er
                                      cleat_key_name other, const char *format, ...) {
     char sentence[512];
     va_list arguments;
-    cleat_text places = {0};
+    cleat_string places = {0};
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     add_place(record, one, &places);
-    cleat_text_add(&places, "\n  contradicts ");
+    cleat_string_add(&places, "\n  contradicts ");
     add_place(record, other, &places);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s\n  %s", places.data ? places.data : one.name, sentence);
-    cleat_text_free(&places);
+    cleat_string_free(&places);
     return CLEAT_ERR_PROFILE;
 }

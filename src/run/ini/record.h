@@ -30,7 +30,7 @@ cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *ke
 cleat_status cleat_record_read_text(const cleat_record *record, const char *name, const char *text, size_t size,
                                     cleat_error *error);
 /* Appends an INI text with comments, every key with its value: reading it gives the same record. */
-void cleat_record_dump(const cleat_record *record, cleat_text *text);
+void cleat_record_dump(const cleat_record *record, cleat_string *text);
 
 /* --- invalid combinations of values --------------------------------------------------------------------------- */
 

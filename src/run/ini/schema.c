@@ -16,7 +16,8 @@ static bool same(const char *a, const char *b) {
 
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name) {
     for (const cleat_key *key = schema->keys; key->name; ++key)
-        if (same(key->name, name) && same(key->section, section)) return key;
+        if (same(key->section, section) && (same(key->name, name) || (key->former && same(key->former, name))))
+            return key;
     return NULL;
 }
 
@@ -25,45 +26,45 @@ bool cleat_key_applies(const cleat_key *key, int kind) {
 }
 
 /* Appends "model.type is a, b". */
-static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
+static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_string *text) {
     const char *before = " is ";
-    cleat_text_add(text, "%s", schema->kind_key);
+    cleat_string_add(text, "%s", schema->kind_key);
     for (int k = 0; schema->kinds[k]; ++k) {
         if (!cleat_key_applies(key, k)) continue;
-        cleat_text_add(text, "%s%s", before, schema->kinds[k]);
+        cleat_string_add(text, "%s%s", before, schema->kinds[k]);
         before = ", ";
     }
 }
 
 /* A later row of the same name: what the key is to other kinds. */
-static void add_form(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
-    cleat_text_add(text, "      Where ");
+static void add_form(const cleat_schema *schema, const cleat_key *key, cleat_string *text) {
+    cleat_string_add(text, "      Where ");
     add_kinds(schema, key, text);
-    cleat_text_add(text, ": %s Takes ", key->help);
+    cleat_string_add(text, ": %s Takes ", key->help);
     cleat_value_allowed(key, text);
-    cleat_text_add(text, "; default: %s.\n", key->initial ? key->initial : "none");
+    cleat_string_add(text, "; default: %s.\n", key->initial ? key->initial : "none");
 }
 
-static void add_key(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
+static void add_key(const cleat_schema *schema, const cleat_key *key, cleat_string *text) {
     if (key->initial)
-        cleat_text_add(text, "  %s = %s\n", key->name, key->initial);
+        cleat_string_add(text, "  %s = %s\n", key->name, key->initial);
     else
-        cleat_text_add(text, "  %s (must be given)\n", key->name);
-    cleat_text_add(text, "      %s\n      Takes ", key->help);
+        cleat_string_add(text, "  %s (must be given)\n", key->name);
+    cleat_string_add(text, "      %s\n      Takes ", key->help);
     cleat_value_allowed(key, text);
-    cleat_text_add(text, ".\n");
+    cleat_string_add(text, ".\n");
     if (key->kinds) {
-        cleat_text_add(text, "      Only where ");
+        cleat_string_add(text, "      Only where ");
         add_kinds(schema, key, text);
-        cleat_text_add(text, ".\n");
+        cleat_string_add(text, ".\n");
     }
     for (const cleat_key *form = key + 1; form->name; ++form)
         if (same(form->name, key->name) && same(form->section, key->section)) add_form(schema, form, text);
 }
 
-void cleat_schema_help(const cleat_schema *schema, cleat_text *text) {
+void cleat_schema_help(const cleat_schema *schema, cleat_string *text) {
     for (const cleat_section *section = schema->sections; section->name; ++section) {
-        cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+        cleat_string_add(text, "\n[%s] ; %s\n", section->name, section->help);
         for (const cleat_key *key = schema->keys; key->name; ++key)
             if (same(key->section, section->name) && cleat_schema_find(schema, key->section, key->name) == key)
                 add_key(schema, key, text);

@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_INI_SCHEMA_H
 #define CLEAT_SRC_INI_SCHEMA_H
 
-#include "core/text.h"
+#include "core/string.h"
 
 /* Longest string of a record, longest list, and largest number of sections of a schema. */
 enum { CLEAT_INI_TEXT = 1024, CLEAT_INI_LIST = 16, CLEAT_INI_SECTIONS = 32 };
@@ -24,8 +24,9 @@ typedef enum cleat_key_type {
 
 typedef struct cleat_key {
     const char *section, *name;
-    size_t offset; /* of the field in its struct, in bytes */
-    int part;      /* index of the record's struct that holds the field */
+    const char *former; /* a name of an earlier release, which files may still use; NULL: none */
+    size_t offset;      /* of the field in its struct, in bytes */
+    int part;           /* index of the record's struct that holds the field */
     cleat_key_type type;
     double min, max;            /* of a number; of the length of a string; of each element of a list */
     const char *initial;        /* the default in the syntax of a file; NULL: a file must give the key */
@@ -64,7 +65,7 @@ const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *secti
 bool cleat_key_applies(const cleat_key *key, int kind);
 /* Appends every section and key with its default, its meaning and the allowed values. Later rows of the same name follow
  * the first: what the key is to other kinds. */
-void cleat_schema_help(const cleat_schema *schema, cleat_text *text);
+void cleat_schema_help(const cleat_schema *schema, cleat_string *text);
 
 /* --- names (names.c) ------------------------------------------------------------------------------------------ */
 
@@ -84,8 +85,8 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
 cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
                                void *fields, cleat_error *error);
 /* Appends the value in the syntax of a file; parsing it gives the same value. */
-void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text);
+void cleat_value_print(const cleat_key *key, const void *fields, cleat_string *text);
 /* Appends the allowed values: "a whole number from 1 to 64, or auto". */
-void cleat_value_allowed(const cleat_key *key, cleat_text *text);
+void cleat_value_allowed(const cleat_key *key, cleat_string *text);
 
 #endif

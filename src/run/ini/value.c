@@ -307,7 +307,7 @@ cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const cha
         if (into) store(key, text, &value, into);
         return CLEAT_OK;
     }
-    cleat_text allowed = {0};
+    cleat_string allowed = {0};
     cleat_value_allowed(key, &allowed);
     char point[32];
     const char *near = with_point(key, text, point) ? point : nearest_value(key, text);
@@ -316,51 +316,51 @@ cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const cha
                judged == UNPRINTABLE ? " (control characters, \" ;\", a last backslash)" : "", key->section, key->name,
                allowed.data ? allowed.data : "another value", near ? "; did you mean '" : "", near ? near : "",
                near ? "'?" : "");
-    cleat_text_free(&allowed);
+    cleat_string_free(&allowed);
     return CLEAT_ERR_PROFILE;
 }
 
 /* --- printing ------------------------------------------------------------------------------------------------- */
 
-static void print_number(double value, cleat_text *text) {
+static void print_number(double value, cleat_string *text) {
     char digits[32];
     if (value == rint(value) && fabs(value) < 1e16)
         snprintf(digits, sizeof digits, "%.0f", value);
     else
         cleat_number_print(value, digits);
-    cleat_text_add(text, "%s", digits);
+    cleat_string_add(text, "%s", digits);
 }
 
-static void print_duration(int64_t seconds, cleat_text *text) {
+static void print_duration(int64_t seconds, cleat_string *text) {
     static const char units[] = "dhms";
     for (const char *unit = units; *unit; ++unit) {
         int64_t size = unit_seconds(*unit);
         if (*unit == 'd' && seconds % size != 0) continue; /* 30h reads better than 1d6h */
-        if (seconds >= size) cleat_text_add(text, "%lld%c", (long long)(seconds / size), *unit);
+        if (seconds >= size) cleat_string_add(text, "%lld%c", (long long)(seconds / size), *unit);
         seconds %= size;
     }
 }
 
-static void print_quota(const cleat_key *key, const int64_t quota[2], cleat_text *text) {
+static void print_quota(const cleat_key *key, const int64_t quota[2], cleat_string *text) {
     if (quota[0] || !key->word)
         print_duration(quota[0], text);
     else
-        cleat_text_add(text, "%s", key->word);
+        cleat_string_add(text, "%s", key->word);
     if (!quota[1]) return;
-    cleat_text_add(text, "/");
+    cleat_string_add(text, "/");
     print_duration(quota[1], text);
 }
 
 /* Prints in the largest unit in which the value is a whole number. */
-static void print_bytes(int64_t bytes, cleat_text *text) {
+static void print_bytes(int64_t bytes, cleat_string *text) {
     const binary_unit *chosen = binary_units;
     while (chosen->size > 1 && (bytes == 0 || bytes % chosen->size != 0)) ++chosen;
-    cleat_text_add(text, "%lld%s%s", (long long)(bytes / chosen->size), chosen->size > 1 ? " " : "",
-                   chosen->size > 1 ? chosen->name : "");
+    cleat_string_add(text, "%lld%s%s", (long long)(bytes / chosen->size), chosen->size > 1 ? " " : "",
+                     chosen->size > 1 ? chosen->name : "");
 }
 
-static void print_list(const int64_t *list, cleat_text *text) {
-    for (int64_t i = 1; i <= list[0]; ++i) cleat_text_add(text, "%s%lld", i > 1 ? ", " : "", (long long)list[i]);
+static void print_list(const int64_t *list, cleat_string *text) {
+    for (int64_t i = 1; i <= list[0]; ++i) cleat_string_add(text, "%s%lld", i > 1 ? ", " : "", (long long)list[i]);
 }
 
 static bool is_word(const cleat_key *key, const void *from) {
@@ -373,7 +373,7 @@ static bool is_word(const cleat_key *key, const void *from) {
     return is_number ? number == (double)key->word_value : integer == key->word_value;
 }
 
-void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text) {
+void cleat_value_print(const cleat_key *key, const void *fields, cleat_string *text) {
     const void *from = (const char *)fields + key->offset;
     int64_t integer, quota[2];
     double number;
@@ -381,13 +381,13 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
     bool truth;
     const char *string;
     if (is_word(key, from)) {
-        cleat_text_add(text, "%s", key->word);
+        cleat_string_add(text, "%s", key->word);
         return;
     }
     switch (key->type) {
     case CLEAT_KEY_INT:
         memcpy(&integer, from, sizeof integer);
-        cleat_text_add(text, "%lld", (long long)integer);
+        cleat_string_add(text, "%lld", (long long)integer);
         break;
     case CLEAT_KEY_DURATION:
         memcpy(&integer, from, sizeof integer);
@@ -400,7 +400,7 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
     case CLEAT_KEY_PERIOD:
         memcpy(&number, from, sizeof number);
         print_number(number, text);
-        cleat_text_add(text, "s");
+        cleat_string_add(text, "s");
         break;
     case CLEAT_KEY_BYTES:
         memcpy(&integer, from, sizeof integer);
@@ -412,18 +412,18 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
         break;
     case CLEAT_KEY_BOOL:
         memcpy(&truth, from, sizeof truth);
-        cleat_text_add(text, "%s", choices_of(key)[truth]);
+        cleat_string_add(text, "%s", choices_of(key)[truth]);
         break;
     case CLEAT_KEY_CHOICE:
         memcpy(&choice, from, sizeof choice);
-        cleat_text_add(text, "%s", key->choices[choice]);
+        cleat_string_add(text, "%s", key->choices[choice]);
         break;
     case CLEAT_KEY_STRING:
-        cleat_text_add(text, "%s", (const char *)from);
+        cleat_string_add(text, "%s", (const char *)from);
         break;
     case CLEAT_KEY_TEXT:
         memcpy(&string, from, sizeof string);
-        cleat_text_add(text, "%s", string ? string : "");
+        cleat_string_add(text, "%s", string ? string : "");
         break;
     case CLEAT_KEY_LIST:
         print_list(from, text);
@@ -431,66 +431,66 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *tex
     }
 }
 
-static void print_range(const cleat_key *key, cleat_text *text) {
-    cleat_text_add(text, " from ");
+static void print_range(const cleat_key *key, cleat_string *text) {
+    cleat_string_add(text, " from ");
     print_number(key->min, text);
-    cleat_text_add(text, " to ");
+    cleat_string_add(text, " to ");
     print_number(key->max, text);
 }
 
-void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
+void cleat_value_allowed(const cleat_key *key, cleat_string *text) {
     switch (key->type) {
     case CLEAT_KEY_INT:
-        cleat_text_add(text, "a whole number");
+        cleat_string_add(text, "a whole number");
         print_range(key, text);
         break;
     case CLEAT_KEY_FLOAT:
-        cleat_text_add(text, "a number");
+        cleat_string_add(text, "a number");
         print_range(key, text);
         break;
     case CLEAT_KEY_BOOL:
         if (!key->choices) {
-            cleat_text_add(text, "true or false");
+            cleat_string_add(text, "true or false");
             break;
         } /* fall through */
     case CLEAT_KEY_CHOICE:
-        cleat_text_add(text, "one of ");
-        for (int i = 0; key->choices[i]; ++i) cleat_text_add(text, "%s%s", i ? ", " : "", key->choices[i]);
+        cleat_string_add(text, "one of ");
+        for (int i = 0; key->choices[i]; ++i) cleat_string_add(text, "%s%s", i ? ", " : "", key->choices[i]);
         break;
     case CLEAT_KEY_STRING:
     case CLEAT_KEY_TEXT:
         if (key->min > 0)
-            cleat_text_add(text, "a text of %.0f to %.0f characters", key->min, key->max);
+            cleat_string_add(text, "a text of %.0f to %.0f characters", key->min, key->max);
         else
-            cleat_text_add(text, "a text of at most %.0f characters", key->max);
+            cleat_string_add(text, "a text of at most %.0f characters", key->max);
         break;
     case CLEAT_KEY_DURATION:
-        cleat_text_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
+        cleat_string_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
         print_duration((int64_t)key->max, text);
         break;
     case CLEAT_KEY_QUOTA:
-        cleat_text_add(text, "a duration such as 30h or 1h30m, in whole seconds, of at most ");
+        cleat_string_add(text, "a duration such as 30h or 1h30m, in whole seconds, of at most ");
         print_duration((int64_t)key->max, text);
-        cleat_text_add(text, ", or two as 30h/12h: in all, and in each session");
-        if (key->word) cleat_text_add(text, ", with %s/12h for sessions only", key->word);
+        cleat_string_add(text, ", or two as 30h/12h: in all, and in each session");
+        if (key->word) cleat_string_add(text, ", with %s/12h for sessions only", key->word);
         break;
     case CLEAT_KEY_PERIOD:
-        cleat_text_add(text, "a duration such as 0.5s, 10s or 1m, from ");
+        cleat_string_add(text, "a duration such as 0.5s, 10s or 1m, from ");
         print_number(key->min, text);
-        cleat_text_add(text, "s to ");
+        cleat_string_add(text, "s to ");
         print_duration((int64_t)key->max, text);
         break;
     case CLEAT_KEY_BYTES:
-        cleat_text_add(text, "a size such as 15.6 GiB, 512 MiB, 48 KiB or 1024, from ");
+        cleat_string_add(text, "a size such as 15.6 GiB, 512 MiB, 48 KiB or 1024, from ");
         print_bytes((int64_t)key->min, text);
-        cleat_text_add(text, " to ");
+        cleat_string_add(text, " to ");
         print_bytes((int64_t)key->max, text);
         break;
     case CLEAT_KEY_LIST:
-        cleat_text_add(text, key->unordered ? "whole numbers" : "ascending whole numbers");
+        cleat_string_add(text, key->unordered ? "whole numbers" : "ascending whole numbers");
         print_range(key, text);
-        cleat_text_add(text, ", separated by commas, at most %d", CLEAT_INI_LIST);
+        cleat_string_add(text, ", separated by commas, at most %d", CLEAT_INI_LIST);
         break;
     }
-    if (key->word) cleat_text_add(text, ", or %s", key->word);
+    if (key->word) cleat_string_add(text, ", or %s", key->word);
 }

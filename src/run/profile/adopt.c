@@ -2,7 +2,7 @@
 #include "profile/adopt.h"
 
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static cleat_status set(void *user, const char *setting, const char *value, cons
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: %s = %s: models of type %s have no setting %s",
                           a->source, key_of_source, value, a->profile->keys->types[a->profile->type], setting);
     snprintf(place, sizeof place, "%s: %s = %s", a->source, key_of_source, value);
-    const cleat_given *given = cleat_profile_given(a->profile->keys, key);
+    const cleat_assignment *given = cleat_profile_given(a->profile->keys, key);
     cleat_status status = assign(a->trial, key, value, place, error);
     if (status) return status;
     return given->value ? compare(a, key, setting, place, given->place, error)
@@ -142,18 +142,18 @@ static cleat_status pass_metadata(const cleat_weights *weights, const cleat_sett
 static cleat_status check_family(const cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
     const cleat_model_class *family = profile->family;
     const char *type = cleat_weights_metadata(weights, "model.type");
-    cleat_text known = {0};
+    cleat_string known = {0};
     if (strcmp(type, family->name) == 0 || cleat_model_origin_of(family, type)) return CLEAT_OK;
-    cleat_text_add(&known, "runs of type %s", family->name);
+    cleat_string_add(&known, "runs of type %s", family->name);
     for (const cleat_model_origin *one = family->origins; one && one->type; ++one)
-        cleat_text_add(&known, ", %s", one->type);
+        cleat_string_add(&known, ", %s", one->type);
     for (const cleat_architecture *const *one = family->architectures; one && *one; ++one)
-        cleat_text_add(&known, "%s%s", one == family->architectures ? "; published weights of type " : ", ",
-                       (*one)->name);
+        cleat_string_add(&known, "%s%s", one == family->architectures ? "; published weights of type " : ", ",
+                         (*one)->name);
     cleat_status status = cleat_fail(
         error, CLEAT_ERR_NOT_SUPPORTED, "%s: is a run of model.type = %.60s; model.type = %s can start from: %s",
         cleat_weights_path(weights), type, family->name, known.failed ? family->name : known.data);
-    cleat_text_free(&known);
+    cleat_string_free(&known);
     return status;
 }
 
@@ -173,7 +173,7 @@ static cleat_status adopt_own(cleat_profile *profile, const cleat_weights *weigh
     if (!status) status = adopt(profile, cleat_weights_path(weights), pass_metadata, weights, profile, error);
     if (!find_key(profile, "data.vocabulary")) return status;
     for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies && !status; ++i) {
-        const cleat_given *given = cleat_profile_given(profile->keys, find_key(profile, "data.vocabulary"));
+        const cleat_assignment *given = cleat_profile_given(profile->keys, find_key(profile, "data.vocabulary"));
         if (!given->value)
             status =
                 adopt(profile, cleat_weights_path(weights), pass_vocabulary, weights, (void *)&vocabularies[i], error);

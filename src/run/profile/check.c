@@ -24,17 +24,17 @@ bool cleat_profile_metric_ascends(const cleat_profile *profile) {
 static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const char *names[CLEAT_MAX_METRICS] = {loss.name};
     size_t count = 1;
-    cleat_text all = {0};
-    cleat_text_add(&all, "%s", loss.name);
+    cleat_string all = {0};
+    cleat_string_add(&all, "%s", loss.name);
     for (const cleat_metric_info *metric = p->family->metrics; metric->name; ++metric) {
-        cleat_text_add(&all, ", %s", metric->name);
+        cleat_string_add(&all, ", %s", metric->name);
         if (count < CLEAT_MAX_METRICS) names[count++] = metric->name;
     }
     const char *near = cleat_nearest_name(p->run.metric, names, count);
     cleat_record_refuse(record, error, "run", "metric", "the model has no such metric%s%s%s; its metrics are %s",
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
                         all.data ? all.data : "others");
-    cleat_text_free(&all);
+    cleat_string_free(&all);
     return CLEAT_ERR_PROFILE;
 }
 

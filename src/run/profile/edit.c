@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 /* Checks that the edited text is a profile with this value. */
-static cleat_status check_text(const char *path, const char *name, const char *value, const cleat_text *text,
+static cleat_status check_text(const char *path, const char *name, const char *value, const cleat_string *text,
                                cleat_error *error) {
     cleat_profile *profile = NULL;
     char assignment[CLEAT_PROFILE_TEXT + 128], before[CLEAT_PROFILE_TEXT], after[CLEAT_PROFILE_TEXT];
@@ -30,7 +30,7 @@ static cleat_status check_text(const char *path, const char *name, const char *v
 }
 
 cleat_status cleat_profile_edit(const char *path, const char *name, const char *value, cleat_error *error) {
-    cleat_text edited = {0};
+    cleat_string edited = {0};
     char *text = NULL, *file = realpath(path, NULL); /* a link stays one */
     const char *dot = strchr(name, '.');
     char section[64];
@@ -50,7 +50,7 @@ cleat_status cleat_profile_edit(const char *path, const char *name, const char *
     const bool has_mode = !status && stat(file, &about) == 0;
     if (!status) status = cleat_file_write(file, edited.data, edited.size, error);
     if (!status && has_mode) (void)!chmod(file, about.st_mode & 07777);
-    cleat_text_free(&edited);
+    cleat_string_free(&edited);
     cleat_free(text);
     free(file);
     return status;

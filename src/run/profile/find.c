@@ -4,7 +4,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/own_file.h"
-#include "core/text.h"
+#include "core/string.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -157,7 +157,7 @@ static bool look_everywhere(const folders *where, const char *name, char path[PA
 }
 
 /* Appends the names of all profiles, and "; did you mean 'rna'?". */
-static void add_known(const char *name, cleat_text *text) {
+static void add_known(const char *name, cleat_string *text) {
     cleat_profile_entry *known = NULL;
     size_t count = 0;
     if (cleat_profile_list(&known, &count, NULL) || count == 0) return;
@@ -167,22 +167,22 @@ static void add_known(const char *name, cleat_text *text) {
     snprintf(stem, sizeof stem, "%.*s", (int)(strlen(base) - (is_profile_name(base) ? 4 : 0)), base);
     for (size_t i = 0; names && i < count; ++i) names[i] = known[i].name;
     const char *near = names ? cleat_nearest_name(stem, names, count) : NULL;
-    for (size_t i = 0; i < count; ++i) cleat_text_add(text, "%s%s", i ? ", " : "; the profiles are ", known[i].name);
-    if (near) cleat_text_add(text, "; did you mean '%s'?", near);
+    for (size_t i = 0; i < count; ++i) cleat_string_add(text, "%s%s", i ? ", " : "; the profiles are ", known[i].name);
+    if (near) cleat_string_add(text, "; did you mean '%s'?", near);
     cleat_free(names);
     cleat_free(known);
 }
 
 static cleat_status not_found(const folders *where, const char *name, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     for (size_t i = 0; i < where->count; ++i)
-        cleat_text_add(&text, "%s%s", i ? ", " : "; looked also in ", where->items[i]);
+        cleat_string_add(&text, "%s%s", i ? ", " : "; looked also in ", where->items[i]);
     add_known(name, &text);
     cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%.500s: %s%s", name,
                cleat_folder_exists(name) ? "is a folder, no profile; name a file such as one of its *.ini"
                                          : "no such profile",
                text.data ? text.data : "");
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return CLEAT_ERR_NOT_FOUND;
 }
 

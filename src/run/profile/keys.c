@@ -127,12 +127,12 @@ void cleat_profile_keys_close(cleat_profile_keys *keys) {
     cleat_free(keys->types);
 }
 
-cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key) {
+cleat_assignment *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key) {
     size_t next = 0;
     return cleat_profile_given_next(keys, key, &next);
 }
 
-cleat_given *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next) {
+cleat_assignment *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next) {
     cleat_key *all = (cleat_key *)keys->all.keys;
     return &keys->given[find(all, keys->n_all, key, false, next) - all];
 }

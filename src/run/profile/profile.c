@@ -34,7 +34,7 @@ static cleat_status use_family(cleat_profile *profile, int type, cleat_error *er
     if (!status && !(places = cleat_alloc(cleat_schema_size(&own), sizeof *places)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     for (size_t i = 0; !status && own.keys[i].name; ++i) {
-        const cleat_given *given = cleat_profile_given_next(keys, &own.keys[i], &next);
+        const cleat_assignment *given = cleat_profile_given_next(keys, &own.keys[i], &next);
         places[i] = given->place;
         if (own.keys[i].part == CLEAT_PART_FAMILY && given->value)
             status = store(&own.keys[i], given->value, given->place, (void *[]){profile, data}, error);
@@ -56,8 +56,8 @@ static cleat_status use_family(cleat_profile *profile, int type, cleat_error *er
     return CLEAT_OK;
 }
 
-static cleat_status copy_given(const char *value, const char *place, cleat_given *copy, cleat_error *error) {
-    cleat_given made = {.value = cleat_strdup(value), .place = cleat_strdup(place)};
+static cleat_status copy_given(const char *value, const char *place, cleat_assignment *copy, cleat_error *error) {
+    cleat_assignment made = {.value = cleat_strdup(value), .place = cleat_strdup(place)};
     if (!made.value || !made.place) {
         cleat_free(made.value);
         cleat_free(made.place);
@@ -72,7 +72,7 @@ static cleat_status assign(void *user, const cleat_key *key, const char *value, 
     cleat_profile *profile = user;
     cleat_profile_keys *keys = profile->keys;
     const cleat_key *own = cleat_schema_find(&keys->own, key->section, key->name);
-    cleat_given *kept = cleat_profile_given(keys, key), made;
+    cleat_assignment *kept = cleat_profile_given(keys, key), made;
     int type = profile->type;
     cleat_status status = copy_given(value, place, &made, error);
     if (status) return status;
@@ -140,7 +140,7 @@ cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_profile **c
     cleat_data_settings *data = NULL;
     cleat_status status = cleat_profile_create(&made, error);
     for (size_t i = 0; !status && profile->keys->all.keys[i].name; ++i) {
-        const cleat_given *given = &profile->keys->given[i];
+        const cleat_assignment *given = &profile->keys->given[i];
         if (given->value) status = copy_given(given->value, given->place, &made->keys->given[i], error);
         made->keys->given[i].adopted = given->adopted;
     }
@@ -203,14 +203,14 @@ cleat_status cleat_profile_load(const char *path, const char *const *assignments
 
 /* Prints the value of a key of any family. For a key that the profile's family does not have, it is the
  * given value or the default. */
-static void print_value(const cleat_profile *profile, const cleat_key *key, cleat_text *text) {
+static void print_value(const cleat_profile *profile, const cleat_key *key, cleat_string *text) {
     const cleat_record record = cleat_profile_record(profile);
     const cleat_key *own = cleat_schema_find(record.schema, key->section, key->name);
-    const cleat_given *given = cleat_profile_given(profile->keys, key);
+    const cleat_assignment *given = cleat_profile_given(profile->keys, key);
     if (own)
         cleat_value_print(own, record.parts[own->part], text);
     else
-        cleat_text_add(text, "%s", given->value ? given->value : key->initial);
+        cleat_string_add(text, "%s", given->value ? given->value : key->initial);
 }
 
 cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
@@ -219,10 +219,10 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
         size_t length = strlen(key->section);
         if (strncmp(name, key->section, length) != 0 || name[length] != '.') continue;
         if (strcmp(name + length + 1, key->name) != 0) continue;
-        cleat_text value = {0};
+        cleat_string value = {0};
         char *taken;
         print_value(profile, key, &value);
-        cleat_status status = cleat_text_detach(&value, &taken, error);
+        cleat_status status = cleat_string_detach(&value, &taken, error);
         if (status) return status;
         snprintf(text, size, "%s", taken);
         cleat_free(taken);
@@ -290,50 +290,50 @@ const char *cleat_profile_key_help(const cleat_profile *profile, const char *nam
 /* --- texts ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {
-    cleat_text dump = {0};
+    cleat_string dump = {0};
     cleat_record record = cleat_profile_record(profile);
-    cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file reproduces the run.\n");
+    cleat_string_add(&dump, "# Every setting of a cleat run. Loading this file reproduces the run.\n");
     cleat_record_dump(&record, &dump);
-    return cleat_text_detach(&dump, text, error);
+    return cleat_string_detach(&dump, text, error);
 }
 
 cleat_status cleat_profile_help(char **text, cleat_error *error) {
-    cleat_text help = {0};
+    cleat_string help = {0};
     cleat_profile_keys keys = {.apart = true};
     cleat_status status = cleat_profile_keys_open(&keys, error);
-    cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
+    cleat_string_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
     if (!status) cleat_schema_help(&keys.all, &help);
     cleat_profile_keys_close(&keys);
     if (status) {
-        cleat_text_free(&help);
+        cleat_string_free(&help);
         return status;
     }
-    return cleat_text_detach(&help, text, error);
+    return cleat_string_detach(&help, text, error);
 }
 
 /* --- comparison ----------------------------------------------------------------------------------------------- */
 
 void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
-    cleat_text all = {0};
+    cleat_string all = {0};
     for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
         if (!key->computes) continue;
         const size_t before = all.size;
-        cleat_text_add(&all, "%s.%s=", key->section, key->name);
+        cleat_string_add(&all, "%s.%s=", key->section, key->name);
         const size_t value = all.size;
         print_value(profile, key, &all);
         if (key->later && !all.failed && strcmp(all.data + value, key->initial) == 0)
             all.size = before;
         else
-            cleat_text_add(&all, "\n");
+            cleat_string_add(&all, "\n");
     }
     if (all.failed)
         text[0] = 0; /* an empty hash equals no other */
     else
         cleat_hash_text(all.data, all.size, text);
-    cleat_text_free(&all);
+    cleat_string_free(&all);
 }
 
-static bool same_text(const cleat_text *a, const cleat_text *b) {
+static bool same_text(const cleat_string *a, const cleat_string *b) {
     return a->size == b->size && memcmp(a->data ? a->data : "", b->data ? b->data : "", a->size) == 0;
 }
 
@@ -342,7 +342,7 @@ size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile 
     if (size) *text = 0;
     for (const cleat_key *key = now->keys->own.keys; key->name; ++key) {
         if (!key->computes) continue;
-        cleat_text before = {0}, after = {0};
+        cleat_string before = {0}, after = {0};
         print_value(then, key, &before);
         print_value(now, key, &after);
         if (!same_text(&before, &after)) {
@@ -353,8 +353,8 @@ size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile 
             }
             ++count;
         }
-        cleat_text_free(&before);
-        cleat_text_free(&after);
+        cleat_string_free(&before);
+        cleat_string_free(&after);
     }
     return count;
 }

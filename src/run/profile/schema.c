@@ -133,7 +133,7 @@ const cleat_key cleat_run_keys[] = {
              "programs."},
     {AT(run, tensorboard), BOOL("false"),
      .help = "Write an event file for TensorBoard into the run folder during training."},
-    {AT(run, profile), STRING(run.profile, 1, "none"),
+    {AT(run, trace), .former = "profile", STRING(run.trace, 1, "none"),
      .help = "Steps whose kernels are timed, e.g. wait=5,warmup=2,active=3,repeat=1; the run folder then has the "
              "tables and a trace."},
     {AT(run, resume_other_data), BOOL("false"),

@@ -20,10 +20,10 @@ enum { CLEAT_INIT_KEY = 1 };
 extern const cleat_key cleat_run_keys[];
 
 /* The value assigned to a key; both members NULL: no assignment. */
-typedef struct cleat_given {
+typedef struct cleat_assignment {
     char *value, *place;
     bool adopted; /* from the weights of model.init, not by whoever wrote the profile */
-} cleat_given;
+} cleat_assignment;
 
 /* Key tables of a profile. Values for keys of other families are stored, because model.type may be set
  * after them. */
@@ -31,8 +31,8 @@ typedef struct cleat_profile_keys {
     const char **types;    /* names of the families; terminated by NULL */
     cleat_schema all, own; /* keys of all families, without duplicates; keys of the profile's family */
     size_t n_all;
-    cleat_given *given; /* [n_all] */
-    char **places;      /* [keys of `own`] borrowed from `given` */
+    cleat_assignment *given; /* [n_all] */
+    char **places;           /* [keys of `own`] borrowed from `given` */
     bool apart; /* for the help: a key with another default, range or meaning in other families has another row */
 } cleat_profile_keys;
 
@@ -45,9 +45,9 @@ void cleat_profile_keys_close(cleat_profile_keys *keys);
 cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_model_class *family, cleat_schema *own,
                                    cleat_error *error);
 /* The value assigned to a key of `own` or of another table. */
-cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key);
+cleat_assignment *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key);
 /* The same for keys that are looked up in the order of their table: the search starts at *next (0 at first). */
-cleat_given *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next);
+cleat_assignment *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next);
 
 /* The default of a setting that is newer than checkpoints (cleat_key.later), by its name "model.network"; NULL: it is
  * not, or the profile has no such key. */

@@ -25,7 +25,7 @@ struct cleat_feed {
 
     bool tunes; /* the number of threads is auto */
     cleat_worker_tuning tuning;
-    cleat_workers_changed changed;
+    cleat_workers_callback changed;
     void *changed_user;
 
     bool is_training; /* the current pass is one of training, ... */
@@ -192,7 +192,7 @@ cleat_loader_stats cleat_feed_statistics(cleat_feed *feed) {
     return stats;
 }
 
-void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_changed changed, void *user) {
+void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_callback changed, void *user) {
     feed->changed = changed;
     feed->changed_user = user;
 }
@@ -239,7 +239,7 @@ static void tune(cleat_feed *feed) {
 /* A hand-over is dry if the host had to wait for the batch and the queue is empty when it comes. An empty queue alone
  * says nothing: it is empty by construction after the host has waited for results, and a host that enqueues too slowly
  * is not the loader's fault. */
-static void count_hand_over(cleat_feed *feed, const cleat_loaded *loaded) {
+static void count_hand_over(cleat_feed *feed, const cleat_loaded_batch *loaded) {
     const cleat_bucket *bucket = &feed->session->work->buckets[loaded->micro_batch->bucket];
     feed->spent.work += (double)(bucket->length * bucket->micro_batch_size);
     if (!feed->is_first) {
@@ -272,8 +272,8 @@ void cleat_feed_exclude(cleat_feed *feed, double seconds) {
     if (feed && feed->is_training) feed->spent.seconds -= seconds;
 }
 
-cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error) {
-    cleat_loaded loaded;
+cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed_batch *fed, cleat_error *error) {
+    cleat_loaded_batch loaded;
     cleat_status status = cleat_loader_next(feed->loader, &loaded, error);
     if (status) return status;
     fed->micro_batch = loaded.micro_batch;
@@ -297,7 +297,7 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     return CLEAT_OK;
 }
 
-cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
+cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                                cleat_error *error) {
     cleat_recorder_set_batch(feed->session->device, (int64_t)fed->index);
     cleat_status status = cleat_exec_upload(feed->session->exec, graph->index, feed->stagings[fed->slot], error);
@@ -305,11 +305,12 @@ cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, 
     return status;
 }
 
-cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed_batch *fed,
+                            cleat_error *error) {
     cleat_status status = cleat_feed_upload(feed, graph, fed, error);
     return status ? status : cleat_exec_run(feed->session->exec, graph->index, error);
 }
 
-void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed) {
+void cleat_feed_release(cleat_feed *feed, const cleat_fed_batch *fed) {
     cleat_loader_release(feed->loader, fed->slot);
 }

@@ -12,13 +12,13 @@ enum { CLEAT_FEED_SLOTS = 256, CLEAT_FEED_FIELDS = 16 };
 typedef struct cleat_feed cleat_feed;
 
 /* A loaded batch. The feed owns its memory, which is valid until cleat_feed_release. */
-typedef struct cleat_fed {
+typedef struct cleat_fed_batch {
     const cleat_micro_batch *micro_batch; /* NULL: the pass is over */
     size_t slot, index;                   /* index: of the micro-batch in the pass */
     cleat_host_batch host;
     const void *fields[CLEAT_FEED_FIELDS];
     void *bytes; /* the staging buffer of the slot */
-} cleat_fed;
+} cleat_fed_batch;
 
 /* `session` and `dataset` must outlive the feed. */
 cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *dataset, cleat_feed **feed,
@@ -33,9 +33,9 @@ cleat_loader_stats cleat_feed_statistics(cleat_feed *feed);
 void cleat_feed_log_spans(cleat_feed *feed, cleat_span_log *spans);
 
 /* Called by the consumer's thread after each change of the number of threads, with its reason. */
-typedef void (*cleat_workers_changed)(void *user, int before, int now, const char *reason);
+typedef void (*cleat_workers_callback)(void *user, int before, int now, const char *reason);
 /* At most one function; NULL: none. */
-void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_changed changed, void *user);
+void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_callback changed, void *user);
 
 /* Starts a pass over the batches from number `first` on; see cleat_loader_start. A pass with a key is one of
  * training: its hand-overs are counted, except the first, which waits for threads that have just begun. */
@@ -45,12 +45,13 @@ cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, si
 void cleat_feed_stop(cleat_feed *feed);
 /* Says that `seconds` of the current pass were not spent on training, as for a checkpoint. NULL is allowed. */
 void cleat_feed_exclude(cleat_feed *feed, double seconds);
-cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);
+cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed_batch *fed, cleat_error *error);
 /* Starts the transfer of the batch to the device, for the next run of the graph. */
-cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
+cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                                cleat_error *error);
 /* Uploads the batch and enqueues the graph; waits for neither. */
-cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error);
-void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed);
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed_batch *fed,
+                            cleat_error *error);
+void cleat_feed_release(cleat_feed *feed, const cleat_fed_batch *fed);
 
 #endif

@@ -48,7 +48,7 @@ static cleat_status load(cleat_one_batch *batch, const cleat_batches *batches, c
                                       .field_storage = field_storage,
                                       .user = batch};
     cleat_loader *loader = NULL;
-    cleat_loaded loaded;
+    cleat_loaded_batch loaded;
     cleat_status status = cleat_loader_create(&setup, &loader, error);
     if (!status) status = cleat_loader_start(loader, batches, 0, NULL, error);
     if (!status) status = cleat_loader_next(loader, &loaded, error);

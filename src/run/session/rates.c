@@ -14,7 +14,7 @@
 #include "core/files.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "device/device.h"
 #include "exec/copy.h"
 #include "fit/estimate.h"
@@ -441,18 +441,18 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
                                         "lib/peak_mma.cl"};
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     char *text = NULL;
-    cleat_text joined = {0};
+    cleat_string joined = {0};
     cleat_status status = CLEAT_OK;
-    cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d", (int)FORMAT, facts->platform, facts->name,
-                   facts->driver, (int)facts->work_group, (int)facts->vector_width, (int)facts->compute_units,
-                   (int)facts->matrix_unit);
+    cleat_string_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d", (int)FORMAT, facts->platform, facts->name,
+                     facts->driver, (int)facts->work_group, (int)facts->vector_width, (int)facts->compute_units,
+                     (int)facts->matrix_unit);
     for (size_t i = 0; i < sizeof files / sizeof *files && !status; ++i) {
         char *source = NULL;
         status = cleat_kernel_source(files[i], &source, error);
-        if (!status) cleat_text_add(&joined, "\n%s", source);
+        if (!status) cleat_string_add(&joined, "\n%s", source);
         cleat_free(source);
     }
-    cleat_status detached = cleat_text_detach(&joined, &text, status ? NULL : error);
+    cleat_status detached = cleat_string_detach(&joined, &text, status ? NULL : error);
     if (!status) status = detached;
     if (!status) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);

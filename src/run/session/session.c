@@ -63,7 +63,7 @@ int64_t cleat_session_reduced_limit(int64_t bytes) {
     return bytes - bytes / 10;
 }
 
-cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fitted *fitted,
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fit_result *fitted,
                                   char *why, size_t why_size, cleat_error *error) {
     cleat_card card;
     cleat_rates rates;
@@ -74,7 +74,7 @@ cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request 
                          request.profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
                          !cleat_workload_is_whole(fitted->work);
     if (!open_question) return status;
-    cleat_fitted_clear(fitted);
+    cleat_fit_result_clear(fitted);
     status = cleat_rates_measure(device, &rates, error);
     if (status && !cleat_card_match(cleat_device_get_facts(device), &card)) return status;
     if (status) rates = card.rates;
@@ -88,7 +88,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
     cleat_error refused = {0};
     char why[256];
     for (;;) {
-        cleat_fitted fitted = {0};
+        cleat_fit_result fitted = {0};
         cleat_status status = cleat_session_search(device, &request, &fitted, why, sizeof why, error);
         /* No smaller plan exists: the device's error was first. */
         if (status == CLEAT_ERR_FIT && refused.status) {
@@ -213,7 +213,8 @@ static cleat_status copy_half_only(cleat_session *session, float *to, const floa
     return status;
 }
 
-cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error) {
+cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,
+                                     cleat_error *error) {
     cleat_status status =
         cleat_exec_read_unchecked(session->exec, 0, &session->work->store->flat[which], values, error);
     return status || which != CLEAT_FLAT_PARAMETERS ? status : copy_half_only(session, values, NULL, error);
@@ -221,7 +222,7 @@ cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, f
 
 /* Writing the parameters as a whole must also update the half weights; cleat_exec_write does so only for
  * single parameters. */
-cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat_buffer which, const float *values,
                                       cleat_error *error) {
     const cleat_work_graph *refresh = &session->work->refresh;
     cleat_status status =

@@ -44,7 +44,7 @@ void cleat_session_destroy(cleat_session *session);
 /* cleat_fit_search for an open device. `base_request->rates` is ignored: the device's rates are measured only
  * if they matter, that is, if memory forced a global batch to be cut, so that recomputation may pay. The
  * measurement takes a moment. */
-cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fitted *fitted,
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fit_result *fitted,
                                   char *why, size_t why_size, cleat_error *error);
 
 /* The session of the best fit (cleat_session_search, with the kernels of cleat_tuning_load). If the device
@@ -93,8 +93,9 @@ void cleat_session_prepare_norm(const cleat_session *session, void *staging, flo
  * has only as a half weight is read as the value of that half. */
 int64_t cleat_session_flat(const cleat_session *session);
 int64_t cleat_session_trained(const cleat_session *session);
-cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error);
-cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,
+                                     cleat_error *error);
+cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat_buffer which, const float *values,
                                       cleat_error *error);
 
 /* The loss scale (cleat_loss_scale), copied between device and host; only in sessions that train in f16. A

@@ -4,7 +4,7 @@
 #include "card/file.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "device/device.h"
 #include "device/embedded.h"
 
@@ -33,22 +33,22 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
 /* Hashes all kernels: a table measured with other kernels is not used. The C code that launches them is
  * represented by the version only. A folder of kernels may have further files, so that includes are resolved there. */
 cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
-    cleat_text joined = {0};
+    cleat_string joined = {0};
     cleat_status status = CLEAT_OK;
-    cleat_text_add(&joined, "cleat %s, tuned tables of format %d\n", cleat_version(), (int)TUNED_FORMAT);
-    for (const cleat_embedded *file = cleat_embedded_kernels; file->name && !status; ++file) {
+    cleat_string_add(&joined, "cleat %s, tuned tables of format %d\n", cleat_version(), (int)TUNED_FORMAT);
+    for (const cleat_embedded_file *file = cleat_embedded_kernels; file->name && !status; ++file) {
         char *source = NULL;
         const bool embedded = cleat_kernels_are_embedded();
         if (!embedded) status = cleat_kernel_source(file->name, &source, error);
         const char *text = embedded ? file->text : source;
-        if (!status) cleat_text_add_bytes(&joined, text, strlen(text));
+        if (!status) cleat_string_add_bytes(&joined, text, strlen(text));
         cleat_free(source);
     }
     char *text = NULL;
-    if (!status) status = cleat_text_detach(&joined, &text, error);
+    if (!status) status = cleat_string_detach(&joined, &text, error);
     if (!status) cleat_hash_text(text, strlen(text), hash);
     cleat_free(text);
-    cleat_text_free(&joined);
+    cleat_string_free(&joined);
     return status;
 }
 
@@ -108,7 +108,7 @@ static bool is_meant(const cleat_tuning_table *tuning, const cleat_device_facts 
     return tuning->match[0] && strcmp(tuning->shape, shape) == 0 && cleat_name_matches(tuning->match, facts->name);
 }
 
-static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table **tuning, cleat_error *error) {
+static cleat_status read_shipped(const cleat_embedded_file *file, cleat_tuning_table **tuning, cleat_error *error) {
     char place[128];
     snprintf(place, sizeof place, "profiles/devices/%s.tuned", file->name);
     cleat_status status = cleat_tuning_parse(place, file->text, strlen(file->text), tuning, error);
@@ -120,7 +120,7 @@ static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table 
 
 /* The first file that applies to the device; NULL if there is none. */
 static cleat_tuning_table *find_shipped(const cleat_device *device, const char **name) {
-    for (const cleat_embedded *file = cleat_embedded_tuned; file->name; ++file) {
+    for (const cleat_embedded_file *file = cleat_embedded_tuned; file->name; ++file) {
         cleat_tuning_table *tuning = NULL;
         cleat_error error = {0};
         if (read_shipped(file, &tuning, &error) != CLEAT_OK) {

@@ -7,7 +7,7 @@
 #include "graph/tuning.h"
 
 /* The shipped tables: profiles/devices/NAME.tuned, sorted by name; ends with a NULL name. */
-extern const cleat_embedded cleat_embedded_tuned[];
+extern const cleat_embedded_file cleat_embedded_tuned[];
 
 /* Writes a hash of all kernels and the version of cleat, as text. */
 cleat_status cleat_kernels_hash(char hash[33], cleat_error *error);

@@ -52,10 +52,10 @@ static cleat_status check_norm(cleat_anomaly_detector *detector, cleat_finite_ch
     return status ? status : cleat_finite_check_run(check, work->update.index, 0, nodes ? nodes : 1, anomaly, error);
 }
 
-static void format_norm(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, cleat_text *text) {
+static void format_norm(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, cleat_string *text) {
     cleat_anomaly_context context = {.graph = detector->engine->session->work->update.graph,
                                      .dataset = detector->data->dataset};
-    cleat_text_add(text, "each gradient is finite, but their norm is not: ");
+    cleat_string_add(text, "each gradient is finite, but their norm is not: ");
     cleat_anomaly_format(anomaly, &context, text);
 }
 
@@ -74,7 +74,7 @@ static bool read_parameter(const cleat_anomaly_detector *detector, const cleat_a
 
 static void format_micro_batch(const cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                const cleat_micro_batch *micro_batch, const cleat_anomaly *anomaly, bool scaled,
-                               cleat_text *text) {
+                               cleat_string *text) {
     float parameter;
     bool copy = anomaly->tensor->role == CLEAT_ROLE_HALF_WEIGHT && read_parameter(detector, anomaly, &parameter);
     cleat_anomaly_context context = {.graph = graph->graph,
@@ -94,9 +94,9 @@ void cleat_anomaly_end(cleat_anomaly_detector *detector) {
     detector->check = NULL;
 }
 
-static cleat_status fail_anomaly(const cleat_anomaly_detector *detector, cleat_text *found, cleat_error *error) {
+static cleat_status fail_anomaly(const cleat_anomaly_detector *detector, cleat_string *found, cleat_error *error) {
     char *text = NULL;
-    cleat_status status = cleat_text_detach(found, &text, error);
+    cleat_status status = cleat_string_detach(found, &text, error);
     if (status) return status;
     status = cleat_fail(error, CLEAT_ERR_NAN, "step %lld: %s", (long long)detector->state->step + 1, text);
     cleat_free(text);
@@ -115,7 +115,7 @@ static cleat_status read_loss_scale(const cleat_anomaly_detector *detector, floa
 
 /* Runs the micro-batch again with a loss scale of 1. */
 static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
-                                   const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
+                                   const cleat_fed_batch *fed, cleat_anomaly *anomaly, cleat_error *error) {
     cleat_loss_scale_values state;
     cleat_status status = cleat_session_read_loss_scale(detector->engine->session, &state, error);
     state.loss_scale = 1;
@@ -128,8 +128,8 @@ static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat
 
 /* Finds tensors that are not finite even without a loss scale: anomaly->tensor stays NULL if all are
  * finite. States and gradients are restored afterwards. */
-static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed *fed,
-                                  cleat_anomaly *anomaly, cleat_error *error) {
+static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
+                                  const cleat_fed_batch *fed, cleat_anomaly *anomaly, cleat_error *error) {
     cleat_session *session = detector->engine->session;
     const bool was_savable = detector->engine->is_savable;
     float *gradients = cleat_alloc((size_t)cleat_session_trained(session), sizeof *gradients);
@@ -148,14 +148,14 @@ static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_
     return status;
 }
 
-static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed *fed,
+static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                          const cleat_anomaly *anomaly, float loss_scale) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     char *message = NULL;
     if (detector->overflow_logged) return;
     detector->overflow_logged = true;
     format_micro_batch(detector, graph, fed->micro_batch, anomaly, true, &text);
-    if (cleat_text_detach(&text, &message, NULL) != CLEAT_OK) return;
+    if (cleat_string_detach(&text, &message, NULL) != CLEAT_OK) return;
     cleat_log(CLEAT_LOG_INFO,
               "step %lld overflows at a loss scale of %g: %s. With a loss scale of 1 its gradient is finite; further "
               "such steps are not reported",
@@ -167,13 +167,13 @@ static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_grap
  * error. In the backward pass under a larger loss scale, it is an error only if it is not finite with a
  * loss scale of 1 either. */
 static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
-                                   const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
+                                   const cleat_fed_batch *fed, cleat_anomaly *anomaly, cleat_error *error) {
     const cleat_graph *nodes = graph->graph;
     /* Without a node the value was bad before this run: a gradient then is of an earlier micro-batch. */
     const bool backward = anomaly->node ? (size_t)anomaly->node->index >= nodes->forward_nodes
                                         : anomaly->tensor->role == CLEAT_ROLE_GRADIENT;
     cleat_anomaly unscaled = {0};
-    cleat_text text = {0};
+    cleat_string text = {0};
     float loss_scale = 1;
     cleat_status status = backward ? read_loss_scale(detector, &loss_scale, error) : CLEAT_OK;
     if (!status && loss_scale > 1) {
@@ -192,7 +192,7 @@ static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat
 }
 
 cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
-                                     const cleat_fed *fed, cleat_error *error) {
+                                     const cleat_fed_batch *fed, cleat_error *error) {
     cleat_anomaly anomaly = {0};
     cleat_status status = detector->check
                               ? CLEAT_OK
@@ -207,7 +207,7 @@ cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cle
 /* Under a loss scale above 1, a gradient that is not finite may be a mere overflow and is not checked. */
 cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error *error) {
     cleat_anomaly anomaly = {0};
-    cleat_text text = {0};
+    cleat_string text = {0};
     float loss_scale;
     cleat_status status = read_loss_scale(detector, &loss_scale, error);
     if (status || loss_scale > 1) return status;
@@ -221,9 +221,9 @@ cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error 
 
 /* Runs the next micro-batch of the pass again, with finite checks, as part of step `step`. */
 static cleat_status rerun_micro_batch(cleat_anomaly_detector *detector, cleat_finite_check *check, int64_t step,
-                                      const cleat_global_batch *global_batch, cleat_anomaly *anomaly, cleat_text *text,
-                                      cleat_error *error) {
-    cleat_fed fed;
+                                      const cleat_global_batch *global_batch, cleat_anomaly *anomaly,
+                                      cleat_string *text, cleat_error *error) {
+    cleat_fed_batch fed;
     cleat_status status = cleat_feed_next(detector->engine->feed, &fed, error);
     if (status) return status;
     const cleat_work_graph *graph = &detector->engine->session->work->train[fed.micro_batch->bucket];
@@ -238,8 +238,8 @@ static cleat_status rerun_micro_batch(cleat_anomaly_detector *detector, cleat_fi
 }
 
 static cleat_status rerun_global_batch(cleat_anomaly_detector *detector, cleat_finite_check *check, int64_t step,
-                                       const cleat_global_batch *global_batch, cleat_anomaly *anomaly, cleat_text *text,
-                                       cleat_error *error) {
+                                       const cleat_global_batch *global_batch, cleat_anomaly *anomaly,
+                                       cleat_string *text, cleat_error *error) {
     cleat_status status = cleat_feed_start(detector->engine->feed, detector->data->pass, global_batch->first,
                                            &detector->data->rng_key, error);
     for (size_t i = 0; i < global_batch->micro_batches && !status && !anomaly->tensor; ++i)
@@ -253,41 +253,41 @@ static cleat_status rerun_global_batch(cleat_anomaly_detector *detector, cleat_f
 
 /* "step 13, 4 samples (a, b, c, d): " */
 static void format_step(const cleat_anomaly_detector *detector, int64_t step, const cleat_global_batch *global_batch,
-                        cleat_text *text) {
+                        cleat_string *text) {
     int64_t named = 0;
-    cleat_text_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)global_batch->samples,
-                   global_batch->samples == 1 ? "" : "s");
+    cleat_string_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)global_batch->samples,
+                     global_batch->samples == 1 ? "" : "s");
     for (size_t b = 0; b < global_batch->micro_batches; ++b) {
         const cleat_micro_batch *micro_batch = cleat_batches_get(detector->data->pass, global_batch->first + b);
         for (uint32_t i = 0; i < micro_batch->count && named < NAMED_SAMPLES; ++i, ++named)
-            cleat_text_add(text, "%s%s", named ? ", " : "",
-                           cleat_dataset_id(detector->data->dataset, micro_batch->samples[i]));
+            cleat_string_add(text, "%s%s", named ? ", " : "",
+                             cleat_dataset_id(detector->data->dataset, micro_batch->samples[i]));
     }
-    cleat_text_add(text, "%s): ", named < global_batch->samples ? ", ..." : "");
+    cleat_string_add(text, "%s): ", named < global_batch->samples ? ", ..." : "");
 }
 
 static void format_outcome(const cleat_anomaly_detector *detector, const cleat_step_stats *stats,
-                           const cleat_anomaly *anomaly, cleat_text *text) {
+                           const cleat_anomaly *anomaly, cleat_string *text) {
     if (anomaly->tensor && stats->updates > 0)
-        cleat_text_add(text, " (checked with the parameters of %lld steps later)", (long long)stats->updates);
+        cleat_string_add(text, " (checked with the parameters of %lld steps later)", (long long)stats->updates);
     if (anomaly->tensor) return;
-    cleat_text_add(text, "in a second run of the step every tensor is finite. ");
+    cleat_string_add(text, "in a second run of the step every tensor is finite. ");
     if (stats->updates > 0)
-        cleat_text_add(text,
-                       "The parameters have changed in %lld steps since then and no longer reproduce the failure: "
-                       "--check-finite stops at the step itself",
-                       (long long)stats->updates);
+        cleat_string_add(text,
+                         "The parameters have changed in %lld steps since then and no longer reproduce the failure: "
+                         "--check-finite stops at the step itself",
+                         (long long)stats->updates);
     else if (is_scaled(detector))
-        cleat_text_add(text, "The loss scale has been reduced since then, and that was sufficient");
+        cleat_string_add(text, "The loss scale has been reduced since then, and that was sufficient");
     else
-        cleat_text_add(text, "The parameters are unchanged, so the device computed two different results: `cleat "
-                             "verify` shows whether it can be trusted");
+        cleat_string_add(text, "The parameters are unchanged, so the device computed two different results: `cleat "
+                               "verify` shows whether it can be trusted");
 }
 
-static void log_anomaly(cleat_text *text) {
+static void log_anomaly(cleat_string *text) {
     char *message = NULL;
     cleat_error error = {0};
-    cleat_status status = cleat_text_detach(text, &message, &error);
+    cleat_status status = cleat_string_detach(text, &message, &error);
     cleat_log(CLEAT_LOG_WARNING, "not finite: %s", !status ? message : error.text);
     cleat_free(message);
 }
@@ -297,7 +297,7 @@ static cleat_status rerun_step(cleat_anomaly_detector *detector, const cleat_ste
     cleat_finite_check *check = NULL;
     cleat_anomaly anomaly = {0};
     cleat_error failure = {0};
-    cleat_text text = {0};
+    cleat_string text = {0};
     format_step(detector, stats->step, global_batch, &text);
     cleat_status undone = CLEAT_OK,
                  status = cleat_finite_check_create(detector->engine->session->exec, &check, &failure);
@@ -309,7 +309,7 @@ static cleat_status rerun_step(cleat_anomaly_detector *detector, const cleat_ste
     if (!status)
         format_outcome(detector, stats, &anomaly, &text);
     else
-        cleat_text_add(&text, "the cause cannot be determined: %s", failure.text);
+        cleat_string_add(&text, "the cause cannot be determined: %s", failure.text);
     log_anomaly(&text);
     cleat_finite_check_destroy(check);
     return undone;

@@ -43,7 +43,7 @@ void cleat_anomaly_end(cleat_anomaly_detector *detector);
  * scale of 1, is no error: the step continues, and the scale is reduced; the first such overflow is
  * logged. */
 cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
-                                     const cleat_fed *fed, cleat_error *error);
+                                     const cleat_fed_batch *fed, cleat_error *error);
 cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error *error);
 
 #endif

@@ -3,7 +3,7 @@
 #define CLEAT_SRC_ANOMALY_TEXT_H
 
 #include "cleat/data.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "exec/finite_check.h"
 
 /* Where the anomaly was found. */
@@ -19,6 +19,6 @@ typedef struct cleat_anomaly_context {
 
 /* Adds a few sentences to `text`: tensor, op, elements, operands of the op, cause and remedy. `anomaly`
  * must have a tensor. */
-void cleat_anomaly_format(const cleat_anomaly *anomaly, const cleat_anomaly_context *context, cleat_text *text);
+void cleat_anomaly_format(const cleat_anomaly *anomaly, const cleat_anomaly_context *context, cleat_string *text);
 
 #endif

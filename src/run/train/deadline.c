@@ -2,7 +2,7 @@
  * decides when the run must stop. */
 #include "train/deadline.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <stdio.h>
 

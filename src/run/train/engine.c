@@ -27,8 +27,8 @@ static cleat_status measure(cleat_engine *engine, cleat_device *device, cleat_er
     return CLEAT_OK;
 }
 
-static bool has_profiler(const cleat_profile *profile) {
-    return strcmp(profile->run.profile, "none") != 0;
+static bool has_tracer(const cleat_profile *profile) {
+    return strcmp(profile->run.trace, "none") != 0;
 }
 
 cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile, bool *later,
@@ -37,7 +37,7 @@ cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat
     cleat_error why = {0};
     cleat_rates known;
     *later = false;
-    if (profile->run.monitor <= 0 || has_profiler(profile)) return CLEAT_OK;
+    if (profile->run.monitor <= 0 || has_tracer(profile)) return CLEAT_OK;
     if (cleat_device_get_facts(engine->device)->kind != CLEAT_DEVICE_CPU) return CLEAT_OK;
     cleat_status status = cleat_rates_path(engine->device, path, sizeof path, &why);
     if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
@@ -46,7 +46,7 @@ cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat
 }
 
 cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error) {
-    if (profile->run.monitor <= 0 && !has_profiler(profile)) return CLEAT_OK;
+    if (profile->run.monitor <= 0 && !has_tracer(profile)) return CLEAT_OK;
     return measure(engine, engine->device, error);
 }
 

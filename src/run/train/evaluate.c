@@ -20,12 +20,12 @@ typedef struct collected {
 } collected;
 
 static void keep_examples(cleat_run_examples *examples, const cleat_session *session, const cleat_work_graph *graph,
-                          const cleat_fed *fed, const float *output) {
+                          const cleat_fed_batch *fed, const float *output) {
     const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
     if (examples) cleat_run_examples_keep(examples, session->model, &fed->host, output, each);
 }
 
-static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
+static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed_batch *fed,
                                    const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
@@ -55,7 +55,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     float *output = cleat_alloc((size_t)most, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of an evaluation");
     cleat_status status = cleat_feed_start(feed, batches, 0, NULL, error);
-    for (cleat_fed fed; !status;) {
+    for (cleat_fed_batch fed; !status;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status || !fed.micro_batch) break;
         if (found->stop && *found->stop) {

@@ -1,7 +1,7 @@
 /* Completes the files of an exported tokenizer, which say less than cleat's settings. */
 #include "train/export_tokenizer.h"
 
-#include "cleat/text.h"
+#include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "tokenizer/tokenizer.h"

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "models/model.h"
 #include "train/adapters.h"
 #include "train/export_images.h"

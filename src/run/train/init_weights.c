@@ -59,12 +59,12 @@ cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpo
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-static void add_summary(const cleat_weights *weights, const cleat_weight_report *report, cleat_text *text) {
+static void add_summary(const cleat_weights *weights, const cleat_weight_report *report, cleat_string *text) {
     char bytes[CLEAT_BYTES_TEXT];
-    cleat_text_add(text, "%s (%s, %s): %zu tensors taken, %zu left, %zu of the network drawn anew\n",
-                   cleat_weights_path(weights), cleat_bytes_text(cleat_weights_bytes(weights), bytes),
-                   cleat_st_dtype_name(cleat_weights_dtype(weights)), report->tensors[CLEAT_WEIGHT_TAKEN],
-                   report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);
+    cleat_string_add(text, "%s (%s, %s): %zu tensors taken, %zu left, %zu of the network drawn anew\n",
+                     cleat_weights_path(weights), cleat_bytes_text(cleat_weights_bytes(weights), bytes),
+                     cleat_st_dtype_name(cleat_weights_dtype(weights)), report->tensors[CLEAT_WEIGHT_TAKEN],
+                     report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);
 }
 
 static void log_lines(char *text) {
@@ -73,17 +73,17 @@ static void log_lines(char *text) {
         cleat_log(CLEAT_LOG_INFO, "%s", line);
 }
 
-static cleat_status show(const cleat_weights *weights, const cleat_weight_report *report, cleat_text *table,
+static cleat_status show(const cleat_weights *weights, const cleat_weight_report *report, cleat_string *table,
                          cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     char *lines = NULL;
-    cleat_text_add(table, CLEAT_INIT_LINE);
+    cleat_string_add(table, CLEAT_INIT_LINE);
     add_summary(weights, report, table);
     cleat_weight_report_add_text(report, CLEAT_INIT_LINE "  ", table);
-    cleat_text_add(&text, "model.init = ");
+    cleat_string_add(&text, "model.init = ");
     add_summary(weights, report, &text);
     cleat_weight_report_add_text(report, "  ", &text);
-    cleat_status status = cleat_text_detach(&text, &lines, error);
+    cleat_status status = cleat_string_detach(&text, &lines, error);
     if (!status) log_lines(lines);
     cleat_free(lines);
     return status;
@@ -138,7 +138,7 @@ static cleat_status compare_labels(const cleat_weights *weights, const cleat_dat
     return CLEAT_OK;
 }
 
-cleat_status cleat_load_init(cleat_session *session, const cleat_dataset *dataset, uint64_t seed, cleat_text *table,
+cleat_status cleat_load_init(cleat_session *session, const cleat_dataset *dataset, uint64_t seed, cleat_string *table,
                              cleat_error *error) {
     cleat_weights *weights = NULL;
     char other_labels[160];

@@ -6,7 +6,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "exec/copy.h"
 #include "graph/store.h"
 #include "train/model_of_checkpoint.h"
@@ -142,13 +142,13 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
 
 static cleat_status hash_samples(const cleat_loaded_model *loaded, char hash[33], cleat_error *error) {
     const cleat_dataset *dataset = loaded->dataset;
-    cleat_text text = {0};
-    cleat_text_add(&text, "%s %lld", cleat_version(), (long long)loaded->step);
+    cleat_string text = {0};
+    cleat_string_add(&text, "%s %lld", cleat_version(), (long long)loaded->step);
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
-        cleat_text_add(&text, "\n%s %lld", cleat_dataset_id(dataset, i), (long long)cleat_dataset_length(dataset, i));
+        cleat_string_add(&text, "\n%s %lld", cleat_dataset_id(dataset, i), (long long)cleat_dataset_length(dataset, i));
     const bool failed = text.failed;
     if (!failed) cleat_hash_text(text.data, text.size, hash);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of the samples") : CLEAT_OK;
 }
 

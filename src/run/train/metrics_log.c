@@ -91,7 +91,7 @@ void cleat_metrics_log_observe(cleat_metrics_log *log, void (*appended)(void *us
 }
 
 /* Appends the line with one write; a partial write (full disk) is truncated. */
-static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat_error *error) {
+static cleat_status append(cleat_metrics_log *log, const cleat_string *line, cleat_error *error) {
     ssize_t put;
     if (!log->path) {
         ++log->records;
@@ -114,14 +114,14 @@ static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat
 
 cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
                                      const cleat_metric *metrics, size_t count, cleat_error *error) {
-    cleat_text line = {0};
+    cleat_string line = {0};
     json_add(&line, json_open(NULL, '{'), json_text("kind", kind), json_count("epoch", epoch),
              json_count("step", step));
     for (size_t i = 0; i < count; ++i) json_add(&line, json_digits(metrics[i].name, metrics[i].value, FLOAT_DIGITS));
-    cleat_text_add(&line, "}\n");
+    cleat_string_add(&line, "}\n");
     cleat_status status =
         line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "the metrics log: out of memory") : append(log, &line, error);
-    cleat_text_free(&line);
+    cleat_string_free(&line);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 /* Number of meaningful values in a sample's output. If the output has a row per sequence position, the
  * rows after the end of the sample are padding. */
-static int64_t own_values(const cleat_session *session, const cleat_fed *fed, uint32_t sample, int64_t each) {
+static int64_t own_values(const cleat_session *session, const cleat_fed_batch *fed, uint32_t sample, int64_t each) {
     const cleat_tensor *output = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t length = fed->host.length, own = cleat_dataset_length(fed->host.dataset, sample);
     const bool rows = cleat_model_fixed_length(session->model) == 0 && output->rank >= 3 && output->shape[1] == length;
@@ -19,7 +19,7 @@ static bool is_finite(const float *values, int64_t count) {
     return i == count;
 }
 
-void cleat_output_check_add(cleat_output_check *found, const cleat_session *session, const cleat_fed *fed,
+void cleat_output_check_add(cleat_output_check *found, const cleat_session *session, const cleat_fed_batch *fed,
                             const float *output) {
     const cleat_tensor *tensor = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t each = cleat_tensor_elements(tensor) / fed->host.batch;

@@ -13,7 +13,7 @@ typedef struct cleat_output_check {
 } cleat_output_check;
 
 /* Checks the samples of a micro-batch: output f32 [B, ...] as written by the graph. */
-void cleat_output_check_add(cleat_output_check *found, const cleat_session *session, const cleat_fed *fed,
+void cleat_output_check_add(cleat_output_check *found, const cleat_session *session, const cleat_fed_batch *fed,
                             const float *output);
 
 /* Writes "2 of 7 outputs are not finite, the first that of sample ID; REMEDY" to `text`

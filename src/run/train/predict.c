@@ -50,7 +50,7 @@ static size_t drop_unreadable(outputs *kept) {
     return count;
 }
 
-static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const float *output,
+static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fed_batch *fed, const float *output,
                                 int64_t elements, outputs *kept, cleat_error *error) {
     const int64_t each = elements / fed->host.batch;
     cleat_status status = CLEAT_OK;
@@ -64,7 +64,7 @@ static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fe
 
 /* Writes the predictions of the batch into the folder and frees their values, because thousands of images
  * do not fit into memory. */
-static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const char *folder,
+static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fed_batch *fed, const char *folder,
                                 outputs *kept, cleat_error *error) {
     cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);
     if (!micro_batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
@@ -80,7 +80,7 @@ static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fe
 }
 
 /* `folder` NULL: the predictions are kept in memory. */
-static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, const cleat_fed *fed,
+static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, const cleat_fed_batch *fed,
                                   const char *folder, outputs *kept, cleat_error *error) {
     const cleat_work_graph *graph = &loaded->session->work->evaluate[fed->micro_batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
@@ -115,7 +115,7 @@ static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder,
     status = cleat_batches_create(&spec, &batches, error);
     if (!status) status = cleat_feed_open(session, loaded->dataset, &feed, error);
     if (!status) status = cleat_feed_start(feed, batches, 0, NULL, error);
-    for (cleat_fed fed; !status;) {
+    for (cleat_fed_batch fed; !status;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status || !fed.micro_batch) break;
         status = predict_batch(loaded, feed, &fed, folder, kept, error);

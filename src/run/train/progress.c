@@ -1,7 +1,7 @@
 /* Progress: a bar or lines, passed to a callback. */
 #include "train/progress.h"
 
-#include "core/text.h"
+#include "core/string.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 /* A setting of the profile that its tokenizer overrides; the default is no wish. */
 static void log_lowercase(const cleat_profile *profile, const cleat_dataset *dataset) {
     const cleat_key *key = cleat_schema_find(&profile->keys->own, "data", "lowercase");
-    const cleat_given *given = key ? cleat_profile_given(profile->keys, key) : NULL;
+    const cleat_assignment *given = key ? cleat_profile_given(profile->keys, key) : NULL;
     if (!given || !given->value || given->adopted) return;
     const cleat_tokenizer *tokenizer = cleat_text_tokenizer(dataset);
     if (!tokenizer) tokenizer = cleat_masked_tokenizer(dataset);

@@ -49,16 +49,16 @@ void cleat_run_examples_free(cleat_run_examples *examples) {
 cleat_status cleat_run_examples_write(cleat_run_examples *examples, const cleat_model *model, const char *path,
                                       const cleat_run_examples_place *place, cleat_error *error) {
     cleat_prediction shown[CLEAT_EXAMPLES];
-    cleat_evaluated evaluated = {.dataset = examples->dataset,
-                                 .samples = examples->samples,
-                                 .n_samples = examples->n_samples,
-                                 .predictions = shown,
-                                 .metric_state = examples->metric_state,
-                                 .metric = place->metric,
-                                 .split = place->split,
-                                 .step = place->step,
-                                 .epoch = place->epoch};
-    cleat_text json = {0};
+    cleat_evaluation evaluated = {.dataset = examples->dataset,
+                                  .samples = examples->samples,
+                                  .n_samples = examples->n_samples,
+                                  .predictions = shown,
+                                  .metric_state = examples->metric_state,
+                                  .metric = place->metric,
+                                  .split = place->split,
+                                  .step = place->step,
+                                  .epoch = place->epoch};
+    cleat_string json = {0};
     cleat_status status = CLEAT_OK;
     if (!cleat_model_has_examples(model) || !examples->metric_state) return CLEAT_OK;
     for (size_t i = 0; i < examples->n_chosen; ++i)
@@ -67,6 +67,6 @@ cleat_status cleat_run_examples_write(cleat_run_examples *examples, const cleat_
     examples->has_baseline = examples->has_baseline || !status;
     if (!status) status = cleat_model_examples_json(model, &evaluated, &examples->baseline, &json, error);
     if (!status) return cleat_file_write_text(path, &json, error);
-    cleat_text_free(&json);
+    cleat_string_free(&json);
     return status;
 }

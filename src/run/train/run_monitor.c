@@ -128,10 +128,10 @@ static cleat_status start_thread(cleat_run_monitor *monitor, const cleat_run_par
 
 static cleat_status write_start(cleat_run_monitor *monitor, const cleat_run_parts *parts,
                                 const cleat_step_forecast *forecast, cleat_error *error) {
-    cleat_text record = {0};
+    cleat_string record = {0};
     cleat_run_start_record(monitor, parts, forecast, &record);
     if (record.failed) {
-        cleat_text_free(&record);
+        cleat_string_free(&record);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the start record of system.jsonl");
     }
     cleat_journal_write(monitor->journal, &record);
@@ -171,7 +171,7 @@ void cleat_run_monitor_stop(cleat_run_monitor *monitor) {
 
 void cleat_run_monitor_end(cleat_run_monitor *monitor, int64_t step, cleat_status status, const char *message,
                            double seconds) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_run_monitor_stop(monitor);
     if (!monitor->journal) return;
     json_add(&text, json_open(NULL, '{'), json_text("kind", "end"), json_time("time", cleat_wall_seconds()),
@@ -225,12 +225,12 @@ void cleat_run_monitor_event(cleat_run_monitor *monitor, const char *what, const
 
 void cleat_run_monitor_schedule(cleat_run_monitor *monitor, const cleat_schedule *schedule, int64_t before) {
     char message[96];
-    cleat_text text = {0};
+    cleat_string text = {0};
     if (!monitor->journal) return;
     snprintf(message, sizeof message, "the time budget allows %lld epochs: %lld steps instead of %lld",
              (long long)schedule->epochs, (long long)schedule->total_steps, (long long)before);
     cleat_monitor_begin_event(&text, monitor->totals.step, "note", "shorter_schedule", message, "");
     cleat_run_record_schedule(schedule, &text);
-    cleat_text_add(&text, "}");
+    cleat_string_add(&text, "}");
     cleat_journal_write(monitor->journal, &text);
 }

@@ -38,7 +38,7 @@ static const char *vendor_text(cleat_vendor vendor) {
     return NULL;
 }
 
-static void add_device(cleat_text *text, const cleat_device_facts *facts) {
+static void add_device(cleat_string *text, const cleat_device_facts *facts) {
     json_add(text, json_open("device", '{'), json_clean("name", facts->name), json_clean("platform", facts->platform),
              json_clean("driver", facts->driver), json_text("kind", cleat_device_kind_text(facts->kind)),
              json_text("vendor", vendor_text(facts->vendor)), json_count("compute_units", facts->compute_units),
@@ -47,7 +47,7 @@ static void add_device(cleat_text *text, const cleat_device_facts *facts) {
              json_clean("memory_source", facts->memory_source[0] ? facts->memory_source : NULL), json_close('}'));
 }
 
-static void add_cpus(cleat_text *text) {
+static void add_cpus(cleat_string *text) {
     double quota = NAN;
     char source[64] = "";
     const bool has_quota = cleat_cgroup_cpus("", &quota, source, sizeof source);
@@ -64,7 +64,7 @@ static int64_t count_parameters(const cleat_store *store) {
     return count;
 }
 
-static void add_model(cleat_text *text, const cleat_run_parts *parts) {
+static void add_model(cleat_string *text, const cleat_run_parts *parts) {
     const cleat_profile *profile = parts->settings->profile;
     json_add(text, json_open("model", '{'), json_text("family", cleat_model_name(parts->engine->model)),
              json_count("parameters", count_parameters(parts->engine->session->work->store)),
@@ -72,13 +72,13 @@ static void add_model(cleat_text *text, const cleat_run_parts *parts) {
              json_text("precision", cleat_dtype_name(parts->engine->session->work->storage)), json_close('}'));
 }
 
-void cleat_run_record_schedule(const cleat_schedule *schedule, cleat_text *text) {
+void cleat_run_record_schedule(const cleat_schedule *schedule, cleat_string *text) {
     json_add(text, json_open("schedule", '{'), json_count("epochs", schedule->epochs),
              json_count("steps_per_epoch", schedule->steps_per_epoch), json_count("total_steps", schedule->total_steps),
              json_close('}'));
 }
 
-static void add_plan(cleat_text *text, const cleat_workload *work) {
+static void add_plan(cleat_string *text, const cleat_workload *work) {
     json_add(text, json_open("plan", '{'), json_count("bytes", cleat_plan_bytes(work->plan)),
              json_open("categories", '{'));
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
@@ -115,7 +115,7 @@ cleat_status cleat_run_forecast(const cleat_run_monitor *monitor, const cleat_ru
     return status;
 }
 
-static void add_rates(cleat_text *text, const cleat_engine *engine) {
+static void add_rates(cleat_string *text, const cleat_engine *engine) {
     const cleat_rates *rates = &engine->rates;
     if (engine->has_rates)
         json_add(text, json_open("rates", '{'), json_number("flops", rates->flops),
@@ -126,7 +126,7 @@ static void add_rates(cleat_text *text, const cleat_engine *engine) {
         json_add(text, json_text("rates", NULL));
 }
 
-static void add_forecast(cleat_text *text, const cleat_step_forecast *forecast) {
+static void add_forecast(cleat_string *text, const cleat_step_forecast *forecast) {
     if (isnan(forecast->seconds))
         json_add(text, json_text("forecast", NULL));
     else
@@ -222,7 +222,7 @@ static const char *chosen_elsewhere(const cleat_run_parts *parts, const char *ke
     return NULL;
 }
 
-static void add_auto(cleat_text *text, const cleat_run_parts *parts) {
+static void add_auto(cleat_string *text, const cleat_run_parts *parts) {
     char key[128], given[CLEAT_PROFILE_TEXT], became[CLEAT_PATH], why[WHY];
     json_add(text, json_open("auto", '['));
     for (size_t i = 0; cleat_profile_key(parts->settings->profile, i, key, sizeof key); ++i) {
@@ -245,7 +245,7 @@ static void add_auto(cleat_text *text, const cleat_run_parts *parts) {
 
 /* --- the record ----------------------------------------------------------------------------------------------- */
 
-static void add_gauges(cleat_text *text, const cleat_run_monitor *monitor) {
+static void add_gauges(cleat_string *text, const cleat_run_monitor *monitor) {
     json_add(text, json_open("figures", '['));
     for (size_t i = 0; i < CLEAT_OWN_GAUGES + CLEAT_ROUTE_FIGURES; ++i) {
         const cleat_gauge *gauge = i < CLEAT_OWN_GAUGES ? &cleat_own_gauges[i] : &monitor->gauges[i - CLEAT_OWN_GAUGES];
@@ -256,7 +256,7 @@ static void add_gauges(cleat_text *text, const cleat_run_monitor *monitor) {
 }
 
 void cleat_run_start_record(const cleat_run_monitor *monitor, const cleat_run_parts *parts,
-                            const cleat_step_forecast *forecast, cleat_text *text) {
+                            const cleat_step_forecast *forecast, cleat_string *text) {
     char host[256] = "";
     if (gethostname(host, sizeof host - 1)) *host = 0;
     json_add(text, json_open(NULL, '{'), json_text("kind", "start"), json_time("time", cleat_wall_seconds()),

@@ -15,8 +15,8 @@ cleat_status cleat_run_forecast(const cleat_run_monitor *monitor, const cleat_ru
 
 /* Appends the record to an empty text, without a newline. */
 void cleat_run_start_record(const cleat_run_monitor *monitor, const cleat_run_parts *parts,
-                            const cleat_step_forecast *forecast, cleat_text *text);
+                            const cleat_step_forecast *forecast, cleat_string *text);
 /* Appends the member "schedule" to an object. */
-void cleat_run_record_schedule(const cleat_schedule *schedule, cleat_text *text);
+void cleat_run_record_schedule(const cleat_schedule *schedule, cleat_string *text);
 
 #endif

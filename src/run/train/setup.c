@@ -41,9 +41,9 @@ static void warn_no_validation(const cleat_trainer *trainer) {
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const char *fitted = trainer->checkpoint ? trainer->checkpoint->folder : NULL;
-    cleat_status status = cleat_profiling_open_data(&trainer->profiling, &trainer->run, &trainer->data,
-                                                    trainer->engine.model, trainer->settings.profile, fitted, error);
-    if (!status && !trainer->run.options->profile_only)
+    cleat_status status = cleat_run_tracer_open_data(&trainer->tracing, &trainer->run, &trainer->data,
+                                                     trainer->engine.model, trainer->settings.profile, fitted, error);
+    if (!status && !trainer->run.options->trace_only)
         status = cleat_data_fingerprint_take(trainer->data.dataset, trainer->settings.profile->data->path,
                                              &trainer->fingerprint, error);
     if (!status) warn_no_validation(trainer);
@@ -188,7 +188,7 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     memcpy(trainer->state.profile_hash, trainer->settings.hash, sizeof trainer->state.profile_hash);
     if (!*trainer->settings.profile->init)
         return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
-    cleat_text_free(&trainer->init_table);
+    cleat_string_free(&trainer->init_table);
     return cleat_load_init(trainer->engine.session, trainer->data.dataset, trainer->state.seed, &trainer->init_table,
                            error);
 }
@@ -196,7 +196,8 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status open_check(cleat_trainer *trainer, cleat_error *error) {
     const int policy = trainer->settings.profile->run.self_check;
     if (policy == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    return cleat_sampled_create(trainer->engine.session, policy == CLEAT_SELF_CHECK_ALWAYS, &trainer->sampled, error);
+    return cleat_program_check_create(trainer->engine.session, policy == CLEAT_SELF_CHECK_ALWAYS,
+                                      &trainer->program_check, error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
@@ -229,28 +230,28 @@ static void pass_record(void *user, const char *line) {
 }
 
 /* A resumed run keeps the table of the weights that it started from. */
-static cleat_status keep_init_table(const char *path, cleat_text *table, cleat_error *error) {
+static cleat_status keep_init_table(const char *path, cleat_string *table, cleat_error *error) {
     char *text, *rest = NULL;
     size_t size;
     if (table->size || !cleat_file_exists(path)) return CLEAT_OK;
     cleat_status status = cleat_file_read(path, &text, &size, error);
     if (status) return status;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        if (strncmp(line, CLEAT_INIT_LINE, strlen(CLEAT_INIT_LINE)) == 0) cleat_text_add(table, "%s\n", line);
+        if (strncmp(line, CLEAT_INIT_LINE, strlen(CLEAT_INIT_LINE)) == 0) cleat_string_add(table, "%s\n", line);
     cleat_free(text);
     return CLEAT_OK;
 }
 
 static cleat_status write_resolved(cleat_trainer *trainer, const char *path, cleat_error *error) {
-    cleat_text text = {0};
+    cleat_string text = {0};
     char *dump = NULL;
     cleat_status status = keep_init_table(path, &trainer->init_table, error);
     if (!status) status = cleat_profile_dump(trainer->settings.resolved, &dump, error);
     if (status) return status;
     const size_t first = strcspn(dump, "\n") + 1;
-    cleat_text_add_bytes(&text, dump, first);
-    if (trainer->init_table.size) cleat_text_add(&text, "%s", trainer->init_table.data);
-    cleat_text_add(&text, "%s", dump + first);
+    cleat_string_add_bytes(&text, dump, first);
+    if (trainer->init_table.size) cleat_string_add(&text, "%s", trainer->init_table.data);
+    cleat_string_add(&text, "%s", dump + first);
     cleat_free(dump);
     return cleat_file_write_text(path, &text, error);
 }
@@ -307,7 +308,7 @@ static cleat_status open_board(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_profile_check_training(trainer->settings.profile, error);
-    return status ? status : cleat_profiling_check(&trainer->profiling, trainer->settings.profile, error);
+    return status ? status : cleat_run_tracer_check(&trainer->tracing, trainer->settings.profile, error);
 }
 
 /* Every start then repeats the self-check, the measurements, the tokens of texts. */
@@ -322,7 +323,7 @@ static void warn_no_cache(void) {
 static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
     cleat_model *model = NULL;
-    if (trainer->run.resume || cleat_profiling_makes_data(&trainer->profiling, &trainer->run, profile)) return CLEAT_OK;
+    if (trainer->run.resume || cleat_run_tracer_makes_data(&trainer->tracing, &trainer->run, profile)) return CLEAT_OK;
     cleat_status status = cleat_profile_create_model(profile, &model, error);
     if (!status) status = cleat_model_check_data(model, profile->data->path, error);
     cleat_model_destroy(model);
@@ -399,9 +400,9 @@ static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
     return cleat_profile_create_model(trainer->settings.profile, &trainer->engine.model, error);
 }
 
-static cleat_status open_profiling(cleat_trainer *trainer, cleat_error *error) {
+static cleat_status open_tracer(cleat_trainer *trainer, cleat_error *error) {
     if (cleat_trainer_has_ended(trainer) || !cleat_trainer_leads(trainer)) return CLEAT_OK;
-    return cleat_profiling_open(&trainer->profiling, &trainer->engine, &trainer->run, trainer->state.step, error);
+    return cleat_run_tracer_open(&trainer->tracing, &trainer->engine, &trainer->run, trainer->state.step, error);
 }
 
 /* The stages of opening a run. Checks of moments (settings, names of devices, files and columns) precede the one of the
@@ -430,7 +431,7 @@ static const struct stage {
     {open_log, offsetof(cleat_startup_stats, setup)},        /* resolved.ini, metrics, progress */
     {open_board, offsetof(cleat_startup_stats, setup)},      /* TensorBoard file, before its first records */
     {open_monitor, offsetof(cleat_startup_stats, setup)},    /* system.jsonl */
-    {open_profiling, offsetof(cleat_startup_stats, setup)},  /* the profiler, if run.profile asks for it */
+    {open_tracer, offsetof(cleat_startup_stats, setup)},     /* the tracer, if run.trace asks for it */
 };
 
 /* A stop request before the first step: nothing has been trained that a checkpoint could keep. */
@@ -457,18 +458,18 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_run_board_close(&trainer->run);
     cleat_metrics_log_close(trainer->run.log);
     trainer->run.log = NULL;
-    cleat_profiling_stop(&trainer->profiling, &trainer->run);
+    cleat_run_tracer_stop(&trainer->tracing, &trainer->run);
     cleat_data_parallel_close(&trainer->parallel);
-    cleat_sampled_destroy(trainer->sampled);
-    trainer->sampled = NULL;
+    cleat_program_check_destroy(trainer->program_check);
+    trainer->program_check = NULL;
     cleat_engine_close(&trainer->engine);
     cleat_run_examples_free(&trainer->examples);
-    cleat_profiling_close(&trainer->profiling);
+    cleat_run_tracer_close(&trainer->tracing);
     cleat_run_data_close(&trainer->data);
     cleat_checkpoint_close(trainer->checkpoint);
     cleat_profile_destroy(trainer->settings.resolved);
     trainer->settings.resolved = NULL;
-    cleat_text_free(&trainer->init_table);
+    cleat_string_free(&trainer->init_table);
     trainer->checkpoint = NULL;
     trainer->clock.waited = 0;
     cleat_run_close_folder(&trainer->run);

@@ -21,7 +21,7 @@ bool cleat_trainer_must_stop(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
-/* What the training thread does: for the monitor the reason why a device waits, for the profiler a span of its
+/* What the training thread does: for the monitor the reason why a device waits, for the tracer a span of its
  * trace. */
 typedef struct phase {
     cleat_activity activity, before;
@@ -31,7 +31,7 @@ typedef struct phase {
 static phase begin(cleat_trainer *trainer, cleat_activity activity) {
     return (phase){.activity = activity,
                    .before = cleat_run_monitor_set(&trainer->monitor, activity),
-                   .start = cleat_profiler_now(trainer->profiling.profiler)};
+                   .start = cleat_tracer_now(trainer->tracing.tracer)};
 }
 
 static void end(cleat_trainer *trainer, const phase *ended) {
@@ -47,9 +47,9 @@ static void end(cleat_trainer *trainer, const phase *ended) {
                                  [CLEAT_DOING_CHECKPOINT] = {"writing a checkpoint", true}};
     const char *name = spans[ended->activity].name;
     if (spans[ended->activity].interrupts)
-        cleat_profiler_end_interruption(trainer->profiling.profiler, name, ended->start);
+        cleat_tracer_end_interruption(trainer->tracing.tracer, name, ended->start);
     else
-        cleat_profiler_end_span(trainer->profiling.profiler, name, ended->start);
+        cleat_tracer_end_span(trainer->tracing.tracer, name, ended->start);
     cleat_run_monitor_set(&trainer->monitor, ended->before);
 }
 
@@ -174,7 +174,7 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 
 /* Runs the last micro-batch of a step: the update, which follows at once, sends the commands of both to the device. Ranks
  * exchange gradients meanwhile. */
-static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                              cleat_error *error) {
     cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
     if (status) return status;
@@ -183,17 +183,17 @@ static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *gra
 }
 
 /* Before a graph first trains: are its results correct? The inputs are uploaded again afterwards. */
-static cleat_status check_programs(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+static cleat_status check_programs(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                                    cleat_error *error) {
-    if (!trainer->sampled || !cleat_sampled_is_due(trainer->sampled, graph->index)) return CLEAT_OK;
+    if (!trainer->program_check || !cleat_program_check_is_due(trainer->program_check, graph->index)) return CLEAT_OK;
     cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
-    return status ? status : cleat_sampled_check(trainer->sampled, graph->index, error);
+    return status ? status : cleat_program_check_run(trainer->program_check, graph->index, error);
 }
 
 /* Runs forward and backward of the next micro-batch; gradients accumulate on the device. */
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch, bool is_last,
                                     cleat_error *error) {
-    cleat_fed fed;
+    cleat_fed_batch fed;
     const phase waiting = begin(trainer, CLEAT_DOING_LOADER);
     cleat_status status = cleat_feed_next(trainer->engine.feed, &fed, error);
     end(trainer, &waiting);
@@ -221,9 +221,9 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
 static cleat_status check_update(cleat_trainer *trainer, cleat_staging *staging, cleat_error *error) {
     const size_t update = trainer->engine.session->work->update.index;
     cleat_status status = CLEAT_OK;
-    while (!status && trainer->sampled && cleat_sampled_is_due(trainer->sampled, update)) {
+    while (!status && trainer->program_check && cleat_program_check_is_due(trainer->program_check, update)) {
         status = cleat_exec_upload(trainer->engine.session->exec, update, staging, error);
-        if (!status) status = cleat_sampled_check(trainer->sampled, update, error);
+        if (!status) status = cleat_program_check_run(trainer->program_check, update, error);
     }
     return status;
 }
@@ -287,7 +287,7 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
     cleat_deadline *deadline = &trainer->deadline;
     cleat_deadline_queued(deadline, cleat_deadline_work(deadline, trainer->data.pass, global_batch));
     if (!is_first && cleat_budget_is_measured(&deadline->budget, false)) return CLEAT_OK;
-    if (!is_first && cleat_profiler_wants_flow(trainer->profiling.profiler)) return CLEAT_OK;
+    if (!is_first && cleat_tracer_wants_flow(trainer->tracing.tracer)) return CLEAT_OK;
     cleat_status status = cleat_exec_finish(trainer->engine.session->exec, error);
     if (status) return status;
     synced(trainer);
@@ -301,9 +301,9 @@ static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batc
 
 /* The time in which a profile is written belongs to no step. */
 static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error) {
-    const int64_t written = cleat_profiler_written(trainer->profiling.profiler);
-    cleat_status status = cleat_profiling_end_step(&trainer->profiling, &trainer->run, error);
-    if (cleat_profiler_written(trainer->profiling.profiler) == written) return status;
+    const int64_t written = cleat_tracer_written(trainer->tracing.tracer);
+    cleat_status status = cleat_run_tracer_end_step(&trainer->tracing, &trainer->run, error);
+    if (cleat_tracer_written(trainer->tracing.tracer) == written) return status;
     char text[96];
     snprintf(text, sizeof text, "wrote the profile of the steps up to %lld", (long long)trainer->state.step);
     cleat_run_monitor_event(&trainer->monitor, "profile", "written", text, "");
@@ -313,7 +313,7 @@ static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error
 
 static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                      cleat_error *error) {
-    cleat_status status = cleat_profiling_begin_step(&trainer->profiling, trainer->data.pass, global_batch, error);
+    cleat_status status = cleat_run_tracer_begin_step(&trainer->tracing, trainer->data.pass, global_batch, error);
     if (!status) status = step_global_batch(trainer, global_batch, error);
     if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* logs the steps before */
     if (!status) status = measure_step(trainer, global_batch, error);
@@ -695,7 +695,7 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     status = cleat_ranks_agree(ranks, run(trainer, error), error);
     if (status == CLEAT_ERR_RANK_LOST) save_after_loss(trainer);
     cleat_data_parallel_log(&trainer->parallel);
-    if (status == CLEAT_ERR_INTERRUPTED && cleat_profiling_ends_run(&trainer->profiling, &trainer->run))
+    if (status == CLEAT_ERR_INTERRUPTED && cleat_run_tracer_ends_run(&trainer->tracing, &trainer->run))
         status = CLEAT_OK;
     if (status) status = translate_failure(trainer, status, error);
     cleat_anomaly_end(&trainer->anomaly);

@@ -8,15 +8,15 @@
 #include "train/deadline.h"
 #include "train/engine.h"
 #include "train/oom_fallback.h"
-#include "train/profiling.h"
 #include "train/run.h"
 #include "train/run_clock.h"
 #include "train/run_data.h"
 #include "train/run_examples.h"
 #include "train/run_monitor.h"
 #include "train/run_settings.h"
+#include "train/run_tracer.h"
 #include "train/schedule.h"
-#include "verify/sampled.h"
+#include "verify/program_check.h"
 
 typedef struct cleat_trainer {
     cleat_run run;
@@ -28,8 +28,8 @@ typedef struct cleat_trainer {
         *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
     int share_changes;    /* in this run */
     bool opens_again;
-    cleat_sampled *sampled; /* the check of the run's programs on its own batches; NULL: none */
-    bool measures_later;    /* the device's speeds are measured, and the monitor begins, after the first step */
+    cleat_program_check *program_check; /* the check of the run's programs on its own batches; NULL: none */
+    bool measures_later; /* the device's speeds are measured, and the monitor begins, after the first step */
     cleat_schedule schedule;
     cleat_train_state state;
     int64_t ring_read; /* steps whose row in the device's ring has been logged */
@@ -39,8 +39,8 @@ typedef struct cleat_trainer {
     cleat_memory_limit memory;
     cleat_run_examples examples;
     cleat_run_monitor monitor;
-    cleat_profiling profiling;
-    cleat_text init_table;                            /* what was taken from model.init, for resolved.ini */
+    cleat_run_tracer tracing;
+    cleat_string init_table;                          /* what was taken from model.init, for resolved.ini */
     cleat_data_fingerprint fingerprint;               /* of the data; counts 0: synthetic samples */
     cleat_checkpoint *checkpoint;                     /* the checkpoint to resume; NULL once it is loaded */
     void (*opened)(void *user, cleat_device *device); /* test hook: a device has been opened; may be NULL */

@@ -6,7 +6,7 @@
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/text.h"
+#include "core/string.h"
 #include "data/dataset.h"
 #include "models/model.h"
 #include "nn/transformer.h"
@@ -222,13 +222,13 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     char path[4096];
-    cleat_text text = {0};
+    cleat_string text = {0};
     cleat_status status = cleat_path_join(folder, "predictions.txt", path, sizeof path, error);
     for (size_t i = 0; i < count; ++i)
-        cleat_text_add(&text, "%.6g\n", (double)predictions[i].output[0] * settings_of(model)->scale);
+        cleat_string_add(&text, "%.6g\n", (double)predictions[i].output[0] * settings_of(model)->scale);
     if (!status && text.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
     if (!status) status = cleat_file_write(path, text.data, text.size, error);
-    cleat_text_free(&text);
+    cleat_string_free(&text);
     return status;
 }
 

@@ -83,7 +83,7 @@ class TrainOptions(ctypes.Structure):
         ("width", ctypes.c_int),
         ("command", ctypes.c_char_p),
         ("profile_path", ctypes.c_char_p),
-        ("profile_only", ctypes.c_bool),
+        ("trace_only", ctypes.c_bool),
         ("record", TextCallback),
         ("began", BeganCallback),
         ("ranks", ctypes.c_void_p),
@@ -127,7 +127,7 @@ class TrainReport(ctypes.Structure):
         ("run_seconds", ctypes.c_double),
         ("runs_in_budget", ctypes.c_int64),
         ("epochs_planned", ctypes.c_int64),
-        ("profiles", ctypes.c_int64),
+        ("traces", ctypes.c_int64),
     ]
 
 

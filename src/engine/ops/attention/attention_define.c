@@ -98,34 +98,34 @@ static const float *position(const host_head *head, int in, int64_t distance) {
 
 /* --- scores --------------------------------------------------------------------------------------------------- */
 
-static void add_dot(const host_head *head, cleat_defined *sum, const float *a, const float *b) {
+static void add_dot(const host_head *head, cleat_expected_value *sum, const float *a, const float *b) {
     for (int64_t d = 0; d < head->a->size; ++d) cleat_define_add(sum, (double)a[d] * (double)b[d]);
     head->a->values->work += (double)head->a->size;
 }
 
-static cleat_defined dot(const host_head *head, const float *a, const float *b) {
-    cleat_defined sum = {.value = 0};
+static cleat_expected_value dot(const host_head *head, const float *a, const float *b) {
+    cleat_expected_value sum = {.value = 0};
     add_dot(head, &sum, a, b);
     return sum;
 }
 
-static cleat_defined score(const host_head *head, int64_t i, int64_t j) {
+static cleat_expected_value score(const host_head *head, int64_t i, int64_t j) {
     const float *pos_key = position(head, CLEAT_DIS_POS_KEYS, i - j);
     const float *pos_query = position(head, CLEAT_DIS_POS_QUERIES, i - j);
-    cleat_defined sum = dot(head, query(head, i), key(head, j, 0));
+    cleat_expected_value sum = dot(head, query(head, i), key(head, j, 0));
     if (pos_key) add_dot(head, &sum, query(head, i), pos_key);
     if (pos_query) add_dot(head, &sum, key(head, j, 0), pos_query);
-    return (cleat_defined){.value = sum.value * head->a->scale, .size = sum.size * head->a->scale};
+    return (cleat_expected_value){.value = sum.value * head->a->scale, .size = sum.size * head->a->scale};
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
 
 /* Element d of y's row i, or (d = -1) its log-sum-exp. The error of a score is relative in its weight. */
-static cleat_defined define_row(const host_head *head, int64_t i, int64_t d) {
+static cleat_expected_value define_row(const host_head *head, int64_t i, int64_t d) {
     double top = -INFINITY, steepest = 0, weights = 0, sum = 0, size = 0;
-    if (i >= head->queries || head->keys == 0) return (cleat_defined){.value = 0};
+    if (i >= head->queries || head->keys == 0) return (cleat_expected_value){.value = 0};
     for (int64_t j = 0; j < head->keys; ++j) {
-        const cleat_defined s = score(head, i, j);
+        const cleat_expected_value s = score(head, i, j);
         const double shrink = s.value > top ? exp(top - s.value) : 1;
         const double weight = s.value > top ? 1 : exp(s.value - top);
         const double value = d < 0 ? 0 : (double)key(head, j, 1)[d];
@@ -135,12 +135,12 @@ static cleat_defined define_row(const host_head *head, int64_t i, int64_t d) {
         sum = sum * shrink + weight * value;
         size = size * shrink + weight * fabs(value);
     }
-    if (d < 0) return (cleat_defined){.value = top + log(weights), .size = 1 + fabs(top) + steepest};
-    return (cleat_defined){
+    if (d < 0) return (cleat_expected_value){.value = top + log(weights), .size = 1 + fabs(top) + steepest};
+    return (cleat_expected_value){
         .value = sum / weights, .size = size / weights * (1 + 2 * steepest), .rounded = size / weights};
 }
 
-static cleat_defined define(const host_attention *a, int output, int64_t element) {
+static cleat_expected_value define(const host_attention *a, int output, int64_t element) {
     if (output == 1) { /* [B, H, L] */
         const host_head head = head_of(a, element / a->queries / a->heads, element / a->queries % a->heads);
         return define_row(&head, element % a->queries, -1);
@@ -150,13 +150,14 @@ static cleat_defined define(const host_attention *a, int output, int64_t element
     return define_row(&head, at % a->queries, column % a->size);
 }
 
-cleat_defined cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output,
+                                            int64_t element) {
     const host_attention a = attention_of(node, values);
     return define(&a, output, element);
 }
 
-cleat_defined cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+cleat_expected_value cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int output,
+                                               int64_t element) {
     const host_attention a = disentangled_of(node, values);
     return define(&a, output, element);
 }
@@ -164,48 +165,48 @@ cleat_defined cleat_disentangled_define(const cleat_node *node, cleat_host_value
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
 /* The weight of key j for query i; size: with the error of the score. */
-static cleat_defined weight_of(const host_head *head, int64_t i, int64_t j) {
+static cleat_expected_value weight_of(const host_head *head, int64_t i, int64_t j) {
     const host_attention *a = head->a;
     const double lse = (double)a->values->in[a->lse].f[(head->b * a->heads + head->h) * a->queries + i];
-    const cleat_defined s = score(head, i, j);
+    const cleat_expected_value s = score(head, i, j);
     const double weight = exp(s.value - lse);
-    return (cleat_defined){.value = weight, .size = weight * (1 + s.size + fabs(lse))};
+    return (cleat_expected_value){.value = weight, .size = weight * (1 + s.size + fabs(lse))};
 }
 
 /* The gradient of score i, j, without the factor of the scores; *weight: that of key j for query i. */
-static cleat_defined dscore(const host_head *head, int64_t i, int64_t j, cleat_defined *weight) {
+static cleat_expected_value dscore(const host_head *head, int64_t i, int64_t j, cleat_expected_value *weight) {
     const float *dy = row(head, head->a->dy, i);
-    const cleat_defined delta = dot(head, row(head, head->a->y, i), dy);
-    const cleat_defined dweight = dot(head, dy, key(head, j, 1));
+    const cleat_expected_value delta = dot(head, row(head, head->a->y, i), dy);
+    const cleat_expected_value dweight = dot(head, dy, key(head, j, 1));
     *weight = weight_of(head, i, j);
-    return (cleat_defined){.value = weight->value * (dweight.value - delta.value),
-                           .size = weight->size * (dweight.size + delta.size)};
+    return (cleat_expected_value){.value = weight->value * (dweight.value - delta.value),
+                                  .size = weight->size * (dweight.size + delta.size)};
 }
 
-static void add_product(cleat_defined *sum, cleat_defined term, double factor) {
+static void add_product(cleat_expected_value *sum, cleat_expected_value term, double factor) {
     sum->value += term.value * factor;
     sum->size += term.size * fabs(factor);
     sum->rounded += term.size * fabs(factor);
 }
 
-static void define_dq(const host_head *head, int64_t i, int64_t d, cleat_defined *sum) {
+static void define_dq(const host_head *head, int64_t i, int64_t d, cleat_expected_value *sum) {
     const double scale = head->a->scale;
     for (int64_t j = 0; i < head->queries && j < head->keys; ++j) {
         const float *pos_key = position(head, CLEAT_DIS_POS_KEYS, i - j);
-        cleat_defined weight;
-        const cleat_defined ds = dscore(head, i, j, &weight);
+        cleat_expected_value weight;
+        const cleat_expected_value ds = dscore(head, i, j, &weight);
         add_product(sum, ds, scale * (double)key(head, j, 0)[d]);
         if (pos_key) add_product(sum, ds, scale * (double)pos_key[d]);
     }
 }
 
 /* `part`: 0 the gradient of keys, 1 of values */
-static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cleat_defined *sum) {
+static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cleat_expected_value *sum) {
     const double scale = head->a->scale;
     for (int64_t i = 0; j < head->keys && i < head->queries; ++i) {
         const float *pos_query = position(head, CLEAT_DIS_POS_QUERIES, i - j);
-        cleat_defined weight;
-        const cleat_defined ds = dscore(head, i, j, &weight);
+        cleat_expected_value weight;
+        const cleat_expected_value ds = dscore(head, i, j, &weight);
         if (part == 1) {
             add_product(sum, weight, (double)row(head, head->a->dy, i)[d]);
             continue;
@@ -215,8 +216,8 @@ static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cl
     }
 }
 
-static cleat_defined define_grad(const host_attention *a, int output, int64_t element) {
-    cleat_defined sum = cleat_define_begin(a->values, a->accums + output, element);
+static cleat_expected_value define_grad(const host_attention *a, int output, int64_t element) {
+    cleat_expected_value sum = cleat_define_begin(a->values, a->accums + output, element);
     const int64_t parts = output == 1 ? 2 : a->kv < 0 ? 3 : 1, rows = output == 1 ? a->keys : a->queries;
     const int64_t at = element / (parts * a->width), column = element % a->width;
     const int part = (int)(element % (parts * a->width) / a->width) + (output == 1); /* queries, keys, values */
@@ -228,26 +229,26 @@ static cleat_defined define_grad(const host_attention *a, int output, int64_t el
     return sum;
 }
 
-cleat_defined cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                          int64_t element) {
+cleat_expected_value cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                                 int64_t element) {
     const host_attention a = attention_of(node, values);
     return define_grad(&a, output, element);
 }
 
 /* Adds the pairs of one distance: of position keys (output 1) or of position queries. */
-static void add_distance(const host_head *head, int64_t distance, int output, int64_t d, cleat_defined *sum) {
+static void add_distance(const host_head *head, int64_t distance, int output, int64_t d, cleat_expected_value *sum) {
     for (int64_t i = distance > 0 ? distance : 0; i < head->queries && i - distance < head->keys; ++i) {
         const float *factor = output == 1 ? query(head, i) : key(head, i - distance, 0);
-        cleat_defined weight;
+        cleat_expected_value weight;
         add_product(sum, dscore(head, i, i - distance, &weight), head->a->scale * (double)factor[d]);
     }
 }
 
-cleat_defined cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                             int64_t element) {
+cleat_expected_value cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                                    int64_t element) {
     const host_attention a = disentangled_of(node, values);
     if (output == 0) return define_grad(&a, 0, element);
-    cleat_defined sum = cleat_define_begin(values, a.accums + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, a.accums + output, element);
     const int64_t at = element / a.width, column = element % a.width; /* of [2 span, D] */
     for (int64_t distance = 1 - a.queries; distance < a.queries; ++distance) {
         if (cleat_disentangled_row(a.relative, distance) != at) continue;

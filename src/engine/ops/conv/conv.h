@@ -31,7 +31,7 @@ cleat_conv cleat_conv_of(const cleat_node *node);
 extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
 
 /* The definition of the three ops (cleat_op.define); conv_define.c. */
-cleat_defined cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
 
 /* Appends the eleven integers of the kernels' GEOMETRY (cl/conv/conv.clh). */
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);

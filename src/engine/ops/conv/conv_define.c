@@ -18,11 +18,11 @@ static int64_t reader_of(const cleat_conv *c, int64_t at, int64_t r, int64_t ext
 }
 
 /* y[b, p, q, n] */
-static cleat_defined define_forward(const cleat_conv *c, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_forward(const cleat_conv *c, cleat_host_values *values, int64_t element) {
     const int64_t n = element % c->features, pixel = element / c->features, q = pixel % c->columns,
                   p = pixel / c->columns % c->rows, b = pixel / c->columns / c->rows;
     const float *x = values->in[FIRST].f, *weight = values->in[SECOND].f;
-    cleat_defined sum = cleat_define_begin(values, BIAS, n);
+    cleat_expected_value sum = cleat_define_begin(values, BIAS, n);
     for (int64_t r = 0; r < c->kernel_rows; ++r)
         for (int64_t s = 0; s < c->kernel_columns; ++s) {
             const int64_t h = source_of(c, p, r, c->height), w = source_of(c, q, s, c->width);
@@ -36,11 +36,11 @@ static cleat_defined define_forward(const cleat_conv *c, cleat_host_values *valu
 }
 
 /* dx[b, h, w, i] */
-static cleat_defined define_dx(const cleat_conv *c, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_dx(const cleat_conv *c, cleat_host_values *values, int64_t element) {
     const int64_t i = element % c->channels, pixel = element / c->channels, w = pixel % c->width,
                   h = pixel / c->width % c->height, b = pixel / c->width / c->height;
     const float *dy = values->in[FIRST].f, *weight = values->in[SECOND].f;
-    cleat_defined sum = cleat_define_begin(values, ACCUM, element);
+    cleat_expected_value sum = cleat_define_begin(values, ACCUM, element);
     for (int64_t r = 0; r < c->kernel_rows; ++r)
         for (int64_t s = 0; s < c->kernel_columns; ++s) {
             const int64_t p = reader_of(c, h, r, c->rows), q = reader_of(c, w, s, c->columns);
@@ -56,11 +56,11 @@ static cleat_defined define_dx(const cleat_conv *c, cleat_host_values *values, i
 }
 
 /* dweight[n, r, s, i] */
-static cleat_defined define_dw(const cleat_conv *c, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_dw(const cleat_conv *c, cleat_host_values *values, int64_t element) {
     const int64_t i = element % c->channels, tap = element / c->channels, s = tap % c->kernel_columns,
                   r = tap / c->kernel_columns % c->kernel_rows, n = tap / c->kernel_columns / c->kernel_rows;
     const float *dy = values->in[FIRST].f, *x = values->in[SECOND].f;
-    cleat_defined sum = cleat_define_begin(values, ACCUM, element);
+    cleat_expected_value sum = cleat_define_begin(values, ACCUM, element);
     for (int64_t line = 0; line < c->batch * c->rows; ++line) {
         const int64_t h = source_of(c, line % c->rows, r, c->height);
         if (h < 0) continue;
@@ -76,15 +76,15 @@ static cleat_defined define_dw(const cleat_conv *c, cleat_host_values *values, i
 }
 
 /* dbias[n] */
-static cleat_defined define_sum(const cleat_conv *c, cleat_host_values *values, int64_t n) {
+static cleat_expected_value define_sum(const cleat_conv *c, cleat_host_values *values, int64_t n) {
     const int64_t pixels = c->batch * c->rows * c->columns;
-    cleat_defined sum = cleat_define_begin(values, SUMS_ACCUM, n);
+    cleat_expected_value sum = cleat_define_begin(values, SUMS_ACCUM, n);
     for (int64_t i = 0; i < pixels; ++i) cleat_define_add(&sum, (double)values->in[FIRST].f[i * c->features + n]);
     values->work += (double)pixels;
     return sum;
 }
 
-cleat_defined cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_conv c = cleat_conv_of(node);
     if (c.kind == CLEAT_CONV_FORWARD) return define_forward(&c, values, element);
     if (c.kind == CLEAT_CONV_DX) return define_dx(&c, values, element);

@@ -119,5 +119,5 @@ static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling ti
     cleat_conv_gemm_end(binder, node, &c, tiling);
 }
 
-static const cleat_tiled tiled = {.work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
+static const cleat_tile_variant tiled = {.work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
 CLEAT_TILED_VARIANT(conv_gpu, tiled, CLEAT_TILE_BEST)

@@ -11,15 +11,15 @@ static inline double cleat_host_value(const cleat_host_values *values, int in, i
     return values->in[in].f ? (double)values->in[in].f[i] : 0;
 }
 
-static inline void cleat_define_add(cleat_defined *sum, double term) {
+static inline void cleat_define_add(cleat_expected_value *sum, double term) {
     sum->value += term;
     sum->size += fabs(term);
 }
 
 /* A sum that begins with element i of an accumulator or bias. */
-static inline cleat_defined cleat_define_begin(const cleat_host_values *values, int in, int64_t i) {
+static inline cleat_expected_value cleat_define_begin(const cleat_host_values *values, int in, int64_t i) {
     const double first = cleat_host_value(values, in, i);
-    return (cleat_defined){.value = first, .size = fabs(first)};
+    return (cleat_expected_value){.value = first, .size = fabs(first)};
 }
 
 /* The length of sample b, of at most `most` items: all of them without lengths. */

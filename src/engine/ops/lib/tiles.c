@@ -274,14 +274,15 @@ static cleat_tiling best_tiling(const cleat_tile_work *work, bool mma, const cle
 
 /* --- variants ------------------------------------------------------------------------------------------------- */
 
-static const char *refuse_operands(const cleat_tiled *tiled, const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_operands(const cleat_tile_variant *tiled, const cleat_node *node,
+                                   const cleat_device_facts *facts) {
     const bool rounds = is_f32(node) && node->tf32;
     if (tiled->tf32x3 && (!is_f32(node) || rounds)) return "only for f32 that is not rounded to TF32";
     return cleat_matrix_refuse(facts, tiled->tf32x3 || rounds ? CLEAT_TF32 : node->in[0]->dtype);
 }
 
-const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                               const cleat_device_facts *facts) {
+const char *cleat_tile_variant_refuse(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                                      const cleat_device_facts *facts) {
     const char *why = tiled->mma ? refuse_operands(tiled, node, facts) : refuse_gpu(facts);
     if (!why && tiled->refuse) why = tiled->refuse(node);
     if (why || kind == CLEAT_TILE_BEST) return why;
@@ -293,18 +294,19 @@ const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, c
     return refuse_tile(&work, kind, facts);
 }
 
-static cleat_tiling tiling_of(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+static cleat_tiling tiling_of(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
                               const cleat_device_facts *facts) {
     cleat_tile_work work = tiled->work(node);
     return kind == CLEAT_TILE_BEST ? best_tiling(&work, tiled->mma, facts) : tiling_with(&work, kind, facts);
 }
 
-int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                              const cleat_device_facts *facts) {
+int64_t cleat_tile_variant_workspace(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                                     const cleat_device_facts *facts) {
     return tiled->workspace(node, tiling_of(tiled, kind, node, facts));
 }
 
-void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node, cleat_binder *binder) {
+void cleat_tile_variant_bind(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                             cleat_binder *binder) {
     tiled->launch(binder, node, tiling_of(tiled, kind, node, binder->facts));
 }
 

@@ -90,7 +90,7 @@ void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 
 /* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 
-typedef struct cleat_tiled {
+typedef struct cleat_tile_variant {
     bool mma; /* use the tiles for matrix units; f32 operands are rounded to TF32, and refused where they may not be */
     /* The same for f32 operands as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose
      * f32 lanes are as fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill
@@ -100,15 +100,16 @@ typedef struct cleat_tiled {
     cleat_tile_work (*work)(const cleat_node *node);
     int64_t (*workspace)(const cleat_node *node, cleat_tiling tiling);
     void (*launch)(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling);
-} cleat_tiled;
+} cleat_tile_variant;
 
-const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                               const cleat_device_facts *facts);
-int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                              const cleat_device_facts *facts);
-void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node, cleat_binder *binder);
+const char *cleat_tile_variant_refuse(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                                      const cleat_device_facts *facts);
+int64_t cleat_tile_variant_workspace(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                                     const cleat_device_facts *facts);
+void cleat_tile_variant_bind(const cleat_tile_variant *tiled, cleat_tile_kind kind, const cleat_node *node,
+                             cleat_binder *binder);
 
-/* The functions of a variant: their declaration for use in another file; their definition for a cleat_tiled
+/* The functions of a variant: their declaration for use in another file; their definition for a cleat_tile_variant
  * with one kind of tile; and the variant as a table row. */
 #define CLEAT_DECLARE_VARIANT(id)                                                                                      \
     const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts);                            \
@@ -117,17 +118,18 @@ void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const clea
 #define CLEAT_TILED_VARIANT(id, tiled, kind)                                                                           \
     CLEAT_DECLARE_VARIANT(id)                                                                                          \
     const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts) {                           \
-        return cleat_tiled_refuse(&(tiled), kind, node, facts);                                                        \
+        return cleat_tile_variant_refuse(&(tiled), kind, node, facts);                                                 \
     }                                                                                                                  \
     int64_t cleat_workspace_##id(const cleat_node *node, const cleat_device_facts *facts) {                            \
-        return cleat_tiled_workspace(&(tiled), kind, node, facts);                                                     \
+        return cleat_tile_variant_workspace(&(tiled), kind, node, facts);                                              \
     }                                                                                                                  \
     void cleat_bind_##id(const cleat_node *node, cleat_binder *binder) {                                               \
-        cleat_tiled_bind(&(tiled), kind, node, binder);                                                                \
+        cleat_tile_variant_bind(&(tiled), kind, node, binder);                                                         \
     }
 /* The variants of a kernel for matrix units: for each tile, and as three products of TF32. */
 #define CLEAT_MMA_VARIANTS(id, ...)                                                                                    \
-    static const cleat_tiled mma = {.mma = true, __VA_ARGS__}, tf32x3 = {.mma = true, .tf32x3 = true, __VA_ARGS__};    \
+    static const cleat_tile_variant mma = {.mma = true, __VA_ARGS__},                                                  \
+                                    tf32x3 = {.mma = true, .tf32x3 = true, __VA_ARGS__};                               \
     CLEAT_TILED_VARIANT(id##_mma, mma, CLEAT_TILE_BEST)                                                                \
     CLEAT_TILED_VARIANT(id##_mma_large, mma, CLEAT_TILE_MMA_LARGE)                                                     \
     CLEAT_TILED_VARIANT(id##_mma_medium, mma, CLEAT_TILE_MMA_MEDIUM)                                                   \

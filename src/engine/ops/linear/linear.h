@@ -29,7 +29,8 @@ typedef struct cleat_gemm {
 cleat_gemm cleat_linear_gemm(const cleat_node *node);
 
 /* Definition of the linear ops (linear_define.c). */
-cleat_defined cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output,
+                                         int64_t element);
 
 /* Emits the gradient of `bias`, which was added to every row of the tensor whose gradient is dy [..., N]. */
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias);

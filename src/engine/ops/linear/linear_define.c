@@ -25,13 +25,13 @@ static operands operands_of(const cleat_node *node, const cleat_gemm *p) {
                       .sums_accum = index_of(node, p->sums_accum, 1)};
 }
 
-static void add(cleat_defined *sum, const cleat_host_values *values, int in, int64_t i) {
+static void add(cleat_expected_value *sum, const cleat_host_values *values, int in, int64_t i) {
     if (in >= 0) cleat_define_add(sum, cleat_host_value(values, in, i));
 }
 
 /* sums[m] */
-static cleat_defined define_sum(const cleat_gemm *p, const operands *of, cleat_host_values *values, int64_t m) {
-    cleat_defined sum = {.value = 0};
+static cleat_expected_value define_sum(const cleat_gemm *p, const operands *of, cleat_host_values *values, int64_t m) {
+    cleat_expected_value sum = {.value = 0};
     add(&sum, values, of->sums_accum, m);
     for (int64_t k = 0; k < p->k; ++k) cleat_define_add(&sum, (double)values->in[of->a].f[k * p->m + m]);
     values->work += (double)p->k;
@@ -39,12 +39,12 @@ static cleat_defined define_sum(const cleat_gemm *p, const operands *of, cleat_h
 }
 
 /* C[m, n] before the epilogue. */
-static cleat_defined define_product(const cleat_gemm *p, const operands *of, cleat_host_values *values, int64_t m,
-                                    int64_t n) {
+static cleat_expected_value define_product(const cleat_gemm *p, const operands *of, cleat_host_values *values,
+                                           int64_t m, int64_t n) {
     const float *a = values->in[of->a].f + (p->trans_a ? m : m * p->k);
     const float *b = values->in[of->b].f + (p->trans_b ? n * p->k : n);
     const int64_t a_step = p->trans_a ? p->m : 1, b_step = p->trans_b ? 1 : p->n;
-    cleat_defined sum = {.value = 0};
+    cleat_expected_value sum = {.value = 0};
     add(&sum, values, of->bias, n);
     add(&sum, values, of->accum, m * p->n + n);
     for (int64_t k = 0; k < p->k; ++k) cleat_define_add(&sum, (double)a[k * a_step] * (double)b[k * b_step]);
@@ -53,17 +53,17 @@ static cleat_defined define_product(const cleat_gemm *p, const operands *of, cle
 }
 
 /* Slopes of GELU are below 1.13. */
-static cleat_defined apply(cleat_epilogue epilogue, cleat_defined sum, double saved) {
+static cleat_expected_value apply(cleat_epilogue epilogue, cleat_expected_value sum, double saved) {
     switch (epilogue) {
     case CLEAT_EPILOGUE_RELU:
-        return (cleat_defined){.value = fmax(sum.value, 0), .size = sum.size};
+        return (cleat_expected_value){.value = fmax(sum.value, 0), .size = sum.size};
     case CLEAT_EPILOGUE_GELU:
-        return (cleat_defined){.value = cleat_define_gelu(sum.value), .size = 2 * sum.size};
+        return (cleat_expected_value){.value = cleat_define_gelu(sum.value), .size = 2 * sum.size};
     case CLEAT_EPILOGUE_RELU_GRAD:
-        return saved > 0 ? sum : (cleat_defined){.value = 0};
+        return saved > 0 ? sum : (cleat_expected_value){.value = 0};
     case CLEAT_EPILOGUE_GELU_GRAD: {
         const double slope = cleat_define_gelu_slope(saved);
-        return (cleat_defined){.value = sum.value * slope, .size = sum.size * (fabs(slope) + 1)};
+        return (cleat_expected_value){.value = sum.value * slope, .size = sum.size * (fabs(slope) + 1)};
     }
     case CLEAT_EPILOGUE_NONE:
         break;
@@ -71,11 +71,12 @@ static cleat_defined apply(cleat_epilogue epilogue, cleat_defined sum, double sa
     return sum;
 }
 
-cleat_defined cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output,
+                                         int64_t element) {
     const cleat_gemm p = cleat_linear_gemm(node);
     const operands of = operands_of(node, &p);
     if (node->out[output] == p.sums) return define_sum(&p, &of, values, element);
-    const cleat_defined sum = define_product(&p, &of, values, element / p.n, element % p.n);
+    const cleat_expected_value sum = define_product(&p, &of, values, element / p.n, element % p.n);
     if (output == 1) return sum; /* what an activation's gradient needs */
     return apply(p.epilogue, sum, of.saved < 0 ? 0 : cleat_host_value(values, of.saved, element));
 }

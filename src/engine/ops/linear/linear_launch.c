@@ -290,7 +290,8 @@ int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling
     return split_bytes(&p, tiling.k, p.m - tiling.part_row);
 }
 
-static const cleat_tiled gpu = {.work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
+static const cleat_tile_variant gpu = {
+    .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
 CLEAT_TILED_VARIANT(linear_gpu, gpu, CLEAT_TILE_BEST)
 CLEAT_TILED_VARIANT(linear_gpu_large, gpu, CLEAT_TILE_LARGE)
 CLEAT_TILED_VARIANT(linear_gpu_medium, gpu, CLEAT_TILE_MEDIUM)

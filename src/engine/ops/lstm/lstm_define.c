@@ -21,10 +21,10 @@ static int64_t step_at(const cleat_lstm_size *s, int64_t place) {
 /* --- forward -------------------------------------------------------------------------------------------------- */
 
 /* Row `row` (of 4 H) of the products at step `at` (of B L), and whether at is the first step of its sample. */
-static cleat_defined define_sum(const cleat_node *node, cleat_host_values *values, int64_t at, int64_t row) {
+static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values *values, int64_t at, int64_t row) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const float *weight = values->in[CLEAT_LSTM_WEIGHT].f, *weight_ih = values->in[CLEAT_LSTM_WEIGHT_IH].f;
-    cleat_defined sum = cleat_define_begin(values, CLEAT_LSTM_BIAS, row);
+    cleat_expected_value sum = cleat_define_begin(values, CLEAT_LSTM_BIAS, row);
     if (values->in[CLEAT_LSTM_PRODUCTS].f)
         cleat_define_add(&sum, cleat_host_value(values, CLEAT_LSTM_PRODUCTS, at * 4 * s.hidden + row));
     for (int64_t k = 0; k < s.inputs; ++k)
@@ -39,10 +39,10 @@ static cleat_defined define_sum(const cleat_node *node, cleat_host_values *value
 }
 
 /* Slopes of sigmoid and tanh are at most 1. */
-static cleat_defined define_gate(const cleat_node *node, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_gate(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t row = element % (4 * s.hidden);
-    cleat_defined gate = define_sum(node, values, step_at(&s, element / (4 * s.hidden)), row);
+    cleat_expected_value gate = define_sum(node, values, step_at(&s, element / (4 * s.hidden)), row);
     gate.value = row / s.hidden == CELL ? tanh(gate.value) : sigmoid(gate.value);
     gate.size += 1;
     return gate;
@@ -55,18 +55,18 @@ static double state_of(const cleat_host_values *values, const cleat_lstm_size *s
     return (double)values->out[CLEAT_LSTM_CELLS].f[place_of(s, at) * s->hidden + unit];
 }
 
-cleat_defined cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t place = element / s.hidden, unit = element % s.hidden;
     if (output == CLEAT_LSTM_GATES) return define_gate(node, values, element);
     if (output == CLEAT_LSTM_H) {
         const double state = state_of(values, &s, place, unit), size = 1 + fabs(state);
-        return (cleat_defined){
+        return (cleat_expected_value){
             .value = gate_of(values, &s, place, unit, OUTPUT) * tanh(state), .size = size, .rounded = size};
     }
     const int64_t at = step_at(&s, place);
     const double before = at % s.length ? state_of(values, &s, at - 1, unit) : 0;
-    cleat_defined c = {.value = 0};
+    cleat_expected_value c = {.value = 0};
     cleat_define_add(&c, gate_of(values, &s, at, unit, FORGET) * before);
     cleat_define_add(&c, gate_of(values, &s, at, unit, INPUT) * gate_of(values, &s, at, unit, CELL));
     c.rounded = c.size;
@@ -93,10 +93,10 @@ static cell cell_of(const cleat_host_values *values, const cleat_lstm_size *s, i
 }
 
 /* The gradient of h at step `at`: what arrives, and what the gradients of the next step's products give back. */
-static cleat_defined define_dh(cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit) {
+static cleat_expected_value define_dh(cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit) {
     const float *next = values->out[DPRODUCTS].f + (at + 1) * 4 * s->hidden,
                 *weight = values->in[CLEAT_LSTM_GRAD_WEIGHT].f;
-    cleat_defined dh = cleat_define_begin(values, CLEAT_LSTM_GRAD_DH, at * s->hidden + unit);
+    cleat_expected_value dh = cleat_define_begin(values, CLEAT_LSTM_GRAD_DH, at * s->hidden + unit);
     for (int64_t row = 0; at % s->length + 1 < s->length && row < 4 * s->hidden; ++row)
         cleat_define_add(&dh, (double)next[row] * (double)weight[row * s->hidden + unit]);
     values->work += 4 * (double)s->hidden;
@@ -104,9 +104,9 @@ static cleat_defined define_dh(cleat_host_values *values, const cleat_lstm_size 
 }
 
 /* The gradient of the cell state, which is not stored: from the last step of the sample to step `at`. */
-static cleat_defined define_dc(cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit,
-                               cleat_defined *dh) {
-    cleat_defined dc = {.value = 0};
+static cleat_expected_value define_dc(cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit,
+                                      cleat_expected_value *dh) {
+    cleat_expected_value dc = {.value = 0};
     for (int64_t step = at - at % s->length + s->length - 1; step >= at; --step) {
         const cell of = cell_of(values, s, step, unit);
         const double t = tanh(of.c), slope = of.gate[OUTPUT] * (1 - t * t);
@@ -120,28 +120,28 @@ static cleat_defined define_dc(cleat_host_values *values, const cleat_lstm_size 
     return dc;
 }
 
-static cleat_defined define_dproduct(const cleat_node *node, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_dproduct(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t at = element / (4 * s.hidden), gate = element / s.hidden % 4, unit = element % s.hidden;
     const cell of = cell_of(values, &s, at, unit);
-    cleat_defined dh = {.value = 0}, sum = define_dc(values, &s, at, unit, &dh);
+    cleat_expected_value dh = {.value = 0}, sum = define_dc(values, &s, at, unit, &dh);
     const double g = of.gate[gate], slope = gate == CELL ? 1 - g * g : g * (1 - g);
     const double with = gate == INPUT    ? of.gate[CELL]
                         : gate == FORGET ? of.before
                         : gate == CELL   ? of.gate[INPUT]
                                          : tanh(of.c);
-    const cleat_defined from = gate == OUTPUT ? dh : sum;
+    const cleat_expected_value from = gate == OUTPUT ? dh : sum;
     const double size = from.size * fabs(with) * (fabs(slope) + fabs(g));
-    return (cleat_defined){.value = from.value * with * slope, .size = size, .rounded = size};
+    return (cleat_expected_value){.value = from.value * with * slope, .size = size, .rounded = size};
 }
 
 /* dweight[row, k]: a sum over the steps but the first of each sample. Not a number, which is not compared, where the
  * products have no gradient: it would take all steps of all samples. */
-static cleat_defined define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element) {
+static cleat_expected_value define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t row = element / s.hidden, k = element % s.hidden;
-    cleat_defined sum = cleat_define_begin(values, CLEAT_LSTM_GRAD_IN + DWEIGHT, element);
-    if (!values->out[DPRODUCTS].f) return (cleat_defined){.value = NAN};
+    cleat_expected_value sum = cleat_define_begin(values, CLEAT_LSTM_GRAD_IN + DWEIGHT, element);
+    if (!values->out[DPRODUCTS].f) return (cleat_expected_value){.value = NAN};
     for (int64_t at = 0; at < s.batch * s.length; ++at)
         if (at % s.length)
             cleat_define_add(&sum, (double)values->out[DPRODUCTS].f[at * 4 * s.hidden + row] *
@@ -151,7 +151,8 @@ static cleat_defined define_dweight(const cleat_node *node, cleat_host_values *v
     return sum;
 }
 
-cleat_defined cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                            int64_t element) {
     return output == DPRODUCTS ? define_dproduct(node, values, element) : define_dweight(node, values, element);
 }
 
@@ -198,10 +199,10 @@ static const double *dproducts_of(const cleat_lstm_size *s, cleat_host_values *v
 }
 
 /* dx[at, i], of B L steps. */
-static cleat_defined define_dx(const cleat_lstm_size *s, cleat_host_values *values, const double *dproducts,
-                               int64_t element) {
+static cleat_expected_value define_dx(const cleat_lstm_size *s, cleat_host_values *values, const double *dproducts,
+                                      int64_t element) {
     const int64_t at = element / s->inputs, i = element % s->inputs;
-    cleat_defined sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX, element);
+    cleat_expected_value sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX, element);
     for (int64_t row = 0; row < 4 * s->hidden; ++row)
         cleat_define_add(&sum, dproducts[at * 4 * s->hidden + row] *
                                    cleat_host_value(values, CLEAT_LSTM_GRAD_WEIGHT_IH, row * s->inputs + i));
@@ -216,12 +217,12 @@ static double factor_of(const cleat_lstm_size *s, const cleat_host_values *value
     return at % s->length ? cleat_host_value(values, CLEAT_LSTM_GRAD_H, (at - 1) * s->hidden + k) : 0;
 }
 
-cleat_defined cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                           int64_t element) {
+cleat_expected_value cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                                  int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const double *dproducts = dproducts_of(&s, values);
-    if (!dproducts) return (cleat_defined){.value = NAN};
-    cleat_defined sum;
+    if (!dproducts) return (cleat_expected_value){.value = NAN};
+    cleat_expected_value sum;
     if (output == CLEAT_LSTM_DX) {
         sum = define_dx(&s, values, dproducts, element);
     } else {

@@ -1,0 +1,290 @@
+/* Which nodes of a run's graphs are checked, when, and what is remembered of it. */
+#include "verify/program_check.h"
+
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/string.h"
+#include "exec/exec.h"
+#include "fit/workload.h"
+#include "lib/shared_numbers.clh"
+#include "verify/node_check.h"
+#include "verify/passed.h"
+#include "verify/saved_state.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 2, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
+
+/* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, in the same way: their
+ * attributes are equal, too. */
+typedef struct node_key {
+    char program[HASH], all[HASH];
+} node_key;
+
+/* Nodes of one program that are compared: the terms of a loss differ in their attributes, but so does every dropout. */
+enum { SIMILAR = 8 };
+
+struct cleat_program_check {
+    cleat_session *session;
+    int *due;        /* [graphs of the plan]: passes to come; an update has a second one, with an infinite gradient */
+    bool reported;   /* the first graph is reported, others at debug level */
+    bool incomplete; /* an operation was not compared */
+    node_key *covered;
+    size_t count, capacity;
+    size_t others; /* keys before the graph that is being checked */
+    cleat_node_check result;
+    char unchecked[160]; /* operations of the graph that are not compared: " NAME", each once, with a comma */
+};
+
+/* --- what is checked ------------------------------------------------------------------------------------------ */
+
+static void describe_tensor(cleat_string *text, const cleat_tensor *tensor) {
+    if (tensor)
+        cleat_string_add(text, " %s/%d/%lld", cleat_dtype_name(tensor->dtype), tensor->rank,
+                         (long long)(tensor->rank > 0 ? cleat_width(tensor) : 1));
+    else
+        cleat_string_add(text, " -");
+}
+
+static cleat_status text_status(const cleat_string *text, cleat_error *error) {
+    return text->failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a check") : CLEAT_OK;
+}
+
+static cleat_status key_of(const cleat_exec *exec, size_t graph, size_t index, node_key *key, cleat_error *error) {
+    const cleat_bound_graph *bound = &exec->graphs[graph];
+    const cleat_node *node = bound->layout->graph->nodes[index];
+    cleat_string text = {0};
+    cleat_string_add(&text, "%s %s", node->op->name, bound->layout->variants[index]->name);
+    for (size_t i = bound->first[index]; i < bound->first[index + 1]; ++i) {
+        const cleat_launch *launch = &bound->binder.launches[i];
+        if (launch->kind == CLEAT_LAUNCH_KERNEL)
+            cleat_string_add(&text, " %s:%s:%s", launch->file, launch->kernel, launch->options);
+        else
+            cleat_string_add(&text, " sgemm %d %d", launch->sgemm.trans_a, launch->sgemm.trans_b);
+    }
+    for (int i = 0; i < node->n_in; ++i) describe_tensor(&text, node->in[i]);
+    for (int i = 0; i < node->n_out; ++i) describe_tensor(&text, node->out[i]);
+    cleat_status status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, key->program);
+    cleat_string_add_bytes(&text, (const char *)node->attr, sizeof node->attr);
+    if (!status) status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, key->all);
+    cleat_string_free(&text);
+    return status;
+}
+
+static bool is_covered(const cleat_program_check *sampled, const node_key *key) {
+    int similar = 0;
+    for (size_t i = 0; i < sampled->count; ++i) {
+        if (strcmp(sampled->covered[i].all, key->all) == 0) return true;
+        similar += strcmp(sampled->covered[i].program, key->program) == 0;
+    }
+    return similar >= SIMILAR;
+}
+
+static bool has_launches(const cleat_exec *exec, size_t graph, size_t index) {
+    return exec->plan->layouts[graph].variants[index] != NULL;
+}
+
+/* The record of a graph: its name is a hash of the keys of all its nodes. */
+static cleat_status graph_path(const cleat_program_check *sampled, size_t graph, char path[CLEAT_PASSED_PATH],
+                               cleat_error *error) {
+    const cleat_exec *exec = sampled->session->exec;
+    cleat_string text = {0};
+    char hash[HASH], what[HASH + 16];
+    node_key key;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < exec->plan->layouts[graph].node_count && !status; ++i) {
+        if (!has_launches(exec, graph, i)) continue;
+        status = key_of(exec, graph, i, &key, error);
+        if (!status) cleat_string_add(&text, "%s\n", key.all);
+    }
+    if (!status) status = text_status(&text, error);
+    if (!status) cleat_hash_text(text.data, text.size, hash);
+    cleat_string_free(&text);
+    if (status) return status;
+    snprintf(what, sizeof what, "programs %s", hash);
+    return cleat_passed_path(sampled->session->device, FORMAT, what, path, error);
+}
+
+/* The record of a model type. */
+static cleat_status type_path(const cleat_device *device, const char *model, cleat_dtype storage,
+                              char path[CLEAT_PASSED_PATH]) {
+    char what[128];
+    snprintf(what, sizeof what, "programs of %s in %s", model, cleat_dtype_name(storage));
+    return cleat_passed_path(device, FORMAT, what, path, NULL);
+}
+
+bool cleat_program_check_has_passed(const cleat_device *device, const char *model, cleat_dtype storage) {
+    char path[CLEAT_PASSED_PATH];
+    return type_path(device, model, storage, path) == CLEAT_OK && cleat_has_passed(path);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------- */
+
+static int passes_of(const cleat_workload *work, size_t graph) {
+    bool found = false;
+    if (work->update.graph && work->update.index == graph) return 2;
+    for (size_t b = 0; b < work->n_buckets; ++b) found |= work->train[b].graph && work->train[b].index == graph;
+    return found;
+}
+
+cleat_status cleat_program_check_create(cleat_session *session, bool again, cleat_program_check **sampled,
+                                        cleat_error *error) {
+    const cleat_plan *plan = session->exec->plan;
+    cleat_program_check *made = cleat_alloc(1, sizeof *made);
+    if (made) made->due = cleat_alloc(plan->layout_count, sizeof *made->due);
+    if (!made || !made->due) {
+        cleat_program_check_destroy(made);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a check of %zu graphs", plan->layout_count);
+    }
+    made->session = session;
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        char path[CLEAT_PASSED_PATH];
+        made->due[g] = passes_of(session->work, g);
+        if (!again && made->due[g] && graph_path(made, g, path, NULL) == CLEAT_OK && cleat_has_passed(path))
+            made->due[g] = 0;
+    }
+    *sampled = made;
+    return CLEAT_OK;
+}
+
+void cleat_program_check_destroy(cleat_program_check *sampled) {
+    if (!sampled) return;
+    cleat_free(sampled->due);
+    cleat_free(sampled->covered);
+    cleat_free(sampled);
+}
+
+bool cleat_program_check_is_due(const cleat_program_check *sampled, size_t graph) {
+    return sampled->due[graph] > 0;
+}
+
+/* --- checking ------------------------------------------------------------------------------------------------- */
+
+static void name_unchecked(cleat_program_check *sampled, const cleat_op *op) {
+    char item[CLEAT_NAME];
+    const size_t length = strlen(sampled->unchecked);
+    snprintf(item, sizeof item, " %s,", op->name);
+    if (!strstr(sampled->unchecked, item))
+        snprintf(sampled->unchecked + length, sizeof sampled->unchecked - length, "%s", item);
+}
+
+static bool fits(const cleat_node *node) {
+    for (int i = 0; i < node->n_in + node->n_out; ++i) {
+        const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+        if (tensor && cleat_tensor_bytes(tensor) > CLEAT_SAMPLED_BYTES) return false;
+    }
+    return node->op->define != NULL;
+}
+
+/* Whether the node is compared; its key is then covered. */
+static cleat_status take(cleat_program_check *sampled, size_t graph, size_t index, bool *compared, cleat_error *error) {
+    const cleat_exec *exec = sampled->session->exec;
+    const cleat_node *node = exec->plan->layouts[graph].graph->nodes[index];
+    node_key key;
+    *compared = false;
+    if (!has_launches(exec, graph, index)) return CLEAT_OK;
+    cleat_status status = key_of(exec, graph, index, &key, error);
+    if (status || is_covered(sampled, &key)) return status;
+    if (!fits(node)) {
+        cleat_log(CLEAT_LOG_DEBUG, "self-check: %s is not compared: %s", node->name,
+                  node->op->define ? "a tensor is too large" : "it has no definition");
+        name_unchecked(sampled, node->op);
+        return CLEAT_OK;
+    }
+    status = cleat_grow(&sampled->covered, sampled->count, &sampled->capacity, sizeof *sampled->covered, error);
+    if (status) return status;
+    sampled->covered[sampled->count++] = key;
+    *compared = true;
+    return CLEAT_OK;
+}
+
+static cleat_status run(cleat_program_check *sampled, size_t graph, cleat_error *error) {
+    cleat_exec *exec = sampled->session->exec;
+    const size_t nodes = exec->plan->layouts[graph].node_count;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < nodes && !status; ++i) {
+        bool compared;
+        status = take(sampled, graph, i, &compared, error);
+        if (!status && compared)
+            status = cleat_check_node(exec, graph, i, &sampled->result, error);
+        else if (!status)
+            status = cleat_exec_run_nodes(exec, graph, i, i + 1, error);
+    }
+    return status;
+}
+
+/* The record of the type is what evaluations ask for. Their programs are those of training, but for operations that only
+ * an evaluation fuses or has. */
+static void save_records(cleat_program_check *sampled, size_t graph, double seconds) {
+    const bool all = !*sampled->unchecked;
+    char summary[384], path[CLEAT_PASSED_PATH], model[64];
+    snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit;%s%s %.2f s",
+             (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst,
+             all ? "" : " without a definition, or too large to be compared:", sampled->unchecked, seconds);
+    cleat_log(sampled->reported && all ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
+              "self-check of the device, on the run's own batch: %s (run.self_check)", summary);
+    sampled->reported = true;
+    sampled->incomplete |= !all;
+    if (sampled->due[graph]) return;
+    if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
+    if (sampled->session->work->update.index != graph || sampled->incomplete) return;
+    if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
+        type_path(sampled->session->device, model, sampled->session->work->storage, path) == CLEAT_OK)
+        cleat_save_passed(path, summary);
+}
+
+/* The rate of a first step may be 0, and the weight decay of a run. */
+static cleat_status change_hyper(const cleat_session *session, cleat_error *error) {
+    const cleat_tensor *hyper = session->work->hyper;
+    const size_t graph = session->work->update.index;
+    float values[HYPER_COUNT];
+    if (!hyper || cleat_tensor_bytes(hyper) != (int64_t)sizeof values) return CLEAT_OK;
+    cleat_status status = cleat_exec_read_unchecked(session->exec, graph, hyper, values, error);
+    if (status) return status;
+    if (values[HYPER_RATE] < 1e-3f) values[HYPER_RATE] = 1e-3f;
+    if (values[HYPER_WEIGHT_DECAY] == 0) values[HYPER_WEIGHT_DECAY] = 0.1f;
+    return cleat_exec_write_unchecked(session->exec, graph, hyper, values, error);
+}
+
+static cleat_status check(cleat_program_check *sampled, size_t graph, cleat_saved_state *saved, cleat_error *error) {
+    cleat_session *session = sampled->session;
+    const bool update = session->work->update.index == graph, infinite = update && sampled->due[graph] == 1;
+    cleat_status status = cleat_exec_run_nodes(session->exec, graph, 0, 0, error); /* takes the upload */
+    if (infinite)
+        sampled->count = sampled->others; /* the nodes are compared again */
+    else
+        sampled->others = sampled->count;
+    if (!status) status = cleat_saved_state_take(session, update, saved, error);
+    if (!status) status = cleat_saved_state_disturb(session, update, infinite, saved, error);
+    if (!status && update) status = change_hyper(session, error);
+    if (!status && update && session->work->refresh.graph) status = run(sampled, session->work->refresh.index, error);
+    if (!status) status = run(sampled, graph, error);
+    return status;
+}
+
+cleat_status cleat_program_check_run(cleat_program_check *sampled, size_t graph, cleat_error *error) {
+    const double start = cleat_seconds();
+    cleat_saved_state saved = {0};
+    cleat_error why = {0};
+    sampled->result = (cleat_node_check){0};
+    sampled->unchecked[0] = 0;
+    cleat_status status = check(sampled, graph, &saved, &why);
+    const cleat_status restored = cleat_saved_state_restore(sampled->session, &saved, status ? NULL : &why);
+    cleat_saved_state_free(&saved);
+    --sampled->due[graph];
+    if (status == CLEAT_ERR_MEMORY && !restored) {
+        cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
+        sampled->due[graph] = 0;
+        sampled->incomplete = true;
+        return CLEAT_OK;
+    }
+    if (!status) status = restored;
+    if (status && error) *error = why;
+    if (!status) save_records(sampled, graph, cleat_seconds() - start);
+    return status;
+}
